@@ -187,6 +187,7 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
   #isMerged = false;
   #usage: Usage = NO_USAGE;
   #finish: Finish | undefined;
+  /** The message began with the reason of its stop: it was all there at once. */
   #toldStop = false;
   #calledTool = false;
   #lane = new BlockLane<string, undefined>();
@@ -335,7 +336,6 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
   }
 
   #close(frame: Frame, value: Block): void {
-    if (isObject(value["delta"]) && typeof value["delta"]["stop_reason"] === "string") this.#toldStop = true;
     this.#closing = this.#closing ? { value: mergeClosing(this.#closing.value, value) } : { frame, value };
   }
 
