@@ -353,6 +353,46 @@ describe("a vendor that minds the order of roles (Mistral: Unexpected role 'user
   });
 });
 
+describe("a model that once wrote arguments that are no JSON (vLLM: Expecting ',' delimiter)", () => {
+  const written: [string, string][] = [
+    ['{"cmd": "echo', '{"value":"{\\"cmd\\": \\"echo"}'],
+    ['["a"]', '{"value":["a"]}'],
+    ['"{\\"a\\":1}"', '{"a":1}'],
+    ["null", "{}"],
+    ['{"n":12345678901234567890} ', '{"n":12345678901234567890} '],
+    ["", ""],
+  ];
+  const turns = (text: string) => [
+    user,
+    {
+      role: "assistant",
+      content: null,
+      tool_calls: [{ id: "abcdefghi", type: "function", function: { name: "f", arguments: text } }],
+    },
+    { role: "tool", tool_call_id: "abcdefghi", content: "x" },
+  ];
+
+  test.each(written)("its conversation goes on at servers that read them: %s", (text, read) => {
+    for (const id of ["mistral", "groq", "openrouter", "vllm", "ollama"]) {
+      expect((send(toVendor(id), { messages: turns(text) }).body["messages"] as object[])[1]).toMatchObject({
+        tool_calls: [{ function: { name: "f", arguments: read } }],
+      });
+    }
+    // OpenAI takes them as they are.
+    expect(send(toVendor("azure"), { messages: turns(text) }).body["messages"]).toEqual(turns(text));
+  });
+
+  test("so it does for a client of another dialect", () => {
+    const [[text, read]] = written as [[string, string]];
+    const input = [
+      { role: "user", content: "Hi" },
+      { type: "function_call", call_id: "abcdefghi", name: "f", arguments: text },
+      { type: "function_call_output", call_id: "abcdefghi", output: "x" },
+    ];
+    expect(send({ ...toVendor("vllm"), from: "responses" }, { input }).body["messages"]).toEqual(turns(read));
+  });
+});
+
 test.each(["zai", "qwen", "perplexity"])("%s has the user begin, and refuses what does not", (id) => {
   const system = { role: "system", content: "Name a colour." };
   const said = { role: "assistant", content: "Hello." };

@@ -2,6 +2,7 @@ import type { Orders, ReasoningOrder } from "../../canon/intent.ts";
 import { type Edits, isObject } from "../../lib/json.ts";
 import { withChatMarks } from "../cache-marks.ts";
 import type { Quirks } from "../dialect.ts";
+import { withObjectArguments } from "./call-arguments.ts";
 import { shortCallId } from "./call-ids.ts";
 import { evenStrict } from "./even-strict.ts";
 import { isUsageWish } from "./intent.ts";
@@ -240,6 +241,7 @@ function amendMessage(message: Wire, quirks: Quirks): Wire {
     for (const field of REPLAYED) if (Object.hasOwn(message, field)) changes[field] = undefined;
   }
   if (isAssistant && (quirks.refusesReasoning || quirks.unknownFields?.length)) removeProofs(message, changes);
+  if (isAssistant && readsArguments(quirks)) mendArguments(message, changes);
   if (isAssistant && refusesPictures(quirks) && Object.hasOwn(message, PICTURES)) changes[PICTURES] = undefined;
   if (quirks.reasoningReplayCalls && lacksReasoning(message)) changes["reasoning_content"] = LOST_REASONING;
   if (quirks.nineCharacterToolIds) amendCallIds(message, changes);
@@ -274,6 +276,15 @@ function removeProofs(message: Wire, changes: Wire): void {
   if (Array.isArray(calls) && calls.some(isSigned)) changes["tool_calls"] = calls.map(withoutProof);
 }
 
+/** OpenAI's own alone take whatever a model once wrote as arguments. */
+const readsArguments = (quirks: Quirks): boolean => quirks.customTools !== true;
+
+function mendArguments(message: Wire, changes: Wire): void {
+  const calls = changes["tool_calls"] ?? message["tool_calls"];
+  const mended = Array.isArray(calls) ? withObjectArguments(calls) : calls;
+  if (mended !== calls) changes["tool_calls"] = mended;
+}
+
 function amendCallIds(message: Wire, changes: Wire): void {
   const resultOf = message["tool_call_id"];
   if (typeof resultOf === "string" && shortCallId(resultOf) !== resultOf) {
@@ -300,7 +311,8 @@ function amendOddities(messages: readonly unknown[], quirks: Quirks): readonly u
     quirks.messageFields ||
     quirks.joinedContent ||
     quirks.acceptsCacheControl === false ||
-    quirks.documentUrls;
+    quirks.documentUrls ||
+    readsArguments(quirks);
   if (!hasOddity) return messages;
   let changed = false;
   const amended = messages.map((message: unknown) => {
