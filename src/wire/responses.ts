@@ -64,7 +64,8 @@ const FunctionCallOutputItem = late(() =>
   Open(
     {
       type: Type.Literal("function_call_output"),
-      call_id: Type.String({ minLength: 1, description: "the call_id of the function_call it answers" }),
+      call_id: Maybe(Type.String({ minLength: 1, description: "the call_id of the function_call it answers" })),
+      name: Maybe(Type.String({ description: "the tool, of an output that answers no call" })),
       output: Content(),
     },
     { description: "a function_call_output item" },

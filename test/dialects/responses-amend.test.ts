@@ -123,6 +123,15 @@ describe("amend", () => {
     }
   });
 
+  test("what a tool put out that no model called goes to its own vendor as it came, also where another call is mended", () => {
+    const uncalled = { type: "function_call_output", name: "weather", output: "18" };
+    const call = { type: "function_call", call_id: "c1", name: "f", arguments: "{}" };
+    const input = [{ role: "user", content: "x" }, uncalled, { ...uncalled, call_id: null }];
+    expect(amend({ input }, {})["input"]).toBeUndefined();
+    const lost = { type: "function_call_output", call_id: "c1", output: "(no result)" };
+    expect(amend({ input: [...input, call] }, {})["input"]).toEqual([...input, call, lost]);
+  });
+
   test("calls and answers keep their ids beside the reasoning that belongs to them, and lose them without it", () => {
     const active = { reasoning: { kind: "keep" }, dropSampling: true } as const;
     const user = { role: "user", content: "x" };

@@ -117,6 +117,8 @@ describe("check", () => {
     [{ input: [{ role: "user" }] }, "input[0].content"],
     [{ input: [{ type: "function_call", name: "f", arguments: "{}" }] }, "input[0].call_id"],
     [{ input: [{ type: "function_call_output", call_id: "c" }] }, "input[0].output"],
+    [{ input: [{ type: "function_call_output", output: "x" }] }, "input[0].call_id"],
+    [{ input: [{ type: "function_call_output", call_id: "", name: "f", output: "x" }] }, "input[0].call_id"],
     [{ input: "x", max_output_tokens: 0 }, "max_output_tokens"],
     [{ input: "x", stream: "yes" }, "stream"],
     [{ input: "x", tools: {} }, "tools"],
@@ -540,6 +542,33 @@ describe("encodeRequest", () => {
     expect(
       faultOf(() => inputOf([{ role: "user", parts: [{ type: "audio", data: "AA==", format: "wav" }] }])).code,
     ).toBe("invalid_request");
+  });
+
+  test("what a tool put out that no model called is told in words, before or between what was called", () => {
+    const uncalled = { type: "function_call_output", call_id: null, namespace: "home", name: "weather", output: "18" };
+    const { turns } = decode({
+      input: [
+        { role: "user", content: "hi" },
+        uncalled,
+        { type: "function_call", call_id: "c", name: "f", arguments: "{}" },
+        { ...uncalled, output: [{ type: "input_text", text: "19" }] },
+        { type: "function_call_output", call_id: "c", output: "r" },
+      ],
+    }).prompt;
+    const told = { type: "text", text: "Result of the tool home_weather:" } as const;
+    expect(turns.map(({ role, parts }) => [role, parts])).toEqual([
+      ["user", [{ type: "text", text: "hi" }]],
+      ["user", [told, { type: "text", text: "18" }]],
+      ["assistant", [{ type: "tool-call", id: "c", name: "f", arguments: "{}" }]],
+      [
+        "user",
+        [
+          { type: "tool-result", callId: "c", parts: [{ type: "text", text: "r" }] },
+          told,
+          { type: "text", text: "19" },
+        ],
+      ],
+    ]);
   });
 
   test("its own requests cross over itself unchanged in meaning", () => {

@@ -20,6 +20,11 @@ export const EXCUSES: readonly Excuse[] = [
     message: /not supported: nothing is stored/,
     why: "the document says that these are refused",
   },
+  {
+    operation: GENERATION,
+    message: /call_id is required: .* or the name of the tool/,
+    why: "whether the tool is named instead",
+  },
   { operation: CHAT, message: /messages\[\d+\]\.content is required/, why: "whether the assistant calls tools" },
   { operation: CHAT, message: /tool_call_id is required on role tool/, why: "the role" },
   { operation: CHAT, message: /tools\[\d+\]\.(?:function|custom) is required/, why: "the tool's type" },

@@ -1,10 +1,11 @@
 import { fieldFault } from "../../canon/errors.ts";
-import { isObject, listOf } from "../../lib/json.ts";
+import { isObject, listOf, stringOf } from "../../lib/json.ts";
 import { checker } from "../../wire/open.ts";
 import { ResponsesRequest } from "../../wire/responses.ts";
 import { checkMedia } from "../media-check.ts";
 import { notOffered } from "../not-offered.ts";
 import { refuseOtherArguments, refuseSchemaless } from "../schema-check.ts";
+import { isUncalledOutput } from "./items.ts";
 
 const checkBody = checker(ResponsesRequest);
 
@@ -30,6 +31,16 @@ function refuseStored(body: Record<string, unknown>): void {
     if (!isObject(item) || item["type"] !== "item_reference") continue;
     const remedy = "Send the item itself: SDKs do that when they are told `store: false`.";
     refuse(`An item_reference is not supported: nothing is stored here. ${remedy}`, `input[${at}]`);
+  }
+}
+
+/** Which call an output answers, or else of which tool it is. */
+function checkOutputs(input: readonly unknown[]): void {
+  for (let at = 0; at < input.length; at++) {
+    const item = input[at];
+    if (!isObject(item) || !isUncalledOutput(item) || stringOf(item["name"]) !== "") continue;
+    const param = `input[${at}].call_id`;
+    refuse(`${param} is required: the call_id of the function_call it answers, or the name of the tool`, param);
   }
 }
 
@@ -79,6 +90,7 @@ export function checkRequest(body: unknown): void {
   if (!isPresent(prompt) && (!isPresent(input) || (Array.isArray(input) && input.length === 0))) {
     refuse("input is required: a string or a list of at least one item", "input");
   }
+  checkOutputs(listOf(input));
   checkTools(listOf(body["tools"]));
   refuseMissingTool(body);
   const { text } = body;

@@ -14,12 +14,13 @@ import {
   argumentsText,
   type Item,
   isAgentMessage,
+  isUncalledOutput,
   PICTURE,
   pictureIn,
   reasoningSignature,
   reasoningText,
 } from "./items.ts";
-import { joinName } from "./namespaces.ts";
+import { joinName, spokenName } from "./namespaces.ts";
 import { textOfServed } from "./server-tools.ts";
 
 /** Fields of the items that have a meaning elsewhere: those that cross, what a reply says of its own, and what OpenAI's SDK reads out of that. */
@@ -185,7 +186,16 @@ class InputReader {
   #readOutput(item: Item, path: string): void {
     const parts = decodeContent(item["output"], `${path}.output`);
     this.#nameDetails(item["output"], `${path}.output`);
-    this.#addResult(item, parts.some(isOpaque) ? parts.map(textOfUnknown) : parts);
+    const seen = parts.some(isOpaque) ? parts.map(textOfUnknown) : parts;
+    if (!isUncalledOutput(item)) this.#addResult(item, seen);
+    else
+      this.#addUser([
+        {
+          type: "text",
+          text: cleanText(`Result of the tool ${spokenName(joinName(item["namespace"], stringOf(item["name"])))}:`),
+        },
+        ...seen,
+      ]);
   }
 
   /** A call of a tool that the client runs and that has items of its own, or the answer to one. */

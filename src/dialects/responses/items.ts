@@ -176,3 +176,7 @@ function readWholeReasoning(item: Item, events: Event[]): void {
   const signature = reasoningSignature(item);
   if (text !== "" || signature !== "") writeBlock({ kind: "reasoning" }, text, signature, events);
 }
+
+/** What a tool put out that no model called, such as one that the client ran by itself: it names the tool, and no call (OpenAI's API reference, `input`). */
+export const isUncalledOutput = (item: Item): boolean =>
+  item["type"] === "function_call_output" && item["call_id"] == null;

@@ -3,7 +3,7 @@ import { DistinctNames } from "../distinct-names.ts";
 import { Lines } from "../lines.ts";
 import { callIdIn } from "./client-tools.ts";
 import { callIdOf, NO_RESULT } from "./encode-input.ts";
-import { CUSTOM_CALL, type Item, isAgentMessage, messageText } from "./items.ts";
+import { CUSTOM_CALL, type Item, isAgentMessage, isUncalledOutput, messageText } from "./items.ts";
 import { isSoundItem, soundItem } from "./sound-item.ts";
 
 const EMPTY_TEXT = "(empty)";
@@ -12,7 +12,8 @@ const CALLS = new Set(["function_call", "custom_tool_call"]);
 const OUTPUTS = new Set(["function_call_output", "custom_tool_call_output"]);
 
 const isCall = (item: unknown): item is Item => isObject(item) && CALLS.has(stringOf(item["type"]));
-const isOutput = (item: unknown): item is Item => isObject(item) && OUTPUTS.has(stringOf(item["type"]));
+const isOutput = (item: unknown): item is Item =>
+  isObject(item) && OUTPUTS.has(stringOf(item["type"])) && !isUncalledOutput(item);
 
 /** The id by which a call of another kind is answered, undefined for every other item: agents answer a local shell's call with a function's output. */
 const idOfOtherCall = (item: unknown): string | undefined =>
@@ -24,7 +25,8 @@ const isReasoning = (item: unknown): item is Item => isObject(item) && item["typ
 const endsTurn = (item: unknown): boolean =>
   item === undefined || isOutput(item) || (isObject(item) && speaksFor(item) && item["role"] !== "assistant");
 
-const speaksFor = (item: Item): boolean => (item["type"] ?? "message") === "message" || isAgentMessage(item);
+const speaksFor = (item: Item): boolean =>
+  (item["type"] ?? "message") === "message" || isAgentMessage(item) || isUncalledOutput(item);
 
 /**
  * The input without reasoning that nothing of the model's follows, which its vendor refuses (was provided without its required following item); itself
