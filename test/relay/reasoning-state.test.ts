@@ -352,7 +352,7 @@ describe("call ids that a vendor gives again in each conversation", () => {
       const client = new Client(lab, "chat", "lab/kimi", "whole");
       client.user(question);
       const heard = await client.step();
-      expect(heard.calls.map(({ id }) => id)).toEqual(["functions.tool:0"]);
+      expect(heard.calls.map(({ id }) => id)).toEqual(["call_0"]);
       return client;
     };
     const first = await ask("My name is Ada. What time is it?", "Ada wants the time.");

@@ -326,10 +326,9 @@ export function strictVendor(id: string, strictness: Strictness, quirks: Vendor[
       return Promise.resolve(Response.json({ type: "error", error }, { status: 400 }));
     }
     const step = strictness.turns(body);
-    // Kimi counts its calls anew in every conversation.
+    // Some vendors count their calls anew in every conversation.
     let calls = 0;
-    const ids = () =>
-      weak ? `functions.tool:${step * 2 + calls++}` : `call_${++made}x${Math.random().toString(36).slice(2)}`;
+    const ids = () => (weak ? `call_${step * 2 + calls++}` : `call_${++made}x${Math.random().toString(36).slice(2)}`);
     const events = toEvents(self.script[step] ?? [{ kind: "text", text: "No more." }], strictness, issued, ids);
     const stream = body["stream"] === true || request.url.includes("alt=sse");
     return Promise.resolve(strictness.answer?.(events, body) ?? answer(strictness.dialect, events, stream));

@@ -3,7 +3,7 @@ import { type Edits, isObject } from "../../lib/json.ts";
 import { withChatMarks } from "../cache-marks.ts";
 import type { Quirks } from "../dialect.ts";
 import { withObjectArguments } from "./call-arguments.ts";
-import { shortCallId } from "./call-ids.ts";
+import { shortCallId, withOwnCallIds } from "./call-ids.ts";
 import { evenStrict } from "./even-strict.ts";
 import { isUsageWish } from "./intent.ts";
 import { amendFields, joinContent, removeMarks, unmarkedTools } from "./message-fields.ts";
@@ -337,7 +337,8 @@ function amendMessages(list: EditList, orders: Orders, quirks: Quirks, choiceHin
   const messages = list.body["messages"];
   if (!Array.isArray(messages)) return;
   const sound = soundMessages(toFunctionMessages(messages, quirks));
-  const told = withHint(withHint(sound, choiceHint), formatHint);
+  const named = withOwnCallIds(sound, orders.upstreamModel);
+  const told = withHint(withHint(named, choiceHint), formatHint);
   const taken = amendOddities(told, quirks);
   // A turn may have been no more than what this vendor does not take.
   const known = taken === told ? told : soundMessages(taken);

@@ -1,4 +1,5 @@
 import { BASE62 } from "../../lib/id.ts";
+import { isObject } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
 import { DistinctNames } from "../distinct-names.ts";
 
@@ -27,6 +28,42 @@ export const shortCallId = (id: string): string => (/^[0-9A-Za-z]{9}$/.test(id) 
 /** A tool-call id of bounded length: one that is missing or too long becomes its hash (dialects.md 4.3 "ids"). */
 export const boundedCallId = (id: string, longest = LONGEST): string =>
   id !== "" && id.length <= longest ? id : `call_${hashLetters(id, 20)}`;
+
+/** An id that says which call of its turn it is, and so stands in every turn anew: `Bash:0`, `functions.Bash:0`. Others' ids have no colon. */
+const COUNTED = /^[\w.-]+:\d{1,4}$/;
+const DISTINCT = /^([\w.-]+:\d{1,4})_[0-9A-Za-z]{8}$/;
+
+/**
+ * A vendor's id of a call as no other reply has it. Kimi's models count within a turn (vllm-project/vllm #50295, fw-ai/fireconnect #16): clients that
+ * know calls by their ids took the later ones for those of before, left them out or ended.
+ */
+export const distinctCallId = (id: string, replySeed: string): string =>
+  COUNTED.test(id) ? `${id}_${hashLetters(replySeed, 8)}` : id;
+
+/** The id that a model itself gave to a call which {@link distinctCallId} wrote. */
+const ownCallId = (id: unknown): unknown => (typeof id === "string" ? (DISTINCT.exec(id)?.[1] ?? id) : id);
+
+/** Kimi's models read the ids of earlier calls as part of the conversation, and falter where these are not of their own form (MoonshotAI/Kimi-K2 #128). */
+const readsIds = (upstreamModel: string): boolean => /kimi/i.test(upstreamModel);
+
+/** The messages with the calls of a model that reads ids under those that it gave; the same array where there are none. */
+export function withOwnCallIds(messages: readonly unknown[], upstreamModel: string): readonly unknown[] {
+  if (!readsIds(upstreamModel)) return messages;
+  let changed = false;
+  const own = (record: unknown, field: string): unknown => {
+    if (!isObject(record)) return record;
+    const id = ownCallId(record[field]);
+    if (id === record[field]) return record;
+    changed = true;
+    return { ...record, [field]: id };
+  };
+  const named = messages.map((message) => {
+    const calls = isObject(message) ? message["tool_calls"] : undefined;
+    if (!Array.isArray(calls)) return own(message, "tool_call_id");
+    return { ...(message as Record<string, unknown>), tool_calls: calls.map((call) => own(call, "id")) };
+  });
+  return changed ? named : messages;
+}
 
 /** Hands out the ids of one assistant turn's calls: two calls of one id become two ids, the same ones in every request. */
 export class CallIds {

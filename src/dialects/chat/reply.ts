@@ -4,6 +4,7 @@ import { NO_USAGE } from "../../canon/usage.ts";
 import { type Edits, isObject, type JsonText } from "../../lib/json.ts";
 import type { DecodeContext, ReplyContext } from "../dialect.ts";
 import { errorOf } from "../translate.ts";
+import { distinctCallId } from "./call-ids.ts";
 import { annotationOf } from "./citations.ts";
 import { ChatDecoder, errorInside, replySeed } from "./decode-stream.ts";
 import { replyIdOf } from "./encode-stream.ts";
@@ -140,11 +141,12 @@ function repairCalls(calls: readonly unknown[], seed: string): readonly unknown[
     if (!fragment || !isObject(call)) return call;
     const called = call["function"];
     const wrongArguments = isObject(called) && !holdsText(called["arguments"]);
-    if (fragment.id !== "" && typeof call["type"] === "string" && !wrongArguments) return call;
+    const id = fragment.id === "" ? inventCallId(seed, ordinal) : distinctCallId(fragment.id, seed);
+    if (id === fragment.id && typeof call["type"] === "string" && !wrongArguments) return call;
     changed = true;
     return {
       ...call,
-      id: fragment.id || inventCallId(seed, ordinal),
+      id,
       type: fragment.custom ? "custom" : "function",
       ...(wrongArguments && { function: { ...called, arguments: fragment.arguments || "{}" } }),
     };

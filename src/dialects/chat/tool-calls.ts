@@ -1,4 +1,5 @@
 import { isObject, stringOf } from "../../lib/json.ts";
+import { distinctCallId } from "./call-ids.ts";
 import { ObjectEnd } from "./object-end.ts";
 
 /** One entry of `delta.tool_calls` as it came, with what is missing or unusable left empty. */
@@ -16,8 +17,8 @@ export type ToolSlot = {
   /** Place among the reply's calls, from 0 without gaps. */
   readonly ordinal: number;
   readonly id: string;
-  /** The id came from the vendor and was not made up here. */
-  readonly ownId: boolean;
+  /** What the vendor calls it; "" where it gave no id, and one was made up here. */
+  readonly given: string;
   readonly custom: boolean;
   name: string;
   /** All arguments text so far, and whether it is whole. */
@@ -72,11 +73,11 @@ export class ToolTracker {
     let slot = this.#find(fragment);
     if (!slot) {
       const ordinal = this.slots.length;
-      const ownId = fragment.id !== "";
-      const id = ownId ? fragment.id : inventCallId(replySeed, ordinal);
-      slot = { ordinal, id, ownId, custom: fragment.custom, name: "", arguments: "", end: new ObjectEnd() };
+      const given = fragment.id;
+      const id = given === "" ? inventCallId(replySeed, ordinal) : distinctCallId(given, replySeed);
+      slot = { ordinal, id, given, custom: fragment.custom, name: "", arguments: "", end: new ObjectEnd() };
       this.slots.push(slot);
-      if (ownId && this.#byId?.has(id) === false) this.#byId.set(id, slot);
+      if (given !== "" && this.#byId?.has(given) === false) this.#byId.set(given, slot);
       if (fragment.index !== undefined) this.#byIndex.set(fragment.index, slot);
     }
     this.#last = slot;
@@ -104,7 +105,8 @@ export class ToolTracker {
   #withId(id: string): ToolSlot | undefined {
     if (!this.#byId) {
       this.#byId = new Map();
-      for (const slot of this.slots) if (slot.ownId && !this.#byId.has(slot.id)) this.#byId.set(slot.id, slot);
+      for (const slot of this.slots)
+        if (slot.given !== "" && !this.#byId.has(slot.given)) this.#byId.set(slot.given, slot);
     }
     return this.#byId.get(id);
   }
@@ -113,7 +115,7 @@ export class ToolTracker {
 /** Whether a fragment at a known index opens a second call there. */
 function startsAnother(slot: ToolSlot, fragment: ToolFragment): boolean {
   if (fragment.name === "") return false;
-  if (fragment.id !== "" && slot.ownId) return fragment.id !== slot.id;
+  if (fragment.id !== "" && slot.given !== "") return fragment.id !== slot.given;
   return fragment.id === "" && fragment.arguments !== "" && isComplete(slot);
 }
 

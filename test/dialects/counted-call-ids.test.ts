@@ -1,0 +1,115 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { json, sse, startUpstream, type Upstream } from "../support/upstream.ts";
+import type { Wire } from "./crossing.ts";
+
+let upstream: Upstream;
+let gateway: TestApp;
+beforeAll(async () => {
+  upstream = startUpstream();
+  gateway = await startApp({ vendors: [vendorAt(upstream, "chat", "plain")] });
+});
+afterAll(async () => {
+  await gateway.stop();
+  upstream.close();
+});
+afterEach(() => upstream.reset());
+
+/** A reply with two calls under the ids of a model that counts within its turn. */
+function reply(number: number, stream: boolean) {
+  const call = (index: number) => ({
+    ...{ index, id: `functions.f:${index}`, type: "function" },
+    function: { name: "f", arguments: `{"n":${number}}` },
+  });
+  const head = { id: `chatcmpl-${number}`, created: 1, model: "m" };
+  const calls = [call(0), call(1)];
+  if (!stream) {
+    const message = { role: "assistant", content: null, tool_calls: calls };
+    return json({ ...head, choices: [{ index: 0, message, finish_reason: "tool_calls" }] });
+  }
+  const chunks = [
+    ...calls.map((one) => ({ ...head, choices: [{ index: 0, delta: { tool_calls: [one] }, finish_reason: null }] })),
+    { ...head, choices: [{ index: 0, delta: {}, finish_reason: "tool_calls" }] },
+  ];
+  return sse(`${chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("")}data: [DONE]\n\n`);
+}
+
+const SCHEMA = { type: "object", properties: { n: { type: "integer" } } };
+const USER = { role: "user", content: "Hi" };
+type Client = { path: string; ask: Wire; history: string; id: string; turn(ids: readonly string[]): Wire[] };
+
+const CLIENTS: Record<string, Client> = {
+  chat: {
+    path: "/v1/chat/completions",
+    ask: { tools: [{ type: "function", function: { name: "f", parameters: SCHEMA } }] },
+    history: "messages",
+    id: "id",
+    turn: (ids) => [
+      {
+        role: "assistant",
+        content: null,
+        tool_calls: ids.map((id) => ({ id, type: "function", function: { name: "f", arguments: "{}" } })),
+      },
+      ...ids.map((id) => ({ role: "tool", tool_call_id: id, content: "x" })),
+    ],
+  },
+  messages: {
+    path: "/v1/messages",
+    ask: { max_tokens: 64, tools: [{ name: "f", input_schema: SCHEMA }] },
+    history: "messages",
+    id: "id",
+    turn: (ids) => [
+      { role: "assistant", content: ids.map((id) => ({ type: "tool_use", id, name: "f", input: {} })) },
+      { role: "user", content: ids.map((id) => ({ type: "tool_result", tool_use_id: id, content: "x" })) },
+    ],
+  },
+  responses: {
+    path: "/v1/responses",
+    ask: { tools: [{ type: "function", name: "f", parameters: SCHEMA }] },
+    history: "input",
+    id: "call_id",
+    turn: (ids) => [
+      ...ids.map((id) => ({ type: "function_call", call_id: id, name: "f", arguments: "{}" })),
+      ...ids.map((id) => ({ type: "function_call_output", call_id: id, output: "x" })),
+    ],
+  },
+};
+
+describe.each(Object.keys(CLIENTS))("a %s client of a model that counts its calls within a turn", (name) => {
+  const client = CLIENTS[name] as Client;
+
+  test.each([false, true])(
+    "knows each call by an id of its own, and the model by the one that it gave: stream %p",
+    async (stream) => {
+      const history: Wire[] = [USER];
+      const seen: string[] = [];
+      for (const number of [1, 2, 3]) {
+        upstream.answer("/v1/chat/completions", reply(number, stream));
+        const model = number === 3 ? "plain/other" : "plain/kimi-k3";
+        const response = await gateway.post(client.path, { ...client.ask, model, stream, [client.history]: history });
+        const text = await response.text();
+        const found = [...text.matchAll(new RegExp(`"${client.id}":"(functions[^"]*)"`, "g"))].map(([, id]) =>
+          String(id),
+        );
+        const ids = [...new Set(found)];
+        expect(ids).toEqual([
+          expect.stringMatching(/^functions\.f:0_[0-9A-Za-z]{8}$/),
+          expect.stringMatching(/^functions\.f:1_[0-9A-Za-z]{8}$/),
+        ]);
+        history.push(...client.turn(ids));
+        seen.push(...ids);
+      }
+      expect(new Set(seen).size).toBe(6);
+      const sent = upstream.calls.map(({ text }) =>
+        [...text.matchAll(/"(?:id|tool_call_id)":"([^"]*)"/g)].map(([, id]) => id),
+      );
+      const own = ["functions.f:0", "functions.f:1"];
+      // A model of another family has them as the client does.
+      expect(sent).toEqual([
+        [],
+        [...own, ...own],
+        [...seen.slice(0, 2), ...seen.slice(0, 2), ...seen.slice(2, 4), ...seen.slice(2, 4)],
+      ]);
+    },
+  );
+});
