@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readOrigin } from "../../.release/origin.ts";
 import { makeFolder, removeFolder } from "../support/binary.ts";
@@ -58,5 +58,20 @@ test.skipIf(!present)(
     expect(readOrigin(root, commit)).toMatchObject({ commit, madeAt: 0, modified: null });
     expect(readOrigin(root)).toMatchObject({ commit: "", madeAt: 0, modified: null });
     expect(() => readOrigin(root, "HEAD; id")).toThrow("not a commit");
+  },
+);
+
+test.skipIf(!present)(
+  "a checkout has the files as they are in the commit, also where Git is set to change line ends",
+  () => {
+    copyFileSync(join(import.meta.dir, "../../.gitattributes"), join(root, ".gitattributes"));
+    git("config", "core.autocrlf", "true");
+    const files = { "install.sh": "#!/bin/sh\necho\n", "stream.sse": "data: 1\r\n\r\n" };
+    for (const [file, text] of Object.entries(files)) write(file, text);
+    git("add", "-A");
+    for (const file of Object.keys(files)) rmSync(join(root, file));
+    git("checkout-index", "-f", "-a");
+    for (const [file, text] of Object.entries(files))
+      expect([file, readFileSync(join(root, file), "utf8")]).toEqual([file, text]);
   },
 );
