@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Parser } from "htmlparser2";
 import { createProgram } from "../../src/cli/program.ts";
@@ -165,6 +165,18 @@ describe("the launchd agent", () => {
     });
     expect(Number(agent["ExitTimeOut"]) * 1000).toBeGreaterThan(longestDrainMs(DEFAULT_BLOCKING_SECONDS * 1000));
     expect(() => readXml(read("sluice.plist").replace("</dict>", ""))).toThrow();
+  });
+
+  test("is put in place also for a user who has had no agent yet, and no folder of them", () => {
+    for (const page of [read("sluice.plist"), readFileSync(join(RELEASE, "../README.md"), "utf8")]) {
+      const told = /(?:mkdir|cp) [^\n]*(?= && launchctl bootstrap)/.exec(page)?.[0] ?? "";
+      const home = makeFolder();
+      const environment = { HOME: home, PATH: "/usr/bin:/bin" };
+      const { exitCode } = Bun.spawnSync(["/bin/sh", "-c", told], { cwd: RELEASE, env: environment, stderr: "pipe" });
+      const put = join(home, "Library/LaunchAgents/sluice.plist");
+      expect([exitCode, existsSync(put) && readFileSync(put, "utf8")]).toEqual([0, read("sluice.plist")]);
+      removeFolder(home);
+    }
   });
 
   test("its shell runs the program it was installed as, and keeps what it says in the user's logs", () => {
