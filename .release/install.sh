@@ -144,8 +144,13 @@ put_in_place() {
   fi
   # A loader that misses a library names each of its symbols: the first lines say which it is.
   version="$("$fresh" --version 2> "$work/complaint")" || {
+    status=$?
     awk 'NR <= 3' "$work/complaint" >&2
-    case "$target" in *-musl) say "install: a build for musl needs libstdc++ (apk add libstdc++)" ;; esac
+    case "$target/$status" in
+      # Ended by SIGILL.
+      *-x64*/132) say "install: it needs SSE4.2, which this processor lacks; a virtual machine may be given another model (x86-64-v2)" ;;
+      *-musl/*) say "install: a build for musl needs libstdc++ (apk add libstdc++)" ;;
+    esac
     fail "the executable for $target does not run on this machine"
   }
   mv -f "$fresh" "$to/sluice"

@@ -256,6 +256,11 @@ describe("the install script refuses", () => {
     await expectRefused("no symbol 3\ninstall: the executable for");
   });
 
+  test("one with instructions that the processor lacks, and says so", async () => {
+    files = makeRelease("#!/bin/sh\nkill -ILL $$\n");
+    await expectRefused("install: it needs SSE4.2, which this processor lacks; ");
+  });
+
   test("to go into a folder of its own name, such as a clone", async () => {
     mkdirSync(installed(), { recursive: true });
     const { code, stderr } = await install();
