@@ -359,6 +359,11 @@ describe("a model that once wrote arguments that are no JSON (vLLM: Expecting ',
     ['["a"]', '{"value":["a"]}'],
     ['"{\\"a\\":1}"', '{"a":1}'],
     ["null", "{}"],
+    // A long line is broken by what stands in it, and by its end.
+    [`{"t":"${"x".repeat(600)}\n"}`, JSON.stringify({ value: `{"t":"${"x".repeat(600)}\n"}` })],
+    [`{"t":"${"x".repeat(600)}\\'"}`, JSON.stringify({ value: `{"t":"${"x".repeat(600)}\\'"}` })],
+    [`{"t":"${"x".repeat(600)}`, JSON.stringify({ value: `{"t":"${"x".repeat(600)}` })],
+    [`{\n"t":"${"x".repeat(600)}\\n"}`, `{\n"t":"${"x".repeat(600)}\\n"}`],
     ['{"n":12345678901234567890} ', '{"n":12345678901234567890} '],
     ["", ""],
   ];

@@ -241,7 +241,6 @@ function amendMessage(message: Wire, quirks: Quirks): Wire {
     for (const field of REPLAYED) if (Object.hasOwn(message, field)) changes[field] = undefined;
   }
   if (isAssistant && (quirks.refusesReasoning || quirks.unknownFields?.length)) removeProofs(message, changes);
-  if (isAssistant && readsArguments(quirks)) mendArguments(message, changes);
   if (isAssistant && refusesPictures(quirks) && Object.hasOwn(message, PICTURES)) changes[PICTURES] = undefined;
   if (quirks.reasoningReplayCalls && lacksReasoning(message)) changes["reasoning_content"] = LOST_REASONING;
   if (quirks.nineCharacterToolIds) amendCallIds(message, changes);
@@ -279,12 +278,6 @@ function removeProofs(message: Wire, changes: Wire): void {
 /** OpenAI's own alone take whatever a model once wrote as arguments. */
 const readsArguments = (quirks: Quirks): boolean => quirks.customTools !== true;
 
-function mendArguments(message: Wire, changes: Wire): void {
-  const calls = changes["tool_calls"] ?? message["tool_calls"];
-  const mended = Array.isArray(calls) ? withObjectArguments(calls) : calls;
-  if (mended !== calls) changes["tool_calls"] = mended;
-}
-
 function amendCallIds(message: Wire, changes: Wire): void {
   const resultOf = message["tool_call_id"];
   if (typeof resultOf === "string" && shortCallId(resultOf) !== resultOf) {
@@ -311,8 +304,7 @@ function amendOddities(messages: readonly unknown[], quirks: Quirks): readonly u
     quirks.messageFields ||
     quirks.joinedContent ||
     quirks.acceptsCacheControl === false ||
-    quirks.documentUrls ||
-    readsArguments(quirks);
+    quirks.documentUrls;
   if (!hasOddity) return messages;
   let changed = false;
   const amended = messages.map((message: unknown) => {
@@ -339,7 +331,8 @@ function amendMessages(list: EditList, orders: Orders, quirks: Quirks, choiceHin
   const sound = soundMessages(toFunctionMessages(messages, quirks));
   const named = withOwnCallIds(sound, orders.upstreamModel);
   const told = withHint(withHint(named, choiceHint), formatHint);
-  const taken = amendOddities(told, quirks);
+  const read = readsArguments(quirks) ? withObjectArguments(told) : told;
+  const taken = amendOddities(read, quirks);
   // A turn may have been no more than what this vendor does not take.
   const known = taken === told ? told : soundMessages(taken);
   const amended = amendPrefill(inOrder(known, orders, quirks), list, quirks);

@@ -4,24 +4,48 @@ import { toInput } from "../messages/tool-input.ts";
 type Wire = Record<string, unknown>;
 type Called = Wire & { function: Wire & { arguments: string } };
 
+/** Arguments up to so many characters are read, whatever they look like. */
+const READ_UNTIL = 512;
+/** What breaks JSON that is whole: a line break within a text, an escape that is none. Models that write files write such. */
+const BREAKING = /\p{Cc}|\\[^"\\/bfnrtu]/u;
+
+/**
+ * Whether a text is the JSON of an object. Long ones are read only where something in them looks broken: an agent's conversation holds dozens of them, and
+ * reading them all costs a tenth of what else is done with it.
+ */
+function isObjectText(text: string): boolean {
+  if (!text.startsWith("{") || !text.endsWith("}")) return false;
+  return text.length > READ_UNTIL && !BREAKING.test(text) ? true : isJson(text);
+}
+
 /** A function's call whose arguments are text, but not that of an object. No arguments at all are none to every server. */
 function isBroken(call: unknown): call is Called {
   if (!isObject(call) || !isObject(call["function"])) return false;
   const { arguments: text } = call["function"];
-  if (typeof text !== "string" || text.trim() === "") return false;
-  return !text.trimStart().startsWith("{") || !isJson(text);
+  if (typeof text !== "string") return false;
+  const written = text.trim();
+  return written !== "" && !isObjectText(written);
 }
 
+const callsOf = (message: unknown): readonly unknown[] | undefined => {
+  const calls = isObject(message) ? message["tool_calls"] : undefined;
+  return Array.isArray(calls) ? calls : undefined;
+};
+
+const mended = (call: unknown): unknown =>
+  isBroken(call)
+    ? { ...call, function: { ...call.function, arguments: JSON.stringify(toInput(call.function.arguments)) } }
+    : call;
+
 /**
- * Calls of an earlier turn with arguments that are an object, whatever their model wrote: vLLM, SGLang, llama.cpp, Ollama, Mistral and others read them
+ * The messages with calls whose arguments are an object, whatever their model wrote: vLLM, SGLang, llama.cpp, Ollama, Mistral and others read them
  * for their templates, and refuse every further request of a conversation that holds a call which was cut off or is no JSON
  * (vllm-project/vllm #43995). Its text stands under a key then, as in dialects that know nothing but objects. The same array where none is in the way.
  */
-export function withObjectArguments(calls: readonly unknown[]): readonly unknown[] {
-  if (!calls.some(isBroken)) return calls;
-  return calls.map((call) =>
-    isBroken(call)
-      ? { ...call, function: { ...call.function, arguments: JSON.stringify(toInput(call.function.arguments)) } }
-      : call,
-  );
+export function withObjectArguments(messages: readonly unknown[]): readonly unknown[] {
+  if (!messages.some((message) => callsOf(message)?.some(isBroken))) return messages;
+  return messages.map((message) => {
+    const calls = callsOf(message);
+    return calls?.some(isBroken) ? { ...(message as Wire), tool_calls: calls.map(mended) } : message;
+  });
 }
