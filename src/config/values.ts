@@ -37,12 +37,17 @@ export const readUrl: Reader<string> = {
   },
 };
 
+/** Origins of programs that are made of a page (`app://obsidian.md`, `tauri://localhost`, `file://`), and the one of which nobody knows whose it is. */
+const APP_ORIGIN = /^(?:(?!https?:)[a-z][a-z0-9+.-]*:\/\/[a-z0-9._:-]*|null)$/;
+
 /** An exact origin: never `*`, never with a path (reliability 7.3). */
 export const readOrigin: Reader<string> = {
   what: "an origin such as https://app.example.com",
   from(text) {
+    const origin = text.toLowerCase();
+    if (APP_ORIGIN.test(origin)) return origin;
     const url = URL.canParse(text) ? new URL(text) : undefined;
-    return url && /^https?:$/.test(url.protocol) && url.origin === text.toLowerCase() ? url.origin : undefined;
+    return url && /^https?:$/.test(url.protocol) && url.origin === origin ? url.origin : undefined;
   },
 };
 

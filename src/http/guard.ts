@@ -6,7 +6,7 @@ import { pathOf } from "./request.ts";
 export type GuardSettings = {
   /** Host names served beside loopback, without port: `gateway.example.com`, `[2001:db8::1]`. Any case. */
   allowedHosts: readonly string[];
-  /** Exact origins of web pages that may call from elsewhere: `https://chat.example.com`. */
+  /** Exact origins of web pages, and of programs made of one, that may call from elsewhere: `https://chat.example.com`, `app://obsidian.md`. */
   corsOrigins: readonly string[];
 };
 
@@ -69,13 +69,16 @@ export function createGuard(settings: GuardSettings): Guard {
     return loopback.has(from.host) && loopback.has(asked.host) && (from.port ?? usual) === (asked.port ?? usual);
   };
 
+  const isConfigured = (origin: string, request: AskedHead): boolean =>
+    origins.has(origin.toLowerCase()) && (origin !== OPAQUE || request.headers.get("sec-fetch-site") === null);
+
   return (request) => {
     const asked = readHost(request, readServed);
     if (!asked) {
       return refuse("This gateway does not answer to that host name. Its operator can add it: server.public_url.");
     }
     const origin = request.headers.get("origin");
-    if (origin !== null && !isOwnOrigin(origin, asked) && !origins.has(origin.toLowerCase())) {
+    if (origin !== null && !isOwnOrigin(origin, asked) && !isConfigured(origin, request)) {
       return refuse(
         "Web pages of this origin may not call this gateway. Its operator can allow them: server.cors_origins.",
       );
@@ -84,9 +87,15 @@ export function createGuard(settings: GuardSettings): Guard {
   };
 }
 
-/** A configured origin as browsers write it: lower case, no slash at the end. */
+/**
+ * The origin of a page that hides where it is from, as any page can. Programs that ask by themselves write it as well (Tauri's HTTP client, and so
+ * Jan: janhq/jan#8131); they say nothing of a site, as browsers do. It is taken from them alone, and where it is configured.
+ */
+const OPAQUE = "null";
+
+/** A configured origin as browsers write it: lower case, no slash behind its host. */
 function normalizeOrigin(origin: string): string {
-  return origin.toLowerCase().replace(/\/$/, "");
+  return origin.toLowerCase().replace(/(?<!\/)\/$/, "");
 }
 
 /**
@@ -198,6 +207,7 @@ const PREFLIGHT_MAX_AGE_SECONDS = 600;
 /** CORS for exactly these origins, without credentials: keys travel in headers, never in cookies. */
 export function createCors(corsOrigins: readonly string[]): Cors {
   const origins = new Set(corsOrigins.map(normalizeOrigin));
+  origins.delete(OPAQUE);
   const headers = (request: AskedHead): Record<string, string> => {
     if (origins.size === 0) return {};
     const origin = request.headers.get("origin");

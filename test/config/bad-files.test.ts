@@ -232,6 +232,16 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
     'server.cors_origins[0]: expected an origin such as https://app.example.com, found "*"',
   ],
   [
+    "any extension's origin",
+    "server: { cors_origins: ['chrome-extension://*'] }",
+    'server.cors_origins[0]: expected an origin such as https://app.example.com, found "chrome-extension://*"',
+  ],
+  [
+    "the path of a program's page",
+    "server: { cors_origins: ['app://obsidian.md/index.html'] }",
+    'server.cors_origins[0]: expected an origin such as https://app.example.com, found "app://obsidian.md/index.html"',
+  ],
+  [
     "a proxy by name",
     "server: { trusted_proxies: [proxy.example] }",
     'server.trusted_proxies[0]: expected an IP address or a range such as 10.0.0.0/8, found "proxy.example"',

@@ -15,7 +15,7 @@ const VARIABLES = {
   SLUICE_PORT: "2002",
   SLUICE_PUBLIC_URL: "https://variable.example",
   SLUICE_CDN_URL: "https://cdn.example",
-  SLUICE_CORS_ORIGINS: "https://a.example, https://b.example",
+  SLUICE_CORS_ORIGINS: "https://a.example, https://b.example, App://obsidian.md, file://, null",
   SLUICE_TRUSTED_PROXIES: "192.0.2.1, fd00::/8",
   SLUICE_BLOCKING_SECONDS: "22",
   SLUICE_LOCAL_DISCOVERY: "yes",
@@ -78,7 +78,8 @@ describe("order of sources", () => {
     writeIn(folder, "sluice.yaml", FILE);
     const byVariables = load(folder, { environment: VARIABLES });
     expect(byVariables.server).toMatchObject({ host: "10.0.0.2", port: 2002, publicUrl: "https://variable.example" });
-    expect(byVariables.server.corsOrigins).toEqual(["https://a.example", "https://b.example"]);
+    const origins = ["https://a.example", "https://b.example", "app://obsidian.md", "file://", "null"];
+    expect(byVariables.server.corsOrigins).toEqual(origins);
     expect(byVariables.server.trustedProxies).toEqual(["192.0.2.1", "fd00::/8"]);
     expect(byVariables.limits.blockingSeconds).toBe(22);
     expect(byVariables.localDiscovery).toBe(true);

@@ -296,6 +296,34 @@ describe("Origin and Fetch metadata, over a raw socket", () => {
   });
 });
 
+describe("origins of programs that are made of a page, where they are configured", () => {
+  const APPS = ["app://obsidian.md", "file://", "chrome-extension://abcdefghijklmnop", "tauri://localhost", "null"];
+  const guard = createGuard({ allowedHosts: [], corsOrigins: APPS });
+  const cors = createCors(APPS);
+  const CORS = { "sec-fetch-site": "cross-site", "sec-fetch-mode": "cors" };
+  const asks = (origin: string, others: Record<string, string> = {}) =>
+    guard(new Request("http://localhost/v1/models", { headers: { origin, ...others } }))?.code;
+
+  test.each(APPS.slice(0, -1))("%s calls, and may read the answer", (origin) => {
+    expect([asks(origin), asks(origin, CORS)]).toEqual([undefined, undefined]);
+    expect(cors.headers(new Request("http://localhost/", { headers: { origin } }))).toMatchObject({
+      "access-control-allow-origin": origin,
+    });
+  });
+
+  test.each(["app://obsidian.md.evil", "file://evil", "chrome-extension://ponmlkjihgfedcba", "tauri://localhost:1"])(
+    "%s is another one",
+    (origin) => expect(asks(origin)).toBe("permission_denied"),
+  );
+
+  test("an origin that anybody can have is taken from a program, and from no page", () => {
+    expect(asks("null")).toBeUndefined();
+    expect(asks("null", CORS)).toBe("permission_denied");
+    expect(asks("null", { "sec-fetch-site": "same-site", "sec-fetch-mode": "navigate" })).toBe("permission_denied");
+    expect(cors.headers(new Request("http://localhost/", { headers: { origin: "null" } }))).toEqual({ vary: "Origin" });
+  });
+});
+
 describe("without a server", () => {
   test("requests made inside the process pass, at any port", () => {
     const guard = createGuard({ allowedHosts: [], corsOrigins: [] });
