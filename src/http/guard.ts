@@ -144,8 +144,9 @@ export type Cors = {
 };
 
 /**
- * What the official SDKs and MCP clients send from a browser, beside the names that always may cross; some of it is of no use here, and yet without
- * leave for it nothing is sent at all.
+ * What the official SDKs, MCP clients and chat programs send from a browser, beside the names that always may cross; some of it is of no use here, and
+ * yet without leave for it nothing is sent at all. Programs name themselves as OpenRouter asks them to, and many do so everywhere
+ * (n4ze3m/page-assist, CherryHQ/cherry-studio).
  */
 const ALLOWED_HEADERS = [
   "authorization",
@@ -167,6 +168,9 @@ const ALLOWED_HEADERS = [
   "traceparent",
   "tracestate",
   "user-agent",
+  "http-referer",
+  "x-title",
+  "x-openrouter-title",
   "x-sluice-strict",
   "x-stainless-arch",
   "x-stainless-async",

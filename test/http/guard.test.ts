@@ -360,6 +360,18 @@ describe("CORS", () => {
     expect(near?.headers.get("access-control-allow-private-network")).toBe("true");
   });
 
+  test.each([
+    "x-stainless-lang",
+    "anthropic-dangerous-direct-browser-access",
+    "user-agent",
+    "http-referer",
+    "x-title",
+    "x-openrouter-title",
+  ])("a page may send %s", (name) => {
+    const allowed = cors.preflight(preflight(CORS_ORIGIN))?.headers.get("access-control-allow-headers");
+    expect(allowed?.split(", ")).toContain(name);
+  });
+
   test("any other origin gets no preflight and no permission", () => {
     expect(cors.preflight(preflight("https://evil.example"))).toBeUndefined();
     expect(cors.headers(preflight("https://evil.example"))).toEqual({ vary: "Origin" });
