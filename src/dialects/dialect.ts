@@ -247,6 +247,8 @@ export interface ClientDialect {
   renameReply(value: Record<string, unknown>, rename: (name: string) => string): Edits;
   encoder(context: ReplyContext): Encoder;
   relabeler(context: ReplyContext): Relabeler;
+  /** Whether clients can follow a vendor's own stream that begins so, with this record; undefined while nothing tells. Absent: they always can. */
+  canFollow?(frame: Frame): boolean | undefined;
 
   /** An error as this dialect's HTTP answer. */
   encodeError(error: GatewayError, requestId: string): { status: number; body: Record<string, unknown> };

@@ -35,6 +35,7 @@ const NOTHING: Readonly<Record<keyof Dialect, undefined>> = {
   explainsApart: undefined,
   encoder: undefined,
   relabeler: undefined,
+  canFollow: undefined,
   encodeError: undefined,
   encodeErrorFrame: undefined,
   ping: undefined,

@@ -241,7 +241,35 @@ export function streamWriter(upstream: UpstreamDialect, client: ClientDialect, c
   const { changes } = context;
   const names = changes && namesAlone(changes);
   if (!isSame(client, upstream) || (changes && !names)) return eventWriter(client, context);
-  return names ? nameStream(client.relabeler(context), client, names) : client.relabeler(context);
+  const forward = names ? nameStream(client.relabeler(context), client, names) : client.relabeler(context);
+  return client.canFollow ? followableWriter(forward, client, context) : forward;
+}
+
+/** Forwards a stream that its client can follow, and writes every other one anew from its events. What tells nothing of that yet is held back. */
+function followableWriter(forward: StreamWriter, client: ClientDialect, context: ReplyContext): StreamWriter {
+  const held: [Frame, readonly Event[]][] = [];
+  let decided: StreamWriter | undefined;
+  const decide = (writer: StreamWriter): string => {
+    decided = writer;
+    return held.map(([frame, events]) => writer.push(frame, events)).join("");
+  };
+  return {
+    push(frame, events) {
+      if (decided) return decided.push(frame, events);
+      held.push([frame, events]);
+      if (errorOf(events)) return decide(forward);
+      const follows = client.canFollow?.(frame);
+      return follows === undefined ? "" : decide(follows ? forward : eventWriter(client, context));
+    },
+    end(events) {
+      const text = decided ? "" : decide(forward);
+      return text + (decided ?? forward).end(events);
+    },
+    get fail() {
+      const writer = decided ?? forward;
+      return writer.fail?.bind(writer);
+    },
+  };
 }
 
 /** A writer from events alone: for another dialect, and for an upstream that answered a stream with one whole body. */

@@ -3,7 +3,9 @@ import fc from "fast-check";
 import { GatewayError } from "../../src/canon/errors.ts";
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { responses } from "../../src/dialects/responses/index.ts";
+import { streamWriter } from "../../src/dialects/translate.ts";
 import { editInside } from "../../src/lib/json.ts";
+import { recordsOf, stream, typedStream } from "./crossing.ts";
 import { context, grammarFault, isFinished, normalise, plain } from "./diagonal.ts";
 import { fixturesOf, testFixtures } from "./diagonal-fixtures.ts";
 import { eventsOf } from "./responses-events.ts";
@@ -129,7 +131,7 @@ describe("decoder", () => {
 
 describe("relabeler", () => {
   test("big integers, spelling and a model elsewhere survive where the model is exchanged", () => {
-    const data = `{"type": "response.created" , "response" : {"a":[{"model":"vendor-model-1"}], "big":12345678901234567890,"e":1.0E2,"model" : "vendor-model-1", "z":"\\u00e9"},"model":"top"}`;
+    const data = `{"type": "response.created" ,"sequence_number":0, "response" : {"a":[{"model":"vendor-model-1"}], "big":12345678901234567890,"e":1.0E2,"model" : "vendor-model-1", "z":"\\u00e9"},"model":"top"}`;
     const { relabeled } = run([`id: 7\nevent: response.created\ndata: ${data}\n\n`]);
     expect(relabeled).toBe(
       `id: 7\nevent: response.created\ndata: ${data.replace('"model" : "vendor-model-1"', '"model" : "some/model-id"')}\n\n`,
@@ -160,6 +162,64 @@ describe("relabeler", () => {
     for (const frame of new FrameSplitter().push(text)) sent += relabeler.push(frame, decoder.push(frame));
     expect(sent).not.toMatch(TERMINATOR);
     expect(sent + relabeler.end([])).toBe(relabeled);
+  });
+});
+
+/** As llama.cpp tells a stream: no record has a number, no item a place. */
+const UNPLACED = [
+  { type: "response.created", response: { id: "resp_x", object: "response", status: "in_progress" } },
+  { type: "response.in_progress", response: { id: "resp_x", object: "response", status: "in_progress" } },
+  { type: "response.output_item.added", item: { id: "rs_1", type: "reasoning", summary: [], content: [] } },
+  { type: "response.reasoning_text.delta", item_id: "rs_1", delta: "Let me" },
+  { type: "response.output_item.added", item: { id: "msg_1", type: "message", role: "assistant", content: [] } },
+  { type: "response.content_part.added", item_id: "msg_1", part: { type: "output_text", text: "" } },
+  { type: "response.output_text.delta", item_id: "msg_1", delta: "Hel" },
+  { type: "response.output_text.delta", item_id: "msg_1", delta: "lo" },
+  { type: "response.output_item.added", item: { type: "function_call", call_id: "fc_a", name: "up_f", arguments: "" } },
+  { type: "response.function_call_arguments.delta", item_id: "fc_a", delta: '{"a":1}' },
+  {
+    type: "response.completed",
+    response: { id: "resp_x", status: "completed", output: [], usage: { input_tokens: 4, output_tokens: 2 } },
+  },
+];
+
+describe("a vendor's stream that clients of its own dialect cannot follow", () => {
+  const diagonal = { from: "responses", to: "responses" } as const;
+  const changes = { toolNames: new Map([["up_f", "own.f"]]) };
+
+  test("is written anew, its tools under the client's names, its reasoning as it may be sent back", async () => {
+    const sse = stream(diagonal, typedStream(...UNPLACED), changes);
+    expect(recordsOf(sse).map((record) => record["sequence_number"])).toEqual([...recordsOf(sse).keys()]);
+    const { output, output_text: text, usage } = await accumulate(sse);
+    expect([output.map((item) => item.type), text]).toEqual([["reasoning", "message", "function_call"], "Hello"]);
+    expect(output[0]).toMatchObject({ content: [{ type: "reasoning_text", text: "Let me" }] });
+    expect(output[2]).toMatchObject({ name: "own.f", arguments: '{"a":1}', call_id: "fc_a" });
+    expect(usage).toMatchObject({ input_tokens: 4, output_tokens: 2, total_tokens: 6 });
+  });
+
+  test("is so from its first record on, and ends in an error under the name that it began with", () => {
+    const records = recordsOf(stream(diagonal, typedStream(UNPLACED[0]!, UNPLACED.at(-1)!)));
+    expect(records.map((record) => record["type"])).toEqual([
+      ...["response.created", "response.in_progress", "response.completed"],
+    ]);
+    const writer = streamWriter(responses, responses, context);
+    const decoder = responses.decoder({ quirks: {} });
+    let sse = "";
+    for (const frame of new FrameSplitter().push(typedStream(...UNPLACED.slice(0, 7))))
+      sse += writer.push(frame, decoder.push(frame));
+    sse += writer.fail?.(new GatewayError("upstream_overloaded", "The vendor is overloaded."));
+    const ids = recordsOf(sse).flatMap((record) => (record["response"] as { id: string } | undefined)?.id ?? []);
+    expect(new Set(ids).size).toBe(1);
+    expect(recordsOf(sse).at(-1)).toMatchObject({ type: "response.failed", response: { status: "failed" } });
+  });
+
+  test("is forwarded where its items have places, and where nothing else comes than an error", () => {
+    const placed = UNPLACED.map((record) => ("item" in record ? { ...record, output_index: 0 } : record));
+    expect(stream(diagonal, typedStream(...placed))).toContain('"id":"msg_1"');
+    const writer = streamWriter(responses, responses, context);
+    const decoder = responses.decoder({ quirks: {} });
+    const begun = new FrameSplitter().push(typedStream(UNPLACED[0]!, { type: "error", message: "no" }));
+    expect(begun.map((frame) => writer.push(frame, decoder.push(frame))).join("")).toContain("response.created");
   });
 });
 

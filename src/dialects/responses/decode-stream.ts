@@ -49,6 +49,20 @@ export function isEmptyFrame({ data, event }: Frame): boolean {
 /** The word that says what a record is: in its data, else on its event line. */
 export const typeOf = (value: Item, frame: Frame): string => stringOf(value["type"]) || (frame.event ?? "");
 
+/** Records that tell of a response, and of no item. */
+const BEGINNINGS: ReadonlySet<string> = new Set(["response.created", "response.queued", "response.in_progress"]);
+
+/**
+ * Whether clients can follow a stream that comes to this record: they put it together by the places of its items, and official SDKs break off where a
+ * server tells none (llama.cpp, ggml-org/llama.cpp #20607). Such servers number no record either.
+ */
+export function canFollow(frame: Frame): boolean | undefined {
+  if (isEmptyFrame(frame) || !isObject(frame.value)) return undefined;
+  const { value } = frame;
+  if (typeof value["sequence_number"] === "number" || typeof value["output_index"] === "number") return true;
+  return BEGINNINGS.has(typeOf(value, frame)) ? undefined : false;
+}
+
 /** A refusal is text too (dialects.md 4.8 #26), in a block of its own. */
 const REFUSAL_DELTA = "response.refusal.delta";
 

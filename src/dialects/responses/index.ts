@@ -5,7 +5,7 @@ import { readUpstreamError } from "../upstream-error.ts";
 import { amend, repairs } from "./amend.ts";
 import { checkRequest } from "./check.ts";
 import { decodeRequest } from "./decode-request.ts";
-import { decodeStream } from "./decode-stream.ts";
+import { canFollow, decodeStream } from "./decode-stream.ts";
 import { encodeRequest } from "./encode-request.ts";
 import { encodeStream } from "./encode-stream.ts";
 import { encodeError, encodeErrorFrame } from "./errors.ts";
@@ -52,6 +52,7 @@ export const responses: Dialect = {
   decoder: decodeStream,
   encoder: encodeStream,
   relabeler: relabelStream,
+  canFollow,
   decodeError: readUpstreamError,
   encodeError,
   encodeErrorFrame,

@@ -124,9 +124,12 @@ export function finishItem(
   }
   if (kind !== "reasoning") return item;
   const encrypted = shownProof(text, signature, makerIn(answering));
+  // A server of this dialect that proves nothing takes the text itself back (vLLM, llama.cpp).
+  const isPlain = text !== "" && encrypted === undefined;
   return {
     ...item,
     summary: text === "" ? [] : [summaryPart(text)],
+    ...(isPlain && { content: [{ type: "reasoning_text", text }] }),
     ...(encrypted !== undefined && { encrypted_content: encrypted }),
   };
 }
