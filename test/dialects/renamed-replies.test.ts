@@ -185,7 +185,8 @@ test("a response whose tools have other names keeps the ids of its items, annota
     { type: "message", id: "msg_1", role: "assistant", phase: "commentary", content: [text] },
     call,
   ];
-  const usage = { input_tokens: 3, output_tokens: 2, total_tokens: 5 };
+  const details = { input_tokens_details: { cached_tokens: 0 }, output_tokens_details: { reasoning_tokens: 0 } };
+  const usage = { input_tokens: 3, output_tokens: 2, total_tokens: 5, ...details };
   const whole = { id: "r", status: "completed", model: "open/x", metadata: { a: "b" }, output, tools, usage };
   const records = [
     { type: "response.created", response: { ...whole, status: "in_progress", output: [], usage: null } },
@@ -193,7 +194,7 @@ test("a response whose tools have other names keeps the ids of its items, annota
     { type: "response.function_call_arguments.done", output_index: 2, name: SENT, arguments: "{}" },
     ...output.map((item, at) => ({ type: "response.output_item.done", output_index: at, item })),
     { type: "response.completed", response: whole },
-  ];
+  ].map((one, at) => ({ ...one, sequence_number: at }));
   upstream.answer("/v1/responses", json(whole), sse(records.map(record).join("")));
   const asked = { model: "open/x", input: "Hi", tools: [{ ...tools[0], name: OWN }] };
   expect(await (await gateway.post("/v1/responses", asked)).json()).toEqual(renamed(whole));

@@ -5,7 +5,7 @@ import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { responses } from "../../src/dialects/responses/index.ts";
 import { streamWriter } from "../../src/dialects/translate.ts";
 import { editInside } from "../../src/lib/json.ts";
-import { recordsOf, stream, typedStream } from "./crossing.ts";
+import { recordsOf, reply, stream, typedStream, type Wire } from "./crossing.ts";
 import { context, grammarFault, isFinished, normalise, plain } from "./diagonal.ts";
 import { fixturesOf, testFixtures } from "./diagonal-fixtures.ts";
 import { eventsOf } from "./responses-events.ts";
@@ -162,6 +162,52 @@ describe("relabeler", () => {
     for (const frame of new FrameSplitter().push(text)) sent += relabeler.push(frame, decoder.push(frame));
     expect(sent).not.toMatch(TERMINATOR);
     expect(sent + relabeler.end([])).toBe(relabeled);
+  });
+});
+
+describe("what a vendor's own stream leaves out and its clients demand", () => {
+  const message = (id: string) => ({ id, type: "message", role: "assistant", content: [] });
+  const done = (at: number) => ({ type: "response.output_item.done", output_index: at, item: message(`msg_${at}`) });
+  const told = (...records: (Wire & { type: string })[]) =>
+    recordsOf(stream({ from: "responses", to: "responses" }, typedStream(...records)));
+  const counts = { input_tokens: 4, output_tokens: 2 };
+
+  test.each([
+    ["none", {}],
+    ["null", { output: null }],
+    ["an empty list", { output: [] }],
+  ])("the items of a last response: with %s it has those that were done, in their places", (_name, output) => {
+    const records = told(done(1), done(0), { type: "response.completed", response: { id: "r", ...output } });
+    expect(records.at(-1)).toMatchObject({ response: { id: "r", output: [message("msg_0"), message("msg_1")] } });
+  });
+
+  test("items that a last response does have stay as they are, and one without any has an empty list", () => {
+    const own = told(done(0), { type: "response.completed", response: { output: [message("own")], usage: counts } });
+    expect(own.at(-1)).toMatchObject({ response: { output: [message("own")] } });
+    const none = told({ type: "response.completed", sequence_number: 0, response: { id: "r" } });
+    expect(none.at(-1)).toMatchObject({ response: { output: [] } });
+  });
+
+  test("the numbers of records go on from the last one that has one", () => {
+    const records = told({ ...done(0), sequence_number: 7 }, done(1), { type: "response.completed", response: {} });
+    expect(records.map((record) => record["sequence_number"])).toEqual([7, 8, 9]);
+  });
+
+  test("the total and the details of its counts, which stay as they are where it tells them", () => {
+    const whole = {
+      ...{ ...counts, total_tokens: 6 },
+      input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+      output_tokens_details: { reasoning_tokens: 0 },
+    };
+    const usageOf = (usage: Wire) =>
+      (told({ type: "response.completed", sequence_number: 0, response: { usage } }).at(-1) as Wire)["response"];
+    expect(usageOf(counts)).toMatchObject({ usage: whole });
+    const own = { ...whole, input_tokens_details: { cached_tokens: 1 }, total_tokens: 6 };
+    expect(usageOf(own)).toMatchObject({ usage: own });
+    expect(reply({ from: "responses", to: "responses" }, { status: "completed", output: [], usage: counts })).toEqual({
+      ...{ status: "completed", output: [], model: "a/b" },
+      usage: whole,
+    });
   });
 });
 

@@ -1,12 +1,13 @@
 import type { GatewayError } from "../../canon/errors.ts";
 import type { Event, Finish } from "../../canon/events.ts";
 import type { Usage } from "../../canon/usage.ts";
-import { editInside, editObject, isObject, type JsonText } from "../../lib/json.ts";
+import { type Edits, editInside, editObject, isEmpty, isObject, type JsonText } from "../../lib/json.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
 import { isEmptyFrame, isTerminal, typeOf } from "./decode-stream.ts";
 import { encodeFailure } from "./errors.ts";
 import { writeFinish } from "./finish.ts";
+import type { Item } from "./items.ts";
 import { record } from "./records.ts";
 import { estimatedUsage, type ResponseState, writeResponse } from "./response-object.ts";
 import { readUsage, soundUsage, writeUsage } from "./usage.ts";
@@ -37,9 +38,11 @@ function otherUsage(response: unknown, events: readonly Event[]): Record<string,
   return usage && { ...(isObject(response["usage"]) && response["usage"]), ...writeUsage(usage) };
 }
 
-/** Forwards a stream frame by frame: only the model ID inside `response` is exchanged, and a type that stands on the event line alone is added. */
+/** Forwards a stream frame by frame: the model ID inside `response` is exchanged, and what clients need and a record lacks is added: its type, its number, a last response's output. */
 class ResponsesRelabeler implements Relabeler {
   #terminal = "";
+  /** The items that are done, by their places. */
+  readonly #items = new Map<unknown, unknown>();
   /** The number of the next record, and the vendor's name for the response. */
   #sequence = 0;
   #id: unknown;
@@ -55,10 +58,11 @@ class ResponsesRelabeler implements Relabeler {
     if (this.#terminal !== "" || !isObject(value)) return "";
     const type = typeOf(value, frame);
     const { sequence_number: sequence } = value;
-    if (typeof sequence === "number") this.#sequence = sequence + 1;
+    if (typeof sequence === "number") this.#sequence = sequence;
+    if (type === "response.output_item.done") this.#items.set(value["output_index"], value["item"]);
     this.#id ??= isObject(value["response"]) ? value["response"]["id"] : undefined;
     if (!isTerminal(type)) return this.#forward(frame, value, type);
-    this.#terminal = this.#forward(frame, value, type, otherUsage(value["response"], events));
+    this.#terminal = this.#forward(frame, value, type, this.#lastEdits(value["response"], events));
     return "";
   }
 
@@ -67,13 +71,13 @@ class ResponsesRelabeler implements Relabeler {
     let finish: Finish = { reason: "stop" };
     for (const event of events) if (event.type === "finish") finish = event.finish;
     const usage = lastUsage(events) ?? estimatedUsage(this.context);
-    const state = { ...writeFinish(finish), output: [], usage };
+    const state = { ...writeFinish(finish), output: this.#output, usage };
     const response = this.#write(state);
     return record({ type: `response.${state.status}`, sequence_number: this.#sequence, response });
   }
 
   fail(error: GatewayError): string {
-    return encodeFailure(error, this.#write({ status: "failed", output: [] }), this.#sequence);
+    return encodeFailure(error, this.#write({ status: "failed", output: this.#output }), this.#sequence);
   }
 
   /** The response as it stands, by the name that its vendor has given it. */
@@ -82,15 +86,32 @@ class ResponsesRelabeler implements Relabeler {
     return typeof this.#id === "string" ? { ...response, id: this.#id } : response;
   }
 
-  #forward(frame: Frame, value: Record<string, unknown>, type: string, usage?: Record<string, unknown>): string {
-    const { response } = value;
-    const relabels = isObject(response) && (usage !== undefined || response["model"] !== this.context.model);
-    const missingType = value["type"] === undefined && type !== "";
-    if (!relabels && !missingType) return `${frame.raw}\n\n`;
-    let data = frame.data;
-    if (relabels) data = editInside(data, "response", { model: this.context.model, ...(usage && { usage }) });
-    if (missingType) data = editObject(data, { type });
-    return rewrite(frame, data);
+  /** The items that are done, in the order of their places. */
+  get #output(): Item[] {
+    const placed = [...this.#items].sort(([one], [other]) => Number(one) - Number(other));
+    return placed.map(([, item]) => item).filter(isObject);
+  }
+
+  /** What a last response lacks: counts, and the items that have come before it, of which some servers repeat none (decolua/9router #705). */
+  #lastEdits(response: unknown, events: readonly Event[]): Edits {
+    const usage = otherUsage(response, events);
+    const said = isObject(response) ? response["output"] : undefined;
+    const isBare = !Array.isArray(said) || (said.length === 0 && this.#items.size > 0);
+    return { ...(usage && { usage }), ...(isBare && { output: this.#output }) };
+  }
+
+  #forward(frame: Frame, value: Record<string, unknown>, type: string, edits: Edits = {}): string {
+    const { response, sequence_number: number } = value;
+    const isOthers = isObject(response) && response["model"] !== this.context.model;
+    const changed: Edits = isOthers ? { model: this.context.model, ...edits } : edits;
+    const added = {
+      ...(value["type"] === undefined && type !== "" && { type }),
+      ...(typeof number !== "number" && { sequence_number: this.#sequence }),
+    };
+    this.#sequence++;
+    if (isEmpty(changed) && isEmpty(added)) return `${frame.raw}\n\n`;
+    const data = isEmpty(changed) ? frame.data : editInside(frame.data, "response", changed);
+    return rewrite(frame, isEmpty(added) ? data : editObject(data, added));
   }
 }
 

@@ -21,13 +21,22 @@ export function readUsage(value: unknown): Usage | undefined {
   return disjointCounts({ prompt, completion, total, cacheRead, cacheWrite, reasoning }, false);
 }
 
+/** What clients' types demand beside the two counts: Codex takes no response whose usage has no total. */
+const DEMANDED = ["input_tokens_details", "output_tokens_details", "total_tokens"] as const;
+
 /**
- * A vendor's usage object as clients can read it: its counts as numbers, and all that was made inside `output_tokens`, where its own totals show that some
- * stands beside it. The very object where nothing is amiss.
+ * A vendor's usage object as clients can read it: its counts as numbers, all that was made inside `output_tokens`, where its own totals show that some
+ * stands beside it, and no field missing. The very object where nothing is amiss.
  */
 export function soundUsage(said: unknown): unknown {
   const value = withNumbers(said);
-  return withAllMade(value, readUsage(value), "input_tokens", "output_tokens");
+  const usage = readUsage(value);
+  const counts = withAllMade(value, usage, "input_tokens", "output_tokens");
+  if (!usage || !isObject(counts)) return counts;
+  const missing = DEMANDED.filter((field) => counts[field] == null);
+  if (missing.length === 0) return counts;
+  const written = writeUsage(usage);
+  return { ...counts, ...Object.fromEntries(missing.map((field) => [field, written[field]])) };
 }
 
 /** Disjoint counts as this dialect shows them. */
