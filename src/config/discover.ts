@@ -34,6 +34,15 @@ const DEFAULT_HEADERS: Readonly<Partial<Record<Vendor["dialect"], Record<string,
   messages: { "anthropic-version": "2023-06-01" },
 };
 
+/** Hosts of the responses dialect's own vendor, and of the cloud that serves its models. */
+const OPENAIS = /(?:^|\.)(?:openai\.com|chatgpt\.com|azure\.com|azure\.us)$/;
+
+/** What is known of a server that nobody has described: of the responses dialect others than OpenAI know the plain half. */
+function usualQuirks(dialect: Vendor["dialect"], baseUrl: string): Vendor["quirks"] {
+  if (dialect !== "responses" || OPENAIS.test(URL.parse(baseUrl)?.hostname ?? "")) return {};
+  return { customTools: false, noDeveloperRole: true };
+}
+
 /** A vendor that the registry does not know: `any` name behind its prefix, unless the file itself says which models it has. */
 function customVendor(row: VendorSetting, { models, registry }: VendorSources): Vendor {
   const dialect = row.dialect ?? "chat";
@@ -52,7 +61,7 @@ function customVendor(row: VendorSetting, { models, registry }: VendorSources): 
     auth: row.api_key === undefined ? "none" : (like?.auth ?? DEFAULT_AUTH[dialect]),
     ...(headers && { headers }),
     models: routed ? "catalog" : (like?.models ?? "any"),
-    quirks: {},
+    quirks: usualQuirks(dialect, row.base_url ?? ""),
     ...(like?.modality && { modality: like.modality }),
   };
 }

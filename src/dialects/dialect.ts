@@ -69,8 +69,9 @@ export type Quirks = {
    */
   toolChoiceRequired?: "any" | "auto" | "auto-alone" | "auto-while-reasoning" | "auto-unless-off";
   /**
-   * chat: the vendor knows custom tools (dialects.md 1.1). False: they are functions to it, whoever wrote them. Absent: a chat client's
-   * own pass as they are, those of other clients are functions.
+   * chat, responses: the vendor knows custom tools (dialects.md 1.1). False: they are functions to it, whoever wrote them; in the responses dialect so are
+   * all tools of a client's own, and no item is told that only OpenAI knows. Absent: in the chat dialect a chat client's own pass as they are, and those
+   * of other clients are functions; in the responses dialect all pass.
    */
   customTools?: boolean;
   /** chat: the vendor still knows `functions` and `function_call`; elsewhere they become tools. */

@@ -15,8 +15,10 @@ export function namesAlone({
   toolForms,
   legacyFunctions,
   stops,
+  request,
 }: ReplyChanges): Names | undefined {
-  return customTools || toolForms || legacyFunctions || (stops && stops.length > 0) ? undefined : toolNames;
+  // A response that repeats its request is written whole.
+  return customTools || toolForms || legacyFunctions || request || (stops && stops.length > 0) ? undefined : toolNames;
 }
 
 /** The edits of a reply, or of a record of one, by which its tools are called as the client calls them; none where it names none of them. */

@@ -1,14 +1,15 @@
 import type { Orders, ReasoningOrder } from "../../canon/intent.ts";
 import { type Edits, isObject } from "../../lib/json.ts";
-import type { Quirks } from "../dialect.ts";
+import type { Quirks, ReplyChanges } from "../dialect.ts";
 import { formatName } from "../format-name.ts";
 import { EARLIER_REASONING, loopBegin, type Said } from "../lost-reasoning.ts";
 import { isReplayable } from "../reasoning-proof.ts";
 import { isAgentMessage } from "./items.ts";
 import { isGivenHere } from "./output-items.ts";
+import { plainTerms } from "./plain-terms.ts";
 import { withoutLoneIds } from "./replay.ts";
 import { soundInput } from "./sound-input.ts";
-import { nameEdits } from "./wire-names.ts";
+import { nameEdits, withToolNames } from "./wire-names.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -91,10 +92,15 @@ function saidIn(item: unknown): Said {
   return item["role"] === "assistant" ? "answer" : item["role"] === "user" ? "words" : undefined;
 }
 
-/** Names storing that was asked for, and reasoning that {@link withoutLostReasoning} took out of the tool loop. */
-export function repairs(body: Wire, edits: Edits, orders: Orders): string[] {
-  return [...(body["store"] === true ? ["store"] : []), ...lostReasoning(body, edits, orders)];
+/** Names storing that was asked for, reasoning that {@link withoutLostReasoning} took out of the tool loop, and what {@link plainTerms} cannot say. */
+export function repairs(body: Wire, edits: Edits, orders: Orders, quirks: Quirks): string[] {
+  const unsaid = plainTerms(body, quirks)?.dropped ?? [];
+  return [...(body["store"] === true ? ["store"] : []), ...lostReasoning(body, edits, orders), ...unsaid];
 }
+
+/** What a reply to an amended body must be changed back in: names of tools, and all that {@link plainTerms} told otherwise. */
+export const replyChanges = (body: Wire, quirks: Quirks): ReplyChanges | undefined =>
+  plainTerms(body, quirks)?.changes ?? withToolNames(body);
 
 function lostReasoning({ input }: Wire, edits: Edits, orders: Orders): string[] {
   if (orders.reasoning.kind === "off" || !Object.hasOwn(edits, "input") || !Array.isArray(input)) return [];
@@ -138,8 +144,8 @@ function set(body: Wire, edits: Edits, field: string, value: unknown): void {
  * Orders as edits of a body's top-level fields, whether the client wrote it or `encodeRequest` (design 1). Nothing is ever stored
  * upstream (contract 3), so that reasoning travels encrypted. Only fields that really change are named.
  */
-export function amend(body: Wire, orders: Orders, _quirks: Quirks): Edits {
-  const named = nameEdits(body);
+export function amend(body: Wire, orders: Orders, quirks: Quirks): Edits {
+  const named = plainTerms(body, quirks)?.edits ?? nameEdits(body);
   return named ? { ...named, ...amendNamed({ ...body, ...named }, orders) } : amendNamed(body, orders);
 }
 

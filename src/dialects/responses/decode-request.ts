@@ -86,7 +86,7 @@ function nameLostReasoning(reasoning: unknown, dropped: DroppedPaths): void {
 }
 
 /** What the reply to this body must say of it, and which of its tools are called with free text. */
-function changesFor(body: Wire, tools: readonly Tool[]): ReplyChanges {
+export function changesFor(body: Wire, tools: readonly Tool[]): ReplyChanges {
   const request: Wire = {};
   for (const field of REPEATED_FIELDS) {
     const value = body[field];

@@ -13,6 +13,9 @@ import { summaryPart } from "./output-items.ts";
 import { phaseField } from "./phase.ts";
 
 export const NO_RESULT = "(no result)";
+const SHOWN_BELOW = "(shown below)";
+
+const isText = (part: Item): boolean => part["type"] === "input_text";
 /** Longest call id that its own vendor takes, characters (dialects.md 4.3 "ids"). */
 const MAX_CALL_ID = 64;
 
@@ -52,9 +55,11 @@ export class InputWriter {
   /** Ids of calls so far: two calls of one id become two ids. */
   readonly #ids = new DistinctNames();
 
+  /** `plain`: for a server of another vendor's than the dialect's own, of what one of its own clients has sent. */
   constructor(
     readonly quirks: Quirks,
     readonly dropped: string[],
+    readonly plain = false,
   ) {}
 
   write(turns: readonly Turn[]): Item[] {
@@ -117,17 +122,19 @@ export class InputWriter {
     const items = this.#items;
     const begin = items.length;
     let outputs: Item[] | undefined;
+    const shown: Item[] = [];
     for (const part of turn.parts) {
       if (part.type === "tool-call") {
         const call = this.#call(part);
         items.push(call);
         const type = `${String(call["type"])}_output`;
         outputs ??= [];
-        outputs.push({ type, call_id: call["call_id"], output: this.#takeOutput(part.id) });
+        outputs.push({ type, call_id: call["call_id"], output: this.#takeOutput(part.id, shown) });
       } else this.#addAssistantPart(part);
     }
     while (items.length > begin && items.at(-1)?.["type"] === "reasoning") items.pop();
     if (outputs) items.push(...outputs);
+    if (shown.length > 0) items.push({ type: "message", role: "user", content: shown });
   }
 
   #call(part: ToolCallPart): Item {
@@ -156,6 +163,11 @@ export class InputWriter {
   /** Only this dialect's own proof is taken back; other reasoning cannot be shown to it (dialects.md 4.8 #6). */
   #addReasoning(part: ReasoningPart): void {
     const proof = part.signature === undefined ? undefined : unpackReasoning(part.signature);
+    if (!proof && this.plain && part.signature === undefined && part.text !== "") {
+      const content = [{ type: "reasoning_text", text: cleanText(part.text) }];
+      this.#items.push({ type: "reasoning", summary: [], content });
+      return;
+    }
     if (!proof) {
       nameLostReasoning(part, this.dropped);
       return;
@@ -165,13 +177,22 @@ export class InputWriter {
     this.#items.push({ type: "reasoning", ...id, summary, encrypted_content: proof.encrypted });
   }
 
-  /** The output of a call: text alone as a string, else parts; one that never came is made up (dialects.md 4.3). */
-  #takeOutput(callId: string): unknown {
+  /**
+   * The output of a call: text alone as a string, else parts; one that never came is made up (dialects.md 4.3). Servers that take text alone (llama.cpp)
+   * are told the rest behind it, as the user's: that is added to `shown`.
+   */
+  #takeOutput(callId: string, shown: Item[]): unknown {
     const result = this.#results.take(callId, (one) => this.#isPlaced(one));
     if (!result) return NO_RESULT;
     this.#place(result);
-    const parts: Item[] = [];
-    for (const part of result.parts) this.#encode(part, parts);
+    const all: Item[] = [];
+    for (const part of result.parts) this.#encode(part, all);
+    const parts = this.quirks.customTools === false ? all.filter(isText) : all;
+    if (parts.length < all.length) {
+      shown.push({ type: "input_text", text: `What the tool call ${cleanText(callId)} showed:` });
+      shown.push(...all.filter((part) => !isText(part)));
+      if (parts.length === 0) parts.push({ type: "input_text", text: SHOWN_BELOW });
+    }
     if (parts.every((part) => part["type"] === "input_text" && part[BREAKPOINT] === undefined)) {
       const text = parts.map((part) => part["text"]).join("\n");
       return result.isError ? `Error: ${text}` : text;

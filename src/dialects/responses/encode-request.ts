@@ -1,17 +1,15 @@
-import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
-import { isObject, put } from "../../lib/json.ts";
-import { lostFormats } from "../custom-tools.ts";
+import type { OutputFormat, Prompt } from "../../canon/prompt.ts";
+import { put } from "../../lib/json.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
 import { formatName } from "../format-name.ts";
 import { BREAKPOINT, namePictures } from "../openai-fields.ts";
 import { fitStrict } from "../strict-schema.ts";
-import { cleanText } from "../text.ts";
 import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
-import { placeOf } from "../tool-place.ts";
 import { fitUserId } from "../user-id.ts";
 import { MIN_OUTPUT_TOKENS, UNORDERED_REASONING } from "./amend.ts";
 import { InputWriter, systemContent, systemItem } from "./encode-input.ts";
+import { addTools } from "./encode-tools.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -19,48 +17,6 @@ type Wire = Record<string, unknown>;
 const MAX_TEMPERATURE = 2;
 /** Longest name of an end user that its own vendor takes, characters (dialects.md 1.1). */
 const MAX_USER = 64;
-
-/** `strict` is written always: left out, this dialect's vendor makes the schema strict by itself, which no other one does. */
-function encodeFunction(tool: Tool, dropped: string[]): Wire {
-  const { $schema: _schema, ...given } = tool.schema;
-  const typed = "type" in given ? given : { type: "object", ...given };
-  const { schema, strict } = fitStrict(typed, tool.strict, `${placeOf(tool)}.strict`, dropped);
-  return {
-    type: "function",
-    name: tool.name,
-    ...(tool.description !== undefined && { description: cleanText(tool.description) }),
-    parameters: schema,
-    strict: strict ?? false,
-  };
-}
-
-function encodeCustom({ name, description, custom }: Tool): Wire {
-  return {
-    type: "custom",
-    name,
-    ...(description && { description }),
-    ...(custom?.format && { format: formatOf(custom.format) }),
-  };
-}
-
-/** A grammar as it stands here: the chat dialect has it one level deeper. */
-function formatOf(format: Wire): Wire {
-  const { grammar, ...rest } = format;
-  return isObject(grammar) ? { ...rest, ...grammar } : format;
-}
-
-function addTools(prompt: Prompt, quirks: Quirks, body: Wire, dropped: string[]): void {
-  const { tools, toolChoice, parallelToolCalls } = prompt;
-  if (tools.length === 0) return;
-  const isCustom = (tool: Tool) => quirks.customTools !== false && tool.custom !== undefined;
-  if (quirks.customTools === false) dropped.push(...lostFormats(tools));
-  const typeOf = (name: string) => (tools.some((tool) => tool.name === name && isCustom(tool)) ? "custom" : "function");
-  const choice =
-    toolChoice?.type === "tool" ? { type: typeOf(toolChoice.name), name: toolChoice.name } : toolChoice?.type;
-  body["tools"] = tools.map((tool) => (isCustom(tool) ? encodeCustom(tool) : encodeFunction(tool, dropped)));
-  put(body, "tool_choice", choice);
-  put(body, "parallel_tool_calls", parallelToolCalls);
-}
 
 function encodeFormat(output: OutputFormat, dropped: string[]): Wire {
   if (output.type === "json") return { type: "json_object" };

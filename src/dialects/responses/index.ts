@@ -2,7 +2,7 @@ import { REASONING_FORMS_OF } from "../../canon/intent.ts";
 import { responsesCounter } from "../counters.ts";
 import type { Dialect } from "../dialect.ts";
 import { readUpstreamError } from "../upstream-error.ts";
-import { amend, repairs } from "./amend.ts";
+import { amend, repairs, replyChanges } from "./amend.ts";
 import { checkRequest } from "./check.ts";
 import { decodeRequest } from "./decode-request.ts";
 import { canFollow, decodeStream } from "./decode-stream.ts";
@@ -15,7 +15,7 @@ import { relabelReply, relabelStream } from "./relabel.ts";
 import { replay } from "./replay.ts";
 import { decodeReply, encodeReply } from "./reply.ts";
 import { serverTools } from "./server-tools.ts";
-import { renameReply, withToolNames } from "./wire-names.ts";
+import { renameReply } from "./wire-names.ts";
 
 /** The wire protocol of OpenAI's newer SDK calls and of agents that know only it; stateless here (contract 3). */
 export const responses: Dialect = {
@@ -44,7 +44,7 @@ export const responses: Dialect = {
   encodeRequest,
   amend,
   repairs,
-  replyChanges: (body) => withToolNames(body),
+  replyChanges,
   decodeReply,
   encodeReply,
   relabel: relabelReply,
