@@ -88,7 +88,7 @@ describe("proofs of reasoning that nobody here has seen, and their vendor refuse
   });
 });
 
-/** How each other vendor of proofs refuses one that it cannot read: another account's, as after a change of its key (OpenAI, a reseller of it, Google). */
+/** How each other vendor of proofs refuses one that it cannot read: another account's, as after a change of its key (OpenAI, a reseller of it, Google); and servers that can read none (vLLM, llama.cpp). */
 const OTHERS_REFUSALS = [
   ["responses", "The encrypted content gAAA...ng== could not be verified.", "invalid_encrypted_content"],
   [
@@ -96,6 +96,9 @@ const OTHERS_REFUSALS = [
     "The encrypted content gAAA...WA== could not be verified. Reason: Encrypted content could not be decrypted or parsed.",
     0,
   ],
+  ["responses", "Encrypted content is not supported.", 400],
+  ["responses", "item['content'] is not an array", 400],
+  ["responses", "item['content'] is empty", 400],
   ["gemini", "Corrupted thought signature.", 400],
   ["gemini", "Invalid thought signature.", 400],
   ["gemini", "Thought signature is not valid.", 400],
