@@ -49,6 +49,26 @@ describe("a responses server that knows functions alone, for clients of its own 
     expect(ask({ tools: [patch], ...others }).body).toMatchObject(others);
   });
 
+  test("is not asked for what only OpenAI's tools have, which is named, nor told fields that are null", () => {
+    const own = ["reasoning.encrypted_content", "message.output_text.logprobs"];
+    const sources = "web_search_call.action.sources";
+    const nulls = { tools: null, tool_choice: null, service_tier: null, instructions: null, reasoning: null };
+    const { body, dropped } = ask({ include: [...own, sources], ...nulls });
+    expect([body["include"], dropped]).toEqual([own, ["include"]]);
+    expect(body).not.toContainAnyKeys(Object.keys(nulls));
+    expect(ask({ include: [sources] }).body).not.toContainKey("include");
+    const openAI = send({ ...way, quirks: {} }, { input: "Hi", include: [sources], ...nulls });
+    expect([openAI.body, openAI.dropped]).toEqual([expect.objectContaining({ include: [sources], ...nulls }), []]);
+  });
+
+  test("does not know the developer: it is the system's word, also to a server that knows all else", () => {
+    const said = { type: "message", role: "developer", content: [{ type: "input_text", text: "D" }] };
+    const input = [user, said, patch];
+    const { body } = send({ ...way, quirks: { noDeveloperRole: true } }, { input, tools: [patch] });
+    expect([body["input"], body["tools"]]).toEqual([[user, { ...said, role: "system" }, patch], [patch]]);
+    expect(ask({ input: [said, user] }).body).toMatchObject({ instructions: "D", input: [user] });
+  });
+
   test("is told all that earlier turns hold as messages, calls, their outputs and reasoning", () => {
     const picture = { type: "input_image", image_url: "data:image/png;base64,iVBORw0KGgo=", detail: "auto" };
     const call = { type: "function_call", call_id: "b", name: "query", namespace: "db", arguments: "{}" };

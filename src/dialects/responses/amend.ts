@@ -95,7 +95,14 @@ function saidIn(item: unknown): Said {
 /** Names storing that was asked for, reasoning that {@link withoutLostReasoning} took out of the tool loop, and what {@link plainTerms} cannot say. */
 export function repairs(body: Wire, edits: Edits, orders: Orders, quirks: Quirks): string[] {
   const unsaid = plainTerms(body, quirks)?.dropped ?? [];
-  return [...(body["store"] === true ? ["store"] : []), ...lostReasoning(body, edits, orders), ...unsaid];
+  const { include } = body;
+  const cannotInclude = quirks.customTools === false && Array.isArray(include) && include.some(isUnknown);
+  return [
+    ...(body["store"] === true ? ["store"] : []),
+    ...lostReasoning(body, edits, orders),
+    ...(cannotInclude ? ["include"] : []),
+    ...unsaid,
+  ];
 }
 
 /** What a reply to an amended body must be changed back in: names of tools, and all that {@link plainTerms} told otherwise. */
@@ -146,7 +153,34 @@ function set(body: Wire, edits: Edits, field: string, value: unknown): void {
  */
 export function amend(body: Wire, orders: Orders, quirks: Quirks): Edits {
   const named = plainTerms(body, quirks)?.edits ?? nameEdits(body);
-  return named ? { ...named, ...amendNamed({ ...body, ...named }, orders) } : amendNamed(body, orders);
+  const edits = named ? { ...named, ...amendNamed({ ...body, ...named }, orders) } : amendNamed(body, orders);
+  if (quirks.noDeveloperRole) setSystemRole(body, edits);
+  if (quirks.customTools === false) leaveOutUnknown(body, edits);
+  return edits;
+}
+
+const isDeveloper = (item: unknown): item is Wire => isObject(item) && item["role"] === "developer";
+
+/** The developer's messages as the system's, for a server that does not know the former. */
+function setSystemRole({ input: given }: Wire, edits: Edits): void {
+  const input = Object.hasOwn(edits, "input") ? edits["input"] : given;
+  if (!Array.isArray(input) || !input.some(isDeveloper)) return;
+  edits["input"] = input.map((item: unknown) => (isDeveloper(item) ? { ...item, role: "system" } : item));
+}
+
+/** What may be asked for of any server to be included (openresponses.org, "Reference"): the rest is of tools that OpenAI runs. */
+const INCLUDABLE: ReadonlySet<unknown> = new Set([ENCRYPTED, "message.output_text.logprobs"]);
+
+const isUnknown = (entry: unknown): boolean => !INCLUDABLE.has(entry);
+
+/** Leaves out what strict servers refuse: wishes for the results of OpenAI's tools, and fields that are null, which is as good as none (vLLM). */
+function leaveOutUnknown(body: Wire, edits: Edits): void {
+  const include = Object.hasOwn(edits, "include") ? edits["include"] : body["include"];
+  if (Array.isArray(include) && include.some(isUnknown)) {
+    const kept = include.filter((entry) => !isUnknown(entry));
+    edits["include"] = kept.length > 0 ? kept : undefined;
+  }
+  for (const field in body) if (body[field] === null && !Object.hasOwn(edits, field)) edits[field] = undefined;
 }
 
 /** {@link amend} of a body whose tools are called as the vendor takes it. */
