@@ -202,6 +202,8 @@ describe("what a vendor's own stream leaves out and its clients demand", () => {
     const usageOf = (usage: Wire) =>
       (told({ type: "response.completed", sequence_number: 0, response: { usage } }).at(-1) as Wire)["response"];
     expect(usageOf(counts)).toMatchObject({ usage: whole });
+    const chats = { prompt_tokens: 4, completion_tokens: 2, total_tokens: 6, reasoning_tokens: 1 };
+    expect(usageOf(chats)).toMatchObject({ usage: { ...whole, output_tokens_details: { reasoning_tokens: 1 } } });
     const own = { ...whole, input_tokens_details: { cached_tokens: 1 }, total_tokens: 6 };
     expect(usageOf(own)).toMatchObject({ usage: own });
     expect(reply({ from: "responses", to: "responses" }, { status: "completed", output: [], usage: counts })).toEqual({

@@ -251,6 +251,14 @@ const CASES: Record<UpstreamDialectName, Case[]> = {
   ],
   responses: [
     [
+      "under the names of the chat dialect, as SGLang has them",
+      {
+        ...{ prompt_tokens: 1_000, completion_tokens: 250, total_tokens: 1_250, reasoning_tokens: 200 },
+        prompt_tokens_details: { cached_tokens: 400 },
+      },
+      [600, 400, 0, 250],
+    ],
+    [
       "a part from the cache, reasoning inside",
       {
         ...{ input_tokens: 1_000, output_tokens: 250, total_tokens: 1_250 },
