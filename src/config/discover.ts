@@ -37,11 +37,9 @@ const DEFAULT_HEADERS: Readonly<Partial<Record<Vendor["dialect"], Record<string,
 /** Hosts of the responses dialect's own vendor, and of the cloud that serves its models. */
 const OPENAIS = /(?:^|\.)(?:openai\.com|chatgpt\.com|azure\.com|azure\.us)$/;
 
-/** What is known of a server that nobody has described: of the responses dialect others than OpenAI know the plain half. */
-function usualQuirks(dialect: Vendor["dialect"], baseUrl: string): Vendor["quirks"] {
-  if (dialect !== "responses" || OPENAIS.test(URL.parse(baseUrl)?.hostname ?? "")) return {};
-  return { customTools: false, noDeveloperRole: true };
-}
+/** What is known of a server that nobody has described: OpenAI's own know all of the responses dialect, and of others it shows. */
+const usualQuirks = (dialect: Vendor["dialect"], baseUrl: string): Vendor["quirks"] =>
+  dialect === "responses" && OPENAIS.test(URL.parse(baseUrl)?.hostname ?? "") ? { customTools: true } : {};
 
 /** A vendor that the registry does not know: `any` name behind its prefix, unless the file itself says which models it has. */
 function customVendor(row: VendorSetting, { models, registry }: VendorSources): Vendor {

@@ -71,7 +71,7 @@ export type Quirks = {
   /**
    * chat, responses: the vendor knows custom tools (dialects.md 1.1). False: they are functions to it, whoever wrote them; in the responses dialect so are
    * all tools of a client's own, and no item is told that only OpenAI knows. Absent: in the chat dialect a chat client's own pass as they are, and those
-   * of other clients are functions; in the responses dialect all pass.
+   * of other clients are functions; in the responses dialect all pass until the vendor refuses them (see {@link UpstreamDialect.plainer}).
    */
   customTools?: boolean;
   /** chat: the vendor still knows `functions` and `function_call`; elsewhere they become tools. */
@@ -304,6 +304,11 @@ export interface UpstreamDialect {
   repairs?(body: Record<string, unknown>, edits: Edits, orders: Orders, quirks: Quirks): string[];
   /** On the diagonal: what `amend` changes of a client's body so that its reply must be changed back; usually nothing. */
   replyChanges?(body: Record<string, unknown>, quirks: Quirks): ReplyChanges | undefined;
+  /**
+   * By what a body of the dialect's own client is told in terms that every server of it knows, where it says more than that and nothing is known of the
+   * vendor; else undefined. Absent: no server knows less than others.
+   */
+  plainer?(body: Record<string, unknown>, quirks: Quirks): Quirks | undefined;
   /** On the diagonal: client headers that this vendor wants in the body, as edits of it. */
   headerEdits?(body: Record<string, unknown>, headers: Fields, quirks: Quirks): Edits;
 

@@ -25,6 +25,7 @@ const NOTHING: Readonly<Record<keyof Dialect, undefined>> = {
   amend: undefined,
   repairs: undefined,
   replyChanges: undefined,
+  plainer: undefined,
   headerEdits: undefined,
   decodeReply: undefined,
   decoder: undefined,

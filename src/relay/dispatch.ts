@@ -10,6 +10,7 @@ import type { Way } from "../vendors/health.ts";
 import { send } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Job } from "./job.ts";
+import { keepPlain, tellPlainly } from "./plain-servers.ts";
 import { type Asked, prepare, refuseLoss } from "./prepare.ts";
 import { readableType, refuse, type Target } from "./read-reply.ts";
 import { learnRefused } from "./refused-extras.ts";
@@ -35,6 +36,7 @@ export async function tryRoutes<T>(job: Job, attempt: (target: Target, way: Way)
     try {
       const result = await attempt(target, way);
       tries.wentWell(candidate);
+      keepPlain(job, target);
       return result;
     } catch (thrown) {
       if (abort.aborted) {
@@ -68,11 +70,13 @@ const isRefusedProof = ({ code, message }: GatewayError, { upstream }: Target): 
   upstream.provesReasoning === true && code === "invalid_request" && PROOF_REFUSED.test(message);
 
 /**
- * Whether the vendor is to be told the request once more without what it refused of it: such proofs, which happens once, or what it does not know of its
- * dialect. `job` is told so.
+ * Whether the vendor is to be told the request once more: without what it refused of it, which is such proofs, once, or what it does not know of its
+ * dialect; or in plainer terms, once. `job` is told so.
  */
 export function isToBeTold(error: GatewayError, job: Job, target: Target): boolean {
-  if (job.withoutProofs || !isRefusedProof(error, target)) return learnRefused(error, target, job);
+  if (job.withoutProofs || !isRefusedProof(error, target)) {
+    return learnRefused(error, target, job) || tellPlainly(error, target, job);
+  }
   job.withoutProofs = true;
   return true;
 }

@@ -8,6 +8,7 @@ import { generationPath } from "../vendors/outgoing.ts";
 import type { Sending } from "../vendors/send.ts";
 import type { Job } from "./job.ts";
 import { isCollectable, onlyStreams, planOrders } from "./orders.ts";
+import { quirksFor } from "./plain-servers.ts";
 import type { Target } from "./read-reply.ts";
 import type { ReasoningCollector } from "./reasoning-collector.ts";
 import { leaveOutRefused } from "./refused-extras.ts";
@@ -21,7 +22,7 @@ const MAX_TOLD_LOSS = 2_000;
 /** What decides what is sent: a job, or one that is only shown. */
 export type Asked = Pick<
   Job,
-  "request" | "services" | "body" | "intent" | "entry" | "abort" | "money" | "withoutProofs" | "lost"
+  "request" | "services" | "body" | "intent" | "entry" | "abort" | "money" | "withoutProofs" | "plainly" | "lost"
 >;
 
 /** A request made ready for one route. Nothing has left the process yet. */
@@ -43,7 +44,7 @@ const isAnyProof = (): boolean => true;
 export function prepare(asked: Asked, target: Target): Prepared {
   const { route, vendor, upstream, client, context } = target;
   const { request, services, abort } = asked;
-  const { quirks } = vendor;
+  const quirks = quirksFor(asked, target);
   const orders = planOrders(asked.intent, asked.entry, route, upstream, asked.money);
   if (!orders.stream && onlyStreams(orders, asked.intent, quirks)) orders.stream = isCollectable(asked.body.value);
   const recall = services.reasoning.recall(asked, target, orders);

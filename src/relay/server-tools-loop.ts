@@ -7,6 +7,7 @@ import type { Way } from "../vendors/health.ts";
 import { failureOf, isToBeTold, type Opened, open, turnTo } from "./dispatch.ts";
 import { estimateInputTokens } from "./estimate.ts";
 import type { Job } from "./job.ts";
+import { keepPlain } from "./plain-servers.ts";
 import type { Target } from "./read-reply.ts";
 import { Tries } from "./routes-tries.ts";
 import { boundOutput, reserveInput } from "./server-tools-bounds.ts";
@@ -351,6 +352,7 @@ export class ServedLoop {
       try {
         const received = await this.#ask(receive);
         tries.wentWell(next);
+        keepPlain(job, this.target);
         return received;
       } catch (again) {
         if (abort.aborted) tries.left(next);

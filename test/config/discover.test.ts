@@ -164,16 +164,16 @@ describe("a responses server that only the file knows", () => {
     resolve({}, [{ id: "lab", dialect: "responses", base_url, ...(quirks && { quirks }) }]).vendors[0]?.quirks;
 
   test.each(["http://127.0.0.1:8000/v1", "https://api.x.ai/v1", "https://openai.com.example.com/v1"])(
-    "%s: is told what every server of the dialect knows, unless its row says that it knows more",
+    "%s: nobody knows how much of the dialect it knows, unless its row says so",
     (address) => {
-      expect(quirksAt(address)).toEqual({ customTools: false, noDeveloperRole: true });
-      expect(quirksAt(address, { custom_tools: true })).toEqual({ customTools: true, noDeveloperRole: true });
+      expect(quirksAt(address)).toEqual({});
+      expect(quirksAt(address, { custom_tools: false })).toEqual({ customTools: false });
     },
   );
 
   test.each(["https://api.openai.com/v1", "https://eu.api.openai.com/v1", "https://a.openai.azure.com/openai/v1"])(
     "%s: is OpenAI's, which knows all of it",
-    (address) => expect(quirksAt(address)).toEqual({}),
+    (address) => expect(quirksAt(address)).toEqual({ customTools: true }),
   );
 });
 

@@ -159,6 +159,15 @@ export function amend(body: Wire, orders: Orders, quirks: Quirks): Edits {
   return edits;
 }
 
+/** See {@link UpstreamDialect.plainer}: of a body that says what not every server of the dialect knows, to a vendor whose row says nothing of that. */
+export function plainer(body: Wire, quirks: Quirks): Quirks | undefined {
+  if (quirks.customTools !== undefined) return undefined;
+  const plain: Quirks = { noDeveloperRole: true, ...quirks, customTools: false };
+  const { include } = body;
+  const isOdd = Object.values(body).includes(null) || (Array.isArray(include) && include.some(isUnknown));
+  return isOdd || plainTerms(body, plain) ? plain : undefined;
+}
+
 const isDeveloper = (item: unknown): item is Wire => isObject(item) && item["role"] === "developer";
 
 /** The developer's messages as the system's, for a server that does not know the former. */

@@ -2,7 +2,7 @@ import { REASONING_FORMS_OF } from "../../canon/intent.ts";
 import { responsesCounter } from "../counters.ts";
 import type { Dialect } from "../dialect.ts";
 import { readUpstreamError } from "../upstream-error.ts";
-import { amend, repairs, replyChanges } from "./amend.ts";
+import { amend, plainer, repairs, replyChanges } from "./amend.ts";
 import { checkRequest } from "./check.ts";
 import { decodeRequest } from "./decode-request.ts";
 import { canFollow, decodeStream } from "./decode-stream.ts";
@@ -45,6 +45,7 @@ export const responses: Dialect = {
   amend,
   repairs,
   replyChanges,
+  plainer,
   decodeReply,
   encodeReply,
   relabel: relabelReply,
