@@ -99,6 +99,10 @@ function wordsIn(value: Record<string, unknown>, wrappings: number): string {
   );
 }
 
+/** Whether what a vendor sent inside a 200 is an error, in any of OpenAI's servers' shapes (dialects.md 1.5): an object, a text, or its fields flat. */
+export const isErrorBody = (value: Record<string, unknown>): boolean =>
+  Boolean(value["error"]) || value["object"] === "error" || value["type"] === "error";
+
 /** Finds message, type, code and param in an error value: an object, a string, a FastAPI `detail`, or an array around one. */
 export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawError {
   if (Array.isArray(value) && wrappings > 0) return readRawError(value[0], wrappings - 1);

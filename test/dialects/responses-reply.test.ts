@@ -96,6 +96,12 @@ describe("whole replies", () => {
     expect(codeOf({ error: { message: "slow", type: "rate_limit_error", code: "rate_limit_exceeded" } })).toBe(
       "rate_limit_exceeded",
     );
+    // A text (xAI), and fields that stand flat (vLLM).
+    expect(codeOf({ error: "Rate limit exceeded", code: "429" })).toBe("rate_limit_exceeded");
+    expect(codeOf({ object: "error", message: "slow", type: "rate_limit_error", code: 429 })).toBe(
+      "rate_limit_exceeded",
+    );
+    expect(codeOf({ type: "error", message: "slow", code: "rate_limit_exceeded" })).toBe("rate_limit_exceeded");
     expect(codeOf({ status: "failed", output: [], error: { code: "server_error", message: "x" } })).toBe(
       "upstream_error",
     );

@@ -75,6 +75,14 @@ describe("decoder", () => {
     expect(last.error.message).toStartWith("prompt is too long: 210000 tokens > 200000 maximum");
   });
 
+  test.each([
+    ["a text (xAI)", { error: "Rate limit exceeded", code: "429" }],
+    ["fields that stand flat (vLLM)", { object: "error", message: "slow", type: "rate_limit_error", code: 429 }],
+  ])("an error is one in every shape: %s", (_name, said) => {
+    const { events } = run([`data: ${JSON.stringify(said)}\n\n`]);
+    expect(plain(events)).toEqual([{ type: "error", code: "rate_limit_exceeded" }]);
+  });
+
   test("too many open items end the stream", () => {
     let sse = "";
     for (let index = 0; index < 300; index++) {

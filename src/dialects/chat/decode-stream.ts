@@ -8,7 +8,7 @@ import { type Frame, learnPattern, type TextPattern, type TextRun } from "../fra
 import { withTier } from "../openai-fields.ts";
 import { pictureLink } from "../pictures.ts";
 import { DetailsJoiner, detailsBlock, detailsOf } from "../reasoning-details.ts";
-import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
+import { isErrorBody, readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
 import { BlockWriter } from "./block-writer.ts";
 import { contentText, reasoningSignature, reasoningText } from "./delta.ts";
 import { failureOf, matchedStop, readFinish } from "./finish.ts";
@@ -26,8 +26,7 @@ function isRefusal({ choices, usage, detail, base_resp: response }: Record<strin
 
 /** The error that a frame's JSON stands for, in any of the shapes seen inside a 200 (dialects.md 1.5 and 4.8 #22). */
 export function errorInside(value: Record<string, unknown>): GatewayError | undefined {
-  const isError = value["error"] ? true : value["object"] === "error" || value["type"] === "error";
-  if (!isError && !isRefusal(value)) return undefined;
+  if (!isErrorBody(value) && !isRefusal(value)) return undefined;
   const raw = readRawError(value);
   return upstreamError(statusOfRawError(raw), raw);
 }

@@ -5,7 +5,7 @@ import { BlockCiter } from "../cited.ts";
 import type { Decoder } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
 import { BlockLane, type Slot } from "../messages/block-lane.ts";
-import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
+import { isErrorBody, readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
 import { readFinish } from "./finish.ts";
 import {
   callText,
@@ -82,16 +82,21 @@ const TERMINAL = new Set(["response.completed", "response.incomplete", "response
 /** Whether a record ends the stream, well or badly. */
 export const isTerminal = (type: string): boolean => TERMINAL.has(type);
 
-/** The error of a response that failed, or undefined when it did not. */
+/** The error of a response that failed, or of what stands in the place of one; undefined when it did not. */
 export function failureOf(response: Item, type = ""): GatewayError | undefined {
   const status = stringOf(response["status"]);
-  const failed = status === "failed" || type === "response.failed" || isObject(response["error"]);
+  const failed = status === "failed" || type === "response.failed" || isErrorBody(response);
   const cancelled = status === "cancelled" || type === "response.cancelled";
   if (!failed && !cancelled) return undefined;
   if (cancelled && !isObject(response["error"])) {
     return new GatewayError("upstream_error", "The vendor cancelled the reply.");
   }
-  const raw = readRawError(response["error"]);
+  return errorIn(isErrorBody(response) ? response : undefined);
+}
+
+/** The error that a record, a reply or a part of them tells. */
+function errorIn(value: unknown): GatewayError {
+  const raw = readRawError(value);
   return upstreamError(statusOfFailure(raw.code, statusOfRawError(raw)), raw);
 }
 
@@ -147,10 +152,8 @@ class ResponsesDecoder implements Decoder {
     else if (CALL_DELTAS.has(type)) this.#arguments(value, out);
     else if (type === "response.output_item.added") this.#added(value, out);
     else if (type === "response.output_item.done") this.#itemDone(value, out);
-    else if (type === "error" || isObject(value["error"])) {
-      const raw = readRawError(value);
-      return upstreamError(statusOfFailure(raw.code, statusOfRawError(raw)), raw);
-    } else if (isTerminal(type)) return this.#terminal(type, value, out);
+    else if (type === "error" || isErrorBody(value)) return errorIn(value);
+    else if (isTerminal(type)) return this.#terminal(type, value, out);
     else if (type === "response.created" || type === "response.in_progress") this.#start(value["response"], out);
     return this.#lane.overfull
       ? new GatewayError("upstream_error", "The vendor's stream keeps too many items open at once.")
