@@ -216,6 +216,46 @@ describe("a relabelled stream", () => {
     }
   });
 
+  const counts = { prompt_tokens: 11, completion_tokens: 5, total_tokens: 16 };
+  test.each([
+    ["without their sum", { prompt_tokens: 11, completion_tokens: 5 }, counts],
+    [
+      "without what was made",
+      { prompt_tokens: 11, total_tokens: 11 },
+      { prompt_tokens: 11, completion_tokens: 0, total_tokens: 11 },
+    ],
+    ["under the newer dialect's names", { input_tokens: 11, output_tokens: 5, total_tokens: 16 }, counts],
+    ["whole", { ...counts, extra: 1 }, { ...counts, extra: 1 }],
+  ])("counts that came %s are all three there", (_how, usage, shown) => {
+    const message = { role: "assistant", content: "x" };
+    const choices = [{ index: 0, message, finish_reason: "stop" }];
+    expect(
+      JSON.parse(relabelReply(new JsonText(JSON.stringify({ id: "1", choices, usage })), CONTEXT))["usage"],
+    ).toMatchObject(shown);
+    const chunk = { id: "c1", model: "up", choices: [{ index: 0, delta: message, finish_reason: "stop" }], usage };
+    const records = recordsOf(relabelText(`data: ${JSON.stringify(chunk)}\n\n${DONE}`));
+    expect(records.map((record) => record["usage"])).toEqual([null, expect.objectContaining(shown)]);
+  });
+
+  test.each([{}, { total_tokens: 0, total_characters: 0 }, { prompt_tokens_details: { cached_tokens: 0 } }])(
+    "usage that tells nothing yet, %j, is none",
+    (none) => {
+      const chunk = (choices: readonly object[], usage: object) =>
+        `data: ${JSON.stringify({ id: "c1", model: "up", choices, usage })}\n\n`;
+      const said = (finish_reason: string | null) => [
+        { index: 0, delta: { role: "assistant", content: "x" }, finish_reason },
+      ];
+      const text = chunk(said(null), none) + chunk([], none) + chunk(said("stop"), none) + chunk([], counts) + DONE;
+      const records = recordsOf(relabelText(text));
+      expect(records.map((record) => record["usage"])).toEqual([null, null, counts]);
+      const quiet = recordsOf(relabelText(text, undefined, { ...CONTEXT, wantsUsage: false }));
+      expect(quiet.map((record) => [(record["choices"] as unknown[]).length, "usage" in record])).toEqual([
+        [1, false],
+        [1, false],
+      ]);
+    },
+  );
+
   test.each([
     ["model_length", "length"],
     ["sensitive", "content_filter"],

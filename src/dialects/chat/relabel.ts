@@ -147,7 +147,7 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
       if (choices.length > 0) this.#seed ??= replySeed(value);
       sound = this.#repairChoices(choices);
       if (sound !== choices) edits["choices"] = sound;
-      if (sound.length === 0 && choices.length > 0 && !hasUsage) return "";
+      if (sound.length === 0 && !hasUsage && (choices.length > 0 || isObject(value["usage"]))) return "";
     } else {
       edits["choices"] = sound;
     }
@@ -160,11 +160,10 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
     const usage = hasUsage ? soundUsage(value["usage"]) : undefined;
     if (hasUsage && usage !== value["usage"]) edits["usage"] = usage;
     if (hasUsage && sound.length === 0) return this.#hold(frame, edits);
-    if (hasUsage) {
-      this.#usageText = this.#usageChunk(usage);
-      // Beside choices it is no client's, asked for or not: OpenAI's SDK for Java reads nothing else of a chunk that has it, and loses the finish reason.
-      edits["usage"] = this.#context.wantsUsage ? null : undefined;
-    }
+    if (hasUsage) this.#usageText = this.#usageChunk(usage);
+    // Beside choices it is no client's, asked for or not: OpenAI's SDK for Java reads nothing else of a chunk that has it, and loses the finish reason. One
+    // that tells nothing yet (MiniMax, SGLang) is refused by those with checked types.
+    if (isObject(value["usage"])) edits["usage"] = this.#context.wantsUsage ? null : undefined;
     return this.#write(frame, value, edits);
   }
 

@@ -24,8 +24,9 @@ export function readUsage(value: unknown, exclusive: boolean): Usage | undefined
   if (!isObject(value)) return undefined;
   const promptDetails = detailsOf(value["prompt_tokens_details"]);
   const completionDetails = detailsOf(value["completion_tokens_details"]);
-  const prompt = tokenCount(value["prompt_tokens"]);
-  const completion = tokenCount(value["completion_tokens"]);
+  // mlx-vlm has the names of the newer dialect.
+  const prompt = firstCount(value["prompt_tokens"], value["input_tokens"]);
+  const completion = firstCount(value["completion_tokens"], value["output_tokens"]);
   const total = tokenCount(value["total_tokens"]);
   if (prompt === 0 && completion === 0 && total === 0) return undefined;
   const reasoning = firstCount(completionDetails["reasoning_tokens"], value["reasoning_tokens"]);
@@ -58,11 +59,23 @@ export function writeUsage(usage: Usage): Record<string, unknown> {
   };
 }
 
+/** A usage object, read as `usage`, with the three counts that clients with checked types demand (Zed, async-openai): some vendors leave out the sum. */
+function withAllCounts(said: unknown, usage: Usage | undefined): unknown {
+  if (!usage || !isObject(said)) return said;
+  const prompt = said["prompt_tokens"] ?? usage.input + usage.cacheRead + usage.cacheWrite;
+  const completion = said["completion_tokens"] ?? usage.output;
+  const total = said["total_tokens"] ?? tokenCount(prompt) + tokenCount(completion);
+  const isWhole = prompt === said["prompt_tokens"] && completion === said["completion_tokens"];
+  if (isWhole && total === said["total_tokens"]) return said;
+  return { ...said, prompt_tokens: prompt, completion_tokens: completion, total_tokens: total };
+}
+
 /**
- * A vendor's usage object as clients can read it: its counts as numbers, and its reasoning inside `completion_tokens`, where its own totals show that
+ * A vendor's usage object as clients can read it: its counts as numbers, none of the three missing, and its reasoning inside `completion_tokens`, where its own totals show that
  * it leaves it out, since clients add up prompt and completion (dialects.md 1.3 and 4.6). The very object where nothing is amiss.
  */
 export function soundUsage(said: unknown): unknown {
   const value = withNumbers(said);
-  return withAllMade(value, readUsage(value, false), "prompt_tokens", "completion_tokens");
+  const usage = readUsage(value, false);
+  return withAllMade(withAllCounts(value, usage), usage, "prompt_tokens", "completion_tokens");
 }
