@@ -256,6 +256,15 @@ describe("a relabelled stream", () => {
     },
   );
 
+  test("an empty role behind the first chunk is left out", () => {
+    const chunk = (delta: object, finish_reason: string | null = null) =>
+      `data: ${JSON.stringify({ id: "c1", model: "up", choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+    const pieces = ["a", "b", "c"].map((content) => chunk({ role: "", content }));
+    const records = recordsOf(relabelText(pieces.join("") + chunk({ role: "", content: "" }, "stop") + DONE));
+    const deltas = records.flatMap((record) => (record["choices"] as { delta: object }[]).map(({ delta }) => delta));
+    expect(deltas).toEqual([{ role: "assistant", content: "a" }, { content: "b" }, { content: "c" }, { content: "" }]);
+  });
+
   test.each([
     ["model_length", "length"],
     ["sensitive", "content_filter"],

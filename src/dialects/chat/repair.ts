@@ -78,6 +78,9 @@ export class ChoiceRepairer {
     if (!this.roleSent) {
       this.roleSent = true;
       if (typeof delta["role"] !== "string" || delta["role"] === "") changes = { ...changes, role: "assistant" };
+    } else if (delta["role"] === "") {
+      // Z.ai and MiniMax go on so, and clients with checked types end the stream there (vercel/ai#15464).
+      changes = { ...changes, role: undefined };
     }
     if (delta["function_call"] != null) this.#calledFunction = true;
     const calls = delta["tool_calls"];
