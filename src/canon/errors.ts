@@ -20,6 +20,8 @@ const row = (
 export const ERRORS = {
   invalid_request: row(400, "invalid_request_error", "invalid_request_error", false),
   context_length_exceeded: row(400, "invalid_request_error", "invalid_request_error", false),
+  // The chat vendor's own word, at which clients send the whole conversation instead (VS Code: microsoft/vscode-copilot-chat).
+  previous_response_not_found: row(400, "invalid_request_error", "invalid_request_error", false),
   invalid_api_key: row(401, "invalid_request_error", "authentication_error", false),
   insufficient_quota: row(402, "insufficient_quota", "billing_error", false),
   deposit_required: row(403, "permission_error", "permission_error", false),

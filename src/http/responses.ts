@@ -20,7 +20,7 @@ export function responsesRoutes(dependencies: RequestDependencies) {
         requestBody: jsonBody(ResponsesRequest),
         responses: {
           200: jsonOrStream(ResponsesReply, "The response, or its stream."),
-          ...errorReplies("responses", GENERATION_ERRORS),
+          ...errorReplies("responses", ["previous_response_not_found", ...GENERATION_ERRORS]),
         },
       },
     })

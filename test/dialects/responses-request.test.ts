@@ -131,7 +131,6 @@ describe("check", () => {
       "tools[0].parameters.type",
     ],
     [{ input: "x", instructions: 3 }, "instructions"],
-    [{ input: "x", previous_response_id: "resp_1" }, "previous_response_id"],
     [{ input: "x", conversation: { id: "conv_1" } }, "conversation"],
     [{ input: "x", background: true }, "background"],
     [
@@ -159,6 +158,12 @@ describe("check", () => {
     const fault = faultOf(() => check(body as Wire));
     expect(fault.code).toBe("invalid_request");
     expect(fault.param).toBe(param);
+  });
+
+  test("who builds on an earlier response is told in the vendor's own word, at which clients send the whole conversation", () => {
+    const fault = faultOf(() => check({ input: "x", previous_response_id: "resp_1" }));
+    expect([fault.code, fault.param]).toEqual(["previous_response_not_found", "previous_response_id"]);
+    expect(fault.message).toContain("Send the whole conversation");
   });
 
   test("who names an item in place of sending it is told what to tell an SDK", () => {

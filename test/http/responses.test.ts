@@ -126,13 +126,13 @@ describe("the official SDK at the front door", () => {
   });
 
   test("stored state is refused with its field, and nothing reaches a vendor or the ledger", async () => {
-    for (const [field, value] of [
-      ["previous_response_id", "resp_1"],
-      ["conversation", "conv_1"],
-      ["background", true],
+    for (const [field, value, code] of [
+      ["previous_response_id", "resp_1", "previous_response_not_found"],
+      ["conversation", "conv_1", "invalid_request"],
+      ["background", true, "invalid_request"],
     ] as const) {
       const call = () => openai().responses.create({ model: `lab/${MODEL}`, input: "hi", [field]: value });
-      await failing(call).toMatchObject({ status: 400, code: "invalid_request", param: field });
+      await failing(call).toMatchObject({ status: 400, code, param: field });
     }
     expect([upstream.calls, gateway.rows()]).toEqual([[], []]);
   });

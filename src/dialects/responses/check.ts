@@ -1,4 +1,4 @@
-import { fieldFault } from "../../canon/errors.ts";
+import { fieldFault, GatewayError } from "../../canon/errors.ts";
 import { isObject, listOf, stringOf } from "../../lib/json.ts";
 import { checker } from "../../wire/open.ts";
 import { ResponsesRequest } from "../../wire/responses.ts";
@@ -15,22 +15,21 @@ function refuse(message: string, param: string): never {
   throw fieldFault({ param, message });
 }
 
-const STORED = ["previous_response_id", "conversation"] as const;
-
 /** Fields that ask for something kept from an earlier request, or kept for a later one. */
 function refuseStored(body: Record<string, unknown>): void {
-  for (const field of STORED) {
-    if (isPresent(body[field])) {
-      refuse(`${field} is not supported: nothing is stored here. Send the whole conversation as input.`, field);
-    }
+  const remedy = "nothing is stored here. Send the whole conversation as input.";
+  if (isPresent(body["previous_response_id"])) {
+    const param = "previous_response_id";
+    throw new GatewayError("previous_response_not_found", `Previous response not found: ${remedy}`, { param });
   }
+  if (isPresent(body["conversation"])) refuse(`conversation is not supported: ${remedy}`, "conversation");
   if (body["background"] === true) refuse("background is not supported: nothing is stored here.", "background");
   const input = listOf(body["input"]);
   for (let at = 0; at < input.length; at++) {
     const item = input[at];
     if (!isObject(item) || item["type"] !== "item_reference") continue;
-    const remedy = "Send the item itself: SDKs do that when they are told `store: false`.";
-    refuse(`An item_reference is not supported: nothing is stored here. ${remedy}`, `input[${at}]`);
+    const instead = "Send the item itself: SDKs do that when they are told `store: false`.";
+    refuse(`An item_reference is not supported: nothing is stored here. ${instead}`, `input[${at}]`);
   }
 }
 
