@@ -108,8 +108,8 @@ export interface Hold {
    */
   extend(reading: Reading): boolean | Promise<boolean>;
   /**
-   * Takes over what another hold of this ledger has set aside for the same request: it is used, or given back, with this one's. Where this one is closed
-   * by now, the other one is let go. Absent: there is no money.
+   * Takes over what another hold of this ledger has set aside for one more call of the same request: it is used, or given back, with this one's. What the
+   * model makes at the most is more by a call, and `growAt` follows. Where this one is closed by now, the other one is let go. Absent: there is no money.
    */
   absorb?(beside: Hold): Promise<void>;
   /**

@@ -4,7 +4,7 @@ import type { Charge, Hold, HoldRequest, Reading, Settlement } from "./ledger.ts
 import type { Legs } from "./legs.ts";
 import type { Pen } from "./pen.ts";
 import { believedCost, type Settler, type Settling } from "./settler.ts";
-import { ceilingOf, firstOutput, growAt, nextSlice, type Slice, type SliceWish } from "./slice.ts";
+import { ceilingOf, firstOutput, growAt, nextSlice, type Slice, type SliceWish, withCall } from "./slice.ts";
 import { NO_CHARGE } from "./usage-ledger.ts";
 
 /** Who does for a hold what it cannot do itself. */
@@ -24,7 +24,7 @@ const NOTHING_READ: Reading = { vendor: "", upstreamModel: "", output: 0 };
 /** Money of an account that pays, set aside for one request. */
 export class PaidHold implements Hold, Journaled, Settling {
   readonly request: HoldRequest;
-  readonly wish: SliceWish;
+  wish: SliceWish;
   readonly legs: Legs;
   readonly priceId: number;
   readonly createdAt: number;
@@ -92,6 +92,8 @@ export class PaidHold implements Hold, Journaled, Settling {
   absorb(beside: Hold): Promise<void> {
     if (beside instanceof PaidHold && !this.closing) {
       this.legs.join(beside.legs);
+      this.wish = withCall(this.wish);
+      this.growAt = growAt(this.wish, this.#slice);
       this.desk.journal.note(this);
     }
     return beside.release();

@@ -24,8 +24,13 @@ export type SliceWish = {
   maxOutputTokens: number | undefined;
   /** Replies that are asked for at once: output is that of all together. Default 1. */
   choices?: number | undefined;
+  /** Calls of the vendor that the reply takes, as far as is known: the model's own ceiling is one of each. Default 1. */
+  calls?: number;
   payment: Payment;
 };
+
+/** The wish of a reply that takes one call more. */
+export const withCall = (wish: SliceWish): SliceWish => ({ ...wish, calls: (wish.calls ?? 1) + 1 });
 
 /** Money for so many tokens of output on top of the input. */
 export type Slice = {
@@ -53,10 +58,10 @@ export function loosen(wish: SliceWish, availableNano: bigint): SliceWish {
 }
 
 /** Output tokens that a request can come to at the most: by the client's word or the model's nature. Infinity: nobody says. */
-export function mostOutput({ maxOutputTokens, payment, choices = 1 }: SliceWish): number {
+export function mostOutput({ maxOutputTokens, payment, choices = 1, calls = 1 }: SliceWish): number {
   const each = Math.min(
     maxOutputTokens ?? Number.POSITIVE_INFINITY,
-    payment.maxOutputTokens ?? Number.POSITIVE_INFINITY,
+    (payment.maxOutputTokens ?? Number.POSITIVE_INFINITY) * calls,
   );
   return each * choices;
 }

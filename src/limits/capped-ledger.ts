@@ -1,7 +1,16 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Charge, Hold, HoldRequest, Ledger, Payment, Reading, Settlement } from "../ledger/ledger.ts";
 import { isFree, type Prices } from "../ledger/price.ts";
-import { ceilingOf, firstOutput, firstSlice, growAt, nextSlice, type Slice, type SliceWish } from "../ledger/slice.ts";
+import {
+  ceilingOf,
+  firstOutput,
+  firstSlice,
+  growAt,
+  nextSlice,
+  type Slice,
+  type SliceWish,
+  withCall,
+} from "../ledger/slice.ts";
 import type { KeyAccount, KeyClaim, KeySpend } from "./key-spend.ts";
 
 /** What a key's caps want to know of a request nobody said more about. */
@@ -116,6 +125,11 @@ class CappedHold implements Hold {
   async absorb(beside: Hold): Promise<void> {
     const other = beside instanceof CappedHold ? beside : undefined;
     if (other) this.parts.claim.join(other.parts.claim);
+    const { slices } = this.parts;
+    if (slices) {
+      slices.wish = withCall(slices.wish);
+      this.#ownGrowAt = growAt(slices.wish, slices.slice);
+    }
     const inner = other ? other.inner : beside;
     await (this.inner.absorb ? this.inner.absorb(inner) : inner.release());
   }

@@ -3,6 +3,7 @@ import { GatewayError } from "../canon/errors.ts";
 import { newId } from "../lib/id.ts";
 import type { Job } from "./job.ts";
 import { paymentOf, pricesOf, termsOf } from "./payment.ts";
+import { Spending } from "./spending.ts";
 
 /**
  * The job of a further round with what is left of its ceiling on output tokens, which is for all rounds together: the client's, or what the
@@ -51,4 +52,11 @@ export async function reserveInput(job: Job, estimateInput: () => number): Promi
     exchange.stopped = true;
     return false;
   }
+}
+
+/** A first round that its model cannot make longer than what is paid for is not watched; with a further one the reply may become longer. */
+export function watchSpending({ exchange, intent }: Job): void {
+  const { hold } = exchange;
+  if (exchange.spending || !hold || hold.growAt === Number.POSITIVE_INFINITY) return;
+  exchange.spending = new Spending(hold, intent.model, exchange, exchange.counted.usage.output);
 }

@@ -10,7 +10,7 @@ import type { Job } from "./job.ts";
 import { keepPlain } from "./plain-servers.ts";
 import type { Target } from "./read-reply.ts";
 import { Tries } from "./routes-tries.ts";
-import { boundOutput, reserveInput } from "./server-tools-bounds.ts";
+import { boundOutput, reserveInput, watchSpending } from "./server-tools-bounds.ts";
 import { faultOf, runCall } from "./server-tools-call.ts";
 import { Sources } from "./server-tools-cite.ts";
 
@@ -309,6 +309,7 @@ export class ServedLoop {
       exchange.meter.finish = this.#finish;
       return undefined;
     }
+    watchSpending(job);
     exchange.meter.nextRound(exchange.estimateInput, estimate);
     exchange.spending?.nextRound();
     this.job = bounded;

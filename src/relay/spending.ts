@@ -26,7 +26,10 @@ export class Spending {
     private readonly hold: Hold,
     modelId: string,
     private readonly server: Server,
+    /** Output of a reply that has begun by now. */
+    begun = 0,
   ) {
+    this.#seen = begun;
     this.#estimate = textEstimator(modelId);
   }
 

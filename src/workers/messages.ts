@@ -67,8 +67,8 @@ export type AuthorityCalls = {
   enter(knock: Knock): Entrance;
   hold(order: HoldOrder): HoldForm;
   extend(ask: { hold: number; reading: Reading }): { granted: boolean; growAt: number | null };
-  /** What is set aside by `beside` is `hold`'s from now on, and there is no such hold any more. */
-  absorb(ask: { hold: number; beside: number }): null;
+  /** What is set aside by `beside` is `hold`'s from now on, and there is no such hold any more. Gives the `growAt` of `hold`. */
+  absorb(ask: { hold: number; beside: number }): number | null;
   settle(ask: { hold: number; settlement: Settlement }): ChargeForm;
   release(hold: number): null;
   keepReasoning(state: { accountId: string; keys: readonly string[]; memory: ReasoningMemory }): null;

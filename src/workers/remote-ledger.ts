@@ -48,8 +48,10 @@ class RemoteHold implements Hold {
 
   async absorb(beside: Hold): Promise<void> {
     const isOpen = this.#settled === undefined && this.#released === undefined;
-    if (isOpen && beside instanceof RemoteHold) await this.link.call("absorb", { hold: this.#id, beside: beside.#id });
-    else await beside.release();
+    if (isOpen && beside instanceof RemoteHold) {
+      const growAt = await this.link.call("absorb", { hold: this.#id, beside: beside.#id });
+      this.growAt = readGrowAt(growAt);
+    } else await beside.release();
   }
 
   settle(settlement: Settlement): Promise<Charge> {

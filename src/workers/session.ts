@@ -74,7 +74,7 @@ export class Session {
         enter: (knock) => this.#enter(knock),
         hold: (order) => this.#hold(order),
         extend: ({ hold, reading }) => this.#extend(hold, reading),
-        absorb: ({ hold, beside }) => this.#absorb(hold, this.#end(beside)).then(() => null),
+        absorb: ({ hold, beside }) => this.#absorb(hold, this.#end(beside)),
         settle: ({ hold, settlement }) => this.#settle(this.#end(hold), settlement),
         release: (hold) =>
           this.#end(hold)
@@ -183,9 +183,10 @@ export class Session {
     return { granted, growAt: writeGrowAt(hold.growAt) };
   }
 
-  async #absorb(id: number, beside: Hold): Promise<void> {
+  async #absorb(id: number, beside: Hold): Promise<number | null> {
     const hold = this.#holds.get(id);
     await (hold?.absorb ? hold.absorb(beside) : beside.release());
+    return hold ? writeGrowAt(hold.growAt) : null;
   }
 
   /** The hold that is being closed. Throws for one that is not open: it was closed before, or is another worker's. */

@@ -2,12 +2,12 @@ import { afterEach, describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/load.ts";
 import { sealText } from "../../src/dialects/messages/server-tools.ts";
 import { answerOf } from "../sdk/lab.ts";
-import { COUNTS } from "../sdk/replies.ts";
+import { COUNTS, type Reply } from "../sdk/replies.ts";
 import { startApp, vendorAt } from "../support/app.ts";
 import { json, startUpstream } from "../support/upstream.ts";
 import { until } from "../support/wait.ts";
 import { costOf, holdOf } from "./paying.ts";
-import { modelOf, type ServedLab, says, searches, startServedLab } from "./server-tools.lab.ts";
+import { modelOf, type ServedLab, SMALL, SMALL_OUTPUT, says, searches, startServedLab } from "./server-tools.lab.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -114,6 +114,59 @@ describe("the money of all rounds", () => {
       expect(row).toMatchObject({ outcome: "completed", output: COUNTS.output, finish: "length" });
       expect(book.balance(gateway.accountId).heldNano).toBe(0n);
       expect(book.verify()).toEqual([]);
+    },
+  );
+
+  /** As many counted tokens of output in each round. */
+  const counted = ({ vendors }: ServedLab, output: number, ...replies: Reply[]) => {
+    const { wire } = vendors.chat;
+    let round = 0;
+    vendors.chat.script((call) => {
+      const whole = wire.whole(replies[round++]!, wire.asks(call).model) as Wire;
+      return json({ ...whole, usage: { prompt_tokens: 20, completion_tokens: output, total_tokens: 20 + output } });
+    });
+  };
+
+  test("a model's own ceiling is one of each round: what the rounds of a stream come to together is paid", async () => {
+    const lab = await start({ web_calls_per_day: 10 });
+    const { gateway, vendors } = lab;
+    const { book } = gateway.app;
+    await book.deposit({ accountId: gateway.accountId, amountNano: 1_000_000_000n, reference: "first" });
+    counted(lab, 800, searches("one", "one"), searches("two", "two"), says("At dawn."));
+    const text = await (
+      await gateway.post("/v1/messages", ask({ model: SMALL, max_tokens: 4_000, stream: true }))
+    ).text();
+    expect(text).toContain('"output_tokens":2400');
+    const asked = vendors.chat.upstream.calls.map(({ json }) => (json as Wire)["max_completion_tokens"]);
+    expect(asked).toEqual([SMALL_OUTPUT, SMALL_OUTPUT, SMALL_OUTPUT]);
+    const row = gateway.rows().find(({ model }) => model === SMALL);
+    expect(row).toMatchObject({ output: 2_400, chargedNano: costOf(60, 2_400), flags: 0 });
+    expect(book.balance(gateway.accountId).heldNano).toBe(0n);
+    expect(book.verify()).toEqual([]);
+  });
+
+  test.each(["account", "key"])(
+    "its %s's money is looked after in a further round as in the first one",
+    async (whose) => {
+      const lab = await start({ ...(whose === "key" && { metered: false }), web_calls_per_day: 10 });
+      const { gateway, vendors } = lab;
+      const { accountId } = gateway;
+      const body = ask({ model: SMALL, max_tokens: 4_000, stream: true });
+      // For all that the first round may come to, and for the input of a second one.
+      const most = holdOf(body as never, SMALL_OUTPUT) + 10_000_000n;
+      const created = await gateway.app.keys.create({
+        ...{ accountId, name: "capped", kind: "api" as const },
+        ...(whose === "key" && { capDayNano: most }),
+      });
+      if (whose === "account") await gateway.app.book.deposit({ accountId, amountNano: most, reference: "first" });
+      const many = Array.from({ length: 700 }, (_, at) => `word${at} `);
+      vendors.chat.play(searches("sluice gates", "look", "I will look. ".repeat(30)), says(...many));
+      const headers = { authorization: `Bearer ${created.key}` };
+      const text = await (await gateway.post("/v1/messages", body, { headers })).text();
+      expect(vendors.chat.upstream.calls).toHaveLength(2);
+      expect(text).toContain('"stop_reason":"max_tokens"');
+      expect(text).toContain("word0 ");
+      expect(text).not.toContain("word699 ");
     },
   );
 

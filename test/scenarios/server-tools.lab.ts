@@ -19,6 +19,9 @@ export type ServedLab = {
 
 /** A model with two routes: the chat vendor's, then the one of Google's dialect. */
 export const TWO_WAYS = "lab/two";
+/** The chat vendor's, as one that makes no more than this in one call, tokens. */
+export const SMALL = "lab/small";
+export const SMALL_OUTPUT = 1_000;
 /** One that takes system turns in the midst of a conversation, as its vendor's name of it tells. */
 export const CLAUDE = "lab/claude";
 
@@ -50,6 +53,7 @@ export async function startServedLab(
   });
   const models: Config["models"] = [
     ...DIALECTS.map((dialect) => ({ id: modelOf(dialect), ...SHARED, routes: [routeTo(dialect)] })),
+    { id: SMALL, ...SHARED, max_output_tokens: SMALL_OUTPUT, routes: [routeTo("chat")] },
     { id: CLAUDE, ...SHARED, routes: [{ vendor: "lab-messages", model: "claude-opus-5" }] },
     { id: TWO_WAYS, ...SHARED, routes: [routeTo("chat"), routeTo("gemini")] },
   ];

@@ -2,6 +2,7 @@ import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import type { App } from "../../src/app.ts";
 import { silentLog } from "../../src/observe/log.ts";
 import type { WebToolCall } from "../../src/relay/server-tools-run.ts";
+import { RemoteLedger } from "../../src/workers/remote-ledger.ts";
 import { createRemoteTools } from "../../src/workers/remote-tools.ts";
 import { Session } from "../../src/workers/session.ts";
 import { type PLAIN_CONFIG, startApp, type TestApp, vendorAt } from "../support/app.ts";
@@ -141,6 +142,25 @@ describe("money for a further call of a vendor", () => {
     await pair.link.call("absorb", { hold: main.hold, beside: late.hold });
     expect([app.book.balance(accountId).heldNano, pair.session.open.holds]).toEqual([0n, 0]);
     expect(app.book.verify()).toEqual([]);
+  });
+
+  test("the model may make as much in it as in the first one: the worker is told from where on that needs more money", async () => {
+    const app = await start();
+    const { accountId } = gateway;
+    await app.book.deposit({ accountId, amountNano: 1_000_000_000n, reference: "payment" });
+    const asked = order("req_main", accountId);
+    const ledger = new RemoteLedger(pair.link);
+    const wish = (requestId: string) => ({
+      ...{ ...asked, requestId, estimateInput: () => asked.estimate, terms: undefined },
+      prices: { model: asked.model, prices: { input: 3_000_000n, output: 15_000_000n } },
+      payment: { ...asked.payment, windowNano: 0n, maxOutputTokens: 1_000 },
+    });
+    const main = await ledger.hold(wish("req_main"));
+    expect(main.growAt).toBe(Number.POSITIVE_INFINITY);
+    await main.absorb?.(await ledger.hold({ ...wish("req_beside"), maxOutputTokens: 1 }));
+    expect(main.growAt).toBe(875);
+    await main.release();
+    expect(app.book.balance(accountId).heldNano).toBe(0n);
   });
 });
 
