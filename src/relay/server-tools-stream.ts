@@ -17,6 +17,7 @@ import {
   type UpstreamReader,
 } from "./read-reply.ts";
 import type { ServedLoop } from "./server-tools-loop.ts";
+import { saidBefore } from "./stream-write.ts";
 
 /** A made-up piece of a body: what it stands for is kept beside it. */
 const MADE: Read = { done: false };
@@ -229,8 +230,9 @@ export class RoundsReader implements UpstreamReader {
   /** Shows the client what a step brought; a round that ends with calls to be answered is not the end. */
   #see({ frames, tail, ended }: Step): Step {
     for (const { events } of frames) this.#shown.push(...this.loop.take(events));
-    if (errorOf(tail)) return { frames, tail, ended };
-    this.#shown.push(...this.loop.take(tail));
+    const broken = errorOf(tail) !== undefined;
+    this.#shown.push(...this.loop.take(broken ? saidBefore(tail) : tail));
+    if (broken) return { frames, tail, ended };
     const seen = tail.length > 0 ? [...frames, { frame: NO_FRAME, events: tail }] : frames;
     const failed = seen.some(({ events }) => errorOf(events) !== undefined);
     if (!ended || failed || !this.loop.hasCalls) return step({ frames: seen, ended });

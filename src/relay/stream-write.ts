@@ -27,7 +27,7 @@ export function withUsage(events: readonly Event[], exchange: Exchange): readonl
  * What a decoder had held back when its vendor broke off, with the error: it is paid for, so the client gets it. Not beyond the end of a block, which its
  * vendor never ended, and no call.
  */
-function saidBefore(events: readonly Event[]): readonly Event[] {
+export function saidBefore(events: readonly Event[]): readonly Event[] {
   const at = events.findIndex(
     (event) => event.type === "block-end" || (event.type === "block-start" && event.block.kind === "tool-call"),
   );

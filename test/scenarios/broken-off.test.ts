@@ -61,6 +61,21 @@ describe("a vendor that may write its reasoning into its text", () => {
       expect(text).not.toContain("block_stop");
     }
   });
+
+  test.each(["first", "second"])("also where the gateway runs its web tools, in the %s round", async (round) => {
+    const call = { index: 0, id: "call_1", type: "function", function: { name: "web_fetch", arguments: "{}" } };
+    const calls = { id: "c1", model: "tiny-r1", choices: [{ index: 0, delta: { tool_calls: [call] } }] };
+    const end = { ...calls, choices: [{ index: 0, delta: {}, finish_reason: "tool_calls" }] };
+    const records = [calls, end].map((record) => `data: ${JSON.stringify(record)}\n\n`);
+    if (round === "second") chat.answer(CHAT, sse([...records, "data: [DONE]\n\n"]));
+    chat.answer(CHAT, sse([chunk("tiny-r1", "So far"), ": nothing more\n\n"]));
+    const tools = [{ type: "web_fetch_20250910", name: "web_fetch" }];
+    const text = await (await app.post(MESSAGES, { ...ask("lab/tiny-r1"), tools })).text();
+    expect(text).toContain('"So far"');
+    expect(text.indexOf("So far")).toBeLessThan(text.indexOf("event: error"));
+    expect(text.match(/event: error/g)).toHaveLength(1);
+    expect(text.slice(text.indexOf("So far"))).not.toContain("block_stop");
+  });
 });
 
 describe("a record of messages that is torn off behind its name", () => {
