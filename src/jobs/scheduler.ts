@@ -377,7 +377,8 @@ export class Scheduler {
     if (running.length > 0) await writer.runSingle(() => jobs.renewLeases(running, this.boot, this.lease));
     await this.#endLate();
     const lost = jobs.expired(this.boot, Math.floor(clock.monotonic())).filter(({ id }) => !this.#running.has(id));
-    for (const job of lost) await this.#recover(job);
+    // One that cannot be looked after now keeps none of the others waiting.
+    for (const job of lost) await this.#recover(job).catch((thrown) => this.#tellLost(job.id, thrown));
     // What is not there any more as a job that runs has ended, or waits.
     if (lost.length === 0) for (const id of this.#lost) if (!jobs.isRunning(id)) this.#lost.delete(id);
   }

@@ -412,6 +412,26 @@ describe("leases", () => {
     expect(lab.claims()).toMatchObject([{ state: "counted" }]);
   });
 
+  test("a job whose end can never be written leaves the others to be found", async () => {
+    const { lab, clock } = await start();
+    const { store } = lab.gateway;
+    const refuseEnds = (when: string) =>
+      store.database.run(
+        `CREATE TRIGGER no BEFORE UPDATE ON image_job WHEN new.state = 'succeeded' ${when} BEGIN SELECT raise(ABORT, 'no'); END`,
+      );
+    refuseEnds("");
+    const [first, second] = [await lab.create(), await lab.create()];
+    const faults = () => lab.gateway.log.filter(({ event }) => event === "image-job").length;
+    await until(() => faults() === 2, "both faults");
+    store.database.run("DROP TRIGGER no");
+    refuseEnds(`AND new.id = '${first.id}'`);
+    await turnUntil(clock, () => stateOf(lab, second.id) === "succeeded");
+    expect(stateOf(lab, first.id)).toBe("fetching");
+    store.database.run("DROP TRIGGER no");
+    await turnUntil(clock, () => stateOf(lab, first.id) === "succeeded");
+    expect(lab.painter.creates).toHaveLength(2);
+  });
+
   test("a claim that could not be written is made again", async () => {
     const { lab, clock } = await start();
     const { store } = lab.gateway;
