@@ -428,12 +428,27 @@ export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(val
 export const entryOf = <T>(table: Readonly<Record<string, T>>, word: string): T | undefined =>
   Object.hasOwn(table, word) ? table[word] : undefined;
 
-/** What a reference inside a document leads to, such as `#/$defs/point` (RFC 6901, 6); undefined where it leads nowhere. */
+/** Text in which a URL spells characters by their bytes; as it stands where it spells none. */
+function unescaped(fragment: string): string {
+  try {
+    return decodeURIComponent(fragment);
+  } catch {
+    // A percent sign that is meant as one.
+    return fragment;
+  }
+}
+
+/** What a list holds at a place as a reference writes it: `0`, and not `00`. */
+const itemOf = (list: readonly unknown[], place: string): unknown =>
+  /^(?:0|[1-9]\d{0,8})$/.test(place) ? list[Number(place)] : undefined;
+
+/** What a reference inside a document leads to, such as `#/$defs/point` or `#/anyOf/0` (RFC 6901, 4 and 6); undefined where it leads nowhere. */
 export function atPointer(root: unknown, reference: string): unknown {
   let value = root;
-  for (const step of reference.slice(1).split("/").slice(1)) {
+  for (const step of unescaped(reference.slice(1)).split("/").slice(1)) {
     const key = step.replaceAll("~1", "/").replaceAll("~0", "~");
-    value = isObject(value) ? entryOf(value, key) : undefined;
+    if (Array.isArray(value)) value = itemOf(value, key);
+    else value = isObject(value) ? entryOf(value, key) : undefined;
   }
   return value;
 }

@@ -80,6 +80,29 @@ describe("toOpenApiSchema", () => {
     expect(toOpenApiSchema({ $ref: "#" })).toEqual({ type: "object" });
   });
 
+  test("references lead into lists, and to names that a URL cannot hold", () => {
+    const schema = {
+      type: "object",
+      properties: {
+        a: { anyOf: [string, { type: "integer" }] },
+        b: { $ref: "#/properties/a/anyOf/1" },
+        c: { $ref: "#/definitions/Pick%3CX%2C%20%25Y%3E" },
+        d: { $ref: "#/definitions/100%" },
+        odd: { $ref: "#/properties/a/anyOf/01" },
+        length: { $ref: "#/properties/a/anyOf/length" },
+      },
+      definitions: { "Pick<X, %Y>": { type: "boolean" }, "100%": { type: "number" } },
+    };
+    expect(toOpenApiSchema(schema)["properties"]).toEqual({
+      a: { anyOf: [string, { type: "integer" }] },
+      b: { type: "integer" },
+      c: { type: "boolean" },
+      d: { type: "number" },
+      odd: { type: "object" },
+      length: { type: "object" },
+    });
+  });
+
   test("what all of must hold is followed into its references", () => {
     const $defs = { a: { properties: { a: string }, required: ["a"] }, b: { allOf: [{ $ref: "#/$defs/a" }] } };
     expect(toOpenApiSchema({ allOf: [{ $ref: "#/$defs/b" }, { properties: { c: string } }], $defs })).toEqual({

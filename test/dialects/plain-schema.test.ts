@@ -135,6 +135,16 @@ describe("the subset of JSON Schema that Moonshot takes", () => {
     });
   });
 
+  test("references into lists, as zod's generator writes them, lead to what stands there", () => {
+    const a = { anyOf: [{ type: "string" }, { type: "number" }] };
+    const b = { $ref: "#/properties/a/anyOf/1" };
+    expect(toPlainSchema({ type: "object", properties: { a, b } })).toEqual({
+      type: "object",
+      properties: { a, b: { $ref: "#/$defs/at_properties_a_anyOf_1" } },
+      $defs: { at_properties_a_anyOf_1: { type: "number" } },
+    });
+  });
+
   test("the root is an object: a choice there is laid together, a reference is followed", () => {
     const one = { properties: { a: { type: "string" } }, required: ["a"] };
     const two = { properties: { b: { type: "string" } }, required: ["b"] };
