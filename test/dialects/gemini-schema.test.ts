@@ -123,6 +123,17 @@ describe("toOpenApiSchema", () => {
     expect(() => toOpenApiSchema({ $ref: "#/$defs/d0", $defs })).toThrow("too large");
   });
 
+  test.each<[string, (next: Record<string, unknown>) => unknown]>([
+    ["references", (next) => next],
+    ["references beside others", (next) => ({ allOf: [next, {}] })],
+  ])("a chain of %s without an end is refused at once: it would hold up everybody", (_name, link) => {
+    const places = Array.from({ length: 6_000 }, (_, at) => [`d${at}`, link({ $ref: `#/$defs/d${at + 1}` })]);
+    const schema = { properties: { a: { $ref: "#/$defs/d0" } }, $defs: Object.fromEntries(places) };
+    expect(() => toOpenApiSchema(schema)).toThrow("too large");
+    const some = { properties: { a: { $ref: "#/$defs/d5900" } }, $defs: { ...schema.$defs, d6000: string } };
+    expect(toOpenApiSchema(some)).toEqual({ type: "object", properties: { a: string } });
+  });
+
   test("whatever comes, only known keywords are left, at every level", () => {
     const known = new Set(
       "type nullable enum format description title properties required items anyOf minItems maxItems minimum maximum propertyOrdering".split(

@@ -164,6 +164,15 @@ describe("the subset of JSON Schema that Moonshot takes", () => {
     for (let depth = 0; depth < 100; depth++) deep = { type: "array", items: deep };
     expect(() => toPlainSchema({ type: "object", properties: { deep } })).toThrow("nested deeper");
   });
+
+  test("a chain of references that must hold beside others is refused at once", () => {
+    const link = (at: number): Schema => ({ allOf: [{ $ref: `#/$defs/d${at + 1}` }, {}] });
+    const $defs: Schema = Object.fromEntries(Array.from({ length: 19_000 }, (_, at) => [`d${at}`, link(at)]));
+    const from = (at: number) => ({ type: "object", properties: { a: { $ref: `#/$defs/d${at}` } }, $defs });
+    expect(() => toPlainSchema(from(0))).toThrow("nested deeper");
+    $defs["d19000"] = { type: "string" };
+    expect(toPlainSchema(from(18_950))["$defs"]).toEqual({ d18950: { type: "string" } });
+  });
 });
 
 describe("tools on their way to it", () => {

@@ -4,7 +4,7 @@ import { toInputSchema } from "../input-schema.ts";
 
 type Schema = Record<string, unknown>;
 
-/** Deepest nesting of a schema that is rewritten; a deeper one is refused. */
+/** Deepest nesting of a schema that is rewritten, references that lead into one another among it; a deeper one is refused. */
 const MAX_DEPTH = 64;
 /**
  * Schemas and keywords that are written for one request at the most: what stands beside a choice is written into each of its branches, and what is
@@ -13,6 +13,8 @@ const MAX_DEPTH = 64;
 const MAX_WRITTEN = 100_000;
 /** A longer reference leads nowhere, characters. */
 const MAX_REFERENCE = 1_000;
+
+const tooDeep = () => new GatewayError("invalid_request", `The JSON Schema is nested deeper than ${MAX_DEPTH} levels.`);
 
 /** Anything at all: only the whole of a schema may say so by saying nothing. */
 const ANYTHING: readonly Schema[] = ["string", "number", "boolean", "object", "array", "null"].map((type) => ({
@@ -120,9 +122,7 @@ class Rewriter {
   }
 
   #rewrite(given: unknown, depth: number): Schema {
-    if (depth > MAX_DEPTH) {
-      throw new GatewayError("invalid_request", `The JSON Schema is nested deeper than ${MAX_DEPTH} levels.`);
-    }
+    if (depth > MAX_DEPTH) throw tooDeep();
     this.allowance.spend(1);
     if (!isObject(given)) return { anyOf: ANYTHING };
     const { description, ...constraints } = given;
@@ -186,6 +186,7 @@ class Rewriter {
     const { $ref: reference, ...rest } = branch;
     if (typeof reference !== "string" || inside.includes(reference)) return rest;
     this.allowance.spend(1);
+    if (inside.length === MAX_DEPTH) throw tooDeep();
     const target = find(this.root, reference);
     return target ? { ...this.#flatten(target, [...inside, reference]), ...rest } : rest;
   }

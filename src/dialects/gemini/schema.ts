@@ -5,6 +5,8 @@ import { atPointer, entryOf, isObject } from "../../lib/json.ts";
 const MAX_DEPTH = 64;
 /** Most schemas that one may come to with its references written out; a larger one is refused. */
 const MAX_NODES = 20_000;
+/** Most references that lead into one another; a longer chain of them is refused. Each is compared with all before it. */
+const MAX_CHAIN = 256;
 
 type Schema = Record<string, unknown>;
 
@@ -74,6 +76,7 @@ class Rewriter {
     if (typeof reference === "string") {
       const target = inside.includes(reference) ? undefined : this.#resolve(reference);
       if (!target) return this.#flatten({ type: "object", ...beside }, inside);
+      if (inside.length >= MAX_CHAIN) throw tooLarge();
       return this.#flatten({ ...target, ...beside }, [...inside, reference]);
     }
     const { allOf, ...rest } = given;
