@@ -5,10 +5,10 @@ type Schema = Record<string, unknown>;
 /** Deepest nesting of a schema that is looked into; a deeper one cannot be strict. */
 const MAX_DEPTH = 64;
 
-const LISTS: ReadonlySet<string> = new Set(["anyOf", "allOf", "prefixItems"]);
+const LISTS: ReadonlySet<string> = new Set(["anyOf", "prefixItems"]);
 const MAPS: ReadonlySet<string> = new Set(["properties", "$defs", "definitions"]);
-/** Keywords that strict mode refuses. */
-const REFUSED = ["oneOf", "patternProperties", "not", "if", "dependentRequired"];
+/** Keywords that strict mode refuses (OpenAI's guide, "Structured Outputs", Supported schemas). */
+const REFUSED = ["oneOf", "allOf", "patternProperties", "not", "if", "dependentRequired", "dependentSchemas"];
 
 const isObjectType = ({ type, properties }: Schema): boolean =>
   type === "object" || (Array.isArray(type) && type.includes("object")) || isObject(properties);
@@ -54,7 +54,8 @@ function closeUnder(word: string, value: unknown, depth: number): unknown {
  * fail the whole request.
  */
 export function toStrictSchema(schema: Schema): Schema | undefined {
-  const closed = close(schema, 0);
+  // By the same guide the whole of a schema may be no choice.
+  const closed = "anyOf" in schema ? undefined : close(schema, 0);
   return isObject(closed) ? closed : undefined;
 }
 

@@ -333,6 +333,7 @@ describe("a strict schema for OpenAI (dialects.md 4.8 #32)", () => {
         $defs: { x: { type: "object", properties: {}, additionalProperties: false } },
       },
     ],
+    [closed({ a: { anyOf: [closed({})] } }), closed({ a: { anyOf: [closed({})] } })],
     // A property may be called like a keyword.
     [
       closed({ default: { type: "string" }, oneOf: { type: "string" } }),
@@ -350,7 +351,24 @@ describe("a strict schema for OpenAI (dialects.md 4.8 #32)", () => {
     [closed({ a: { type: "array", items: { type: "object", properties: { b: {} } } } })],
     [closed({ a: { anyOf: [{ type: "object", properties: { b: {} } }] } })],
     [closed({ a: true })],
+    [closed({ a: { allOf: [{ type: "string" }] } })],
+    [{ ...closed({}), dependentSchemas: {} }],
+    [{ type: "object", anyOf: [closed({})] }],
   ] as [Wire][])("%j cannot be", (schema) => {
     expect(toStrictSchema(schema)).toBeUndefined();
+  });
+
+  test("a tool that cannot be is sent as it is, and so named", () => {
+    const input_schema = closed({ a: { allOf: [{ type: "string" }] } });
+    const { body, dropped } = send(
+      { from: "messages", to: "chat", quirks: { customTools: true } },
+      {
+        messages: [{ role: "user", content: "Hi" }],
+        max_tokens: 9,
+        tools: [{ name: "f", strict: true, input_schema }],
+      },
+    );
+    const called = { name: "f", parameters: input_schema };
+    expect([body["tools"], dropped]).toEqual([[{ type: "function", function: called }], ["tools[0].strict"]]);
   });
 });
