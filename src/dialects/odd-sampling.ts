@@ -14,3 +14,7 @@ export function refuseOddSampling({ temperature, topP }: Prompt): void {
   if (temperature !== undefined && temperature < 0) refuse("temperature", "a number of at least 0");
   if (topP !== undefined && (topP < 0 || topP > 1)) refuse("top_p", "a number from 0 to 1");
 }
+
+/** A client's `top_k`; 0 and less ask for nothing: local servers mean all tokens by it, and Google refuses it (vLLM's "Sampling Parameters"). */
+export const readTopK = (value: unknown): number | undefined =>
+  typeof value === "number" && value > 0 ? value : undefined;

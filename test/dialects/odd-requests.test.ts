@@ -372,3 +372,26 @@ describe("a strict schema for OpenAI (dialects.md 4.8 #32)", () => {
     expect([body["tools"], dropped]).toEqual([[{ type: "function", function: called }], ["tools[0].strict"]]);
   });
 });
+
+test.each([0, -1])(
+  "top_k %j, by which clients of local servers ask for nothing, is said to no other vendor and is no loss",
+  (top_k) => {
+    const body = { messages: [{ role: "user", content: "Hi" }], top_k };
+    const of = ({ body: { top_k: told, generationConfig }, dropped }: ReturnType<typeof send>) => [
+      told,
+      generationConfig,
+      dropped,
+    ];
+    for (const to of ["messages", "responses", "gemini"] as const) {
+      expect([to, ...of(send({ from: "chat", to }, body))]).toEqual([to, undefined, undefined, []]);
+    }
+    expect(of(send({ from: "chat", to: "chat", quirks: { unknownFields: ["top_k"] } }, body))).toEqual([
+      undefined,
+      undefined,
+      [],
+    ]);
+    expect(send({ from: "chat", to: "chat" }, body).body["top_k"]).toBe(top_k);
+    expect(send({ from: "messages", to: "messages" }, body).body["top_k"]).toBe(top_k);
+    expect(of(send({ from: "messages", to: "gemini" }, body))).toEqual([undefined, { maxOutputTokens: 64 }, []]);
+  },
+);

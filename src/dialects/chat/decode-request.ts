@@ -3,6 +3,7 @@ import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
 import { isObject, listOf, put } from "../../lib/json.ts";
 import type { Decoded, ReplyChanges } from "../dialect.ts";
 import { SILENT_AT_ZERO } from "../going-fields.ts";
+import { readTopK } from "../odd-sampling.ts";
 import { isShared, share } from "../openai-fields.ts";
 import { cleanText } from "../text.ts";
 import { unknownPaths } from "../unknown-fields.ts";
@@ -57,6 +58,7 @@ export function asksForNothing(field: string, value: unknown): boolean {
   if (value == null || value === false || value === "") return true;
   if (field === "modalities") return Array.isArray(value) && value.every((one) => one === "text");
   if (field === "service_tier") return value === "auto" || value === "default";
+  if (field === "top_k") return readTopK(value) === undefined;
   if (field === "top_logprobs" || SILENT_AT_ZERO.has(field)) return value === 0;
   if (field === "usage" && isUsageWish(value)) return true;
   // Empty options ask for a search all the same.
@@ -146,7 +148,7 @@ export function decodeRequest(body: Wire): Decoded {
   put(prompt, "maxOutputTokens", readMaxTokens(body));
   put(prompt, "temperature", numberOf(body["temperature"]));
   put(prompt, "topP", numberOf(body["top_p"]));
-  put(prompt, "topK", numberOf(body["top_k"]));
+  put(prompt, "topK", readTopK(body["top_k"]));
   put(prompt, "seed", numberOf(body["seed"]));
   put(prompt, "frequencyPenalty", numberOf(body["frequency_penalty"]));
   put(prompt, "presencePenalty", numberOf(body["presence_penalty"]));

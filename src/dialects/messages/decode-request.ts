@@ -1,6 +1,7 @@
 import type { OutputFormat, Part, Prompt, TextPart, Tool, ToolChoice } from "../../canon/prompt.ts";
 import { isObject, listOf, put } from "../../lib/json.ts";
 import type { Decoded } from "../dialect.ts";
+import { readTopK } from "../odd-sampling.ts";
 import { cleanText, isVisible } from "../text.ts";
 import { isNothing, unknownPaths } from "../unknown-fields.ts";
 import { withoutBillingLine } from "./billing-line.ts";
@@ -155,7 +156,7 @@ export function decodeRequest(body: Record<string, unknown>): Decoded {
   put(prompt, "maxOutputTokens", decodeCeiling(body["max_tokens"], dropped));
   put(prompt, "temperature", numberOf(body["temperature"]));
   put(prompt, "topP", numberOf(body["top_p"]));
-  put(prompt, "topK", numberOf(body["top_k"]));
+  put(prompt, "topK", readTopK(body["top_k"]));
   const isSaid = (part: Part) => part.type === "text" && isVisible(part.text);
   if (endsInPrefill(listOf(body["messages"])) && prompt.turns.at(-1)?.parts.some(isSaid)) prompt.continues = true;
   put(prompt, "output", decodeOutput(body, dropped));
