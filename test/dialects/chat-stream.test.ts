@@ -24,6 +24,7 @@ import {
 const FOLDER = new URL("../fixtures/chat/", import.meta.url);
 const DONE = "data: [DONE]\n\n";
 
+type Wire = Record<string, unknown>;
 type Called = { index: number; function: { arguments: string } };
 
 const read = (name: string, file: string) => readFileSync(new URL(`${name}/${file}`, FOLDER), "utf8");
@@ -445,6 +446,55 @@ describe("a relabelled stream", () => {
     const records = recordsOf(relabelText(`${chunk(first)}${chunk(next)}${DONE}`));
     const [choice] = records[1]!["choices"] as { delta: { tool_calls: unknown } }[];
     expect(choice!.delta.tool_calls).toStrictEqual([{ index: 0, x: 1, function: { arguments: "{}" } }]);
+  });
+
+  test.each<[string, [name: string, text: string][]]>([
+    [
+      "in pieces",
+      [
+        ["get_", ""],
+        ["wea", ""],
+        ["ther", ""],
+        ["", "{}"],
+      ],
+    ],
+    [
+      "in pieces, the last beside the arguments",
+      [
+        ["get_", ""],
+        ["weather", "{"],
+        ["", "}"],
+      ],
+    ],
+    [
+      "growing",
+      [
+        ["get_", ""],
+        ["get_weather", ""],
+        ["get_weather", "{}"],
+      ],
+    ],
+    [
+      "whole on every fragment",
+      [
+        ["get_weather", ""],
+        ["get_weather", "{"],
+        ["get_weather", "}"],
+      ],
+    ],
+  ])("a name that comes %s is one to clients, which join what they are sent", (_form, pieces) => {
+    const chunks = pieces.map(([name, text]) => {
+      const call = { index: 0, id: "t", type: "function", function: { name, arguments: text } };
+      return `data: ${JSON.stringify({ id: "c1", model: "m", choices: [{ index: 0, delta: { tool_calls: [call] } }] })}\n\n`;
+    });
+    const text = chunks.join("") + DONE;
+    const called = recordsOf(relabelText(text))
+      .flatMap((record) => record["choices"] as { delta: { tool_calls?: Wire[] } }[])
+      .flatMap(({ delta }) => delta.tool_calls ?? [])
+      .map((call) => call["function"] as { name?: string; arguments?: string });
+    expect(called.map(({ name = "" }) => name).join("")).toBe("get_weather");
+    expect(called.map((one) => one.arguments ?? "").join("")).toBe("{}");
+    expect(JSON.stringify(decodeText(text))).toContain('"name":"get_weather"');
   });
 
   test("the model is exchanged at the top, not where another field happens to hold it", () => {

@@ -28,7 +28,8 @@ export class ChoiceRepairer {
   roleSent = false;
   /** Both made for the first call: most replies have none. */
   #tools: ToolTracker | undefined;
-  #announced: Set<ToolSlot> | undefined;
+  /** The calls that went out, each with as much of its name as did. */
+  #announced: Map<ToolSlot, string> | undefined;
   /** A call in the older form was sent: its vendor's word for the end is left alone. */
   #calledFunction = false;
 
@@ -69,7 +70,7 @@ export class ChoiceRepairer {
   emptyCalls(): Wire[] {
     const waiting = this.#releaseBefore(Number.POSITIVE_INFINITY);
     const isEmpty = (slot: ToolSlot) => !slot.custom && slot.arguments === "";
-    const slots = this.#announced ? [...this.#announced].filter(isEmpty) : [];
+    const slots = this.#announced ? [...this.#announced.keys()].filter(isEmpty) : [];
     return [...waiting, ...slots.map((slot) => ({ index: slot.ordinal, function: { arguments: "{}" } }))];
   }
 
@@ -107,9 +108,13 @@ export class ChoiceRepairer {
     const fragment = readToolFragment(call);
     if (!fragment) return undefined;
     this.#tools ??= new ToolTracker();
-    this.#announced ??= new Set();
+    this.#announced ??= new Map();
     const slot = this.#tools.add(fragment, replySeed);
-    if (this.#announced.has(slot)) return continueCall(call, slot, fragment.name, fragment.arguments);
+    const sent = this.#announced.get(slot);
+    if (sent !== undefined) {
+      this.#announced.set(slot, slot.name);
+      return continueCall(call, slot, slot.name.slice(sent.length), fragment.arguments);
+    }
     if (this.names) before.push(...this.#releaseBefore(slot.ordinal));
     // A call without a name cannot be announced; its arguments go out with the name.
     if (slot.name === "" || this.#mayGrow(slot)) return undefined;
@@ -117,8 +122,8 @@ export class ChoiceRepairer {
   }
 
   #announce(call: Wire, slot: ToolSlot): Wire {
-    this.#announced?.add(slot);
     slot.name = this.names?.get(slot.name) ?? slot.name;
+    this.#announced?.set(slot, slot.name);
     return announceCall(call, slot);
   }
 
@@ -162,20 +167,18 @@ function announceCall(call: Wire, slot: ToolSlot): Wire {
   return { ...call, index: slot.ordinal, id: slot.id, type: field, [field]: whole };
 }
 
-/** Every further record of a call: index and arguments, neither id nor name. */
+/** Every further record of a call: index and arguments, no id, and what of its name is still to be said: clients join that as they join the rest. */
 function continueCall(call: Wire, slot: ToolSlot, name: string, text: string): Wire {
   const field = slot.custom ? "custom" : "function";
   const textField = slot.custom ? "input" : "arguments";
   const called = isObject(call[field]) ? call[field] : {};
-  // A further piece of a name, before any argument: clients join it as they join the rest, so it stays.
-  const growing = name !== "" && slot.arguments === "" && slot.name !== name;
   const isSound =
     call["index"] === slot.ordinal &&
     !("id" in call) &&
-    (growing || !("name" in called)) &&
+    (name === "" ? !("name" in called) : called["name"] === name) &&
     (called[textField] ?? "") === text;
   if (isSound) return call;
   const { id: _id, type: _type, ...rest } = call;
   const { name: _name, ...more } = called;
-  return { ...rest, index: slot.ordinal, [field]: { ...more, ...(growing && { name }), [textField]: text } };
+  return { ...rest, index: slot.ordinal, [field]: { ...more, ...(name !== "" && { name }), [textField]: text } };
 }
