@@ -169,7 +169,7 @@ describe("decoder", () => {
     ];
     const sse = records.map((record) => `event: ${record.type}\ndata: ${JSON.stringify(record)}\n\n`).join("");
     const { events, relabeled } = run([sse]);
-    expect(relabeled).toContain('"input":{"a":12345678901234567890}');
+    expect(relabeled).toContain('"partial_json":"{\\"a\\":12345678901234567890}"');
     for (const text of [relabeled, encode(events)]) {
       const { content } = await accumulate(text);
       expect(content[0]).toMatchObject({ type: "text", text: "Hi" });

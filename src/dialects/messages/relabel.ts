@@ -1,14 +1,32 @@
 import type { Event, Finish } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
-import { type Edits, editObject, entryOf, isObject, type JsonText, listOf, parseExactly } from "../../lib/json.ts";
+import {
+  type Edits,
+  editObject,
+  entryOf,
+  isObject,
+  type JsonText,
+  listOf,
+  mayBeInexact,
+  parseExactly,
+} from "../../lib/json.ts";
 import { withNumbers } from "../count-texts.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import { Frame } from "../frames.ts";
 import { type RecordWriter, RunWriter } from "../run-writer.ts";
 import { BlockLane, type Slot } from "./block-lane.ts";
-import { type Block, blockOfDelta, fragmentText } from "./blocks.ts";
+import { type Block, blockOfDelta, fragmentText, inputText } from "./blocks.ts";
 import { isEmptyFrame, readAnother, typeOf } from "./decode-stream.ts";
-import { blockStart, blockStop, MESSAGE_STOP, messageDelta, messageIdOf, messageStart, record } from "./records.ts";
+import {
+  blockDelta,
+  blockStart,
+  blockStop,
+  MESSAGE_STOP,
+  messageDelta,
+  messageIdOf,
+  messageStart,
+  record,
+} from "./records.ts";
 import { fittingStopReason } from "./stop-reason.ts";
 import { writeUsage } from "./usage.ts";
 
@@ -17,11 +35,12 @@ const isFilled = (value: unknown): boolean => typeof value === "string" && value
 /** Texts that a block begins with, empty or not: clients with checked types refuse one without them. */
 const FIRST_TEXTS: Record<string, readonly string[]> = { text: ["text"], thinking: ["thinking", "signature"] };
 
-/** What the beginning of a block lacks, as edits of its record; undefined where it lacks nothing. */
-function missingFields(block: unknown): Edits | undefined {
+/** What the beginning of a block lacks, or must not say yet, as edits of its record; undefined where it is as it should be. */
+function startEdits(block: unknown): Edits | undefined {
   if (!isObject(block)) return undefined;
   if (block["type"] === "tool_use") {
-    return isObject(block["input"]) ? undefined : { content_block: { ...block, input: inputOf(block["input"]) } };
+    const { input } = block;
+    return isObject(input) && inputText(input) === "" ? undefined : { content_block: { ...block, input: {} } };
   }
   const missing = entryOf(FIRST_TEXTS, String(block["type"]))?.filter((field) => typeof block[field] !== "string");
   if (!missing || missing.length === 0) return undefined;
@@ -37,6 +56,17 @@ function inputOf(input: unknown): Block {
     // No JSON: what the call really asks comes in pieces, or not at all.
     return {};
   }
+}
+
+/**
+ * The arguments that the beginning of a call says, as JSON text, their numbers digit for digit; "" where it says none. Claude Code and others take them
+ * from the pieces alone, and one that begins with what it found there has them twice.
+ */
+function firstInput(frame: Frame, value: Block): string {
+  const { content_block: block } = value;
+  if (!isCall(block) || !isObject(block["input"])) return isCall(block) ? inputText(inputOf(block["input"])) : "";
+  if (!mayBeInexact(frame.data)) return inputText(block["input"]);
+  return inputText((parseExactly(frame.data) as { content_block: Block }).content_block["input"]);
 }
 
 /** Where each kind of delta has its text: SDKs join whatever stands there, and a null is the word "null" to them. */
@@ -156,6 +186,10 @@ function relabelStart(frame: Frame, value: Block, message: Block, context: Reply
   return forward(frame, value, { message: repaired });
 }
 
+/** Of an open block: the arguments that its beginning said, until pieces of them come. */
+type OpenBlock = { input: string };
+type OpenSlot = Slot<string, OpenBlock>;
+
 /** A message_delta that waits for the end: its frame, or where several were merged only what they say. */
 type Closing = { frame?: Frame; value: Block };
 
@@ -190,7 +224,7 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
   /** The message began with the reason of its stop: it was all there at once. */
   #toldStop = false;
   #calledTool = false;
-  #lane = new BlockLane<string, undefined>();
+  #lane = new BlockLane<string, OpenBlock>();
   readonly #runs = new RunWriter(this);
 
   constructor(readonly context: ReplyContext) {}
@@ -258,7 +292,7 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
         break;
       case "content_block_stop": {
         const slot = this.#lane.find(value["index"]);
-        if (slot) this.#lane.close(slot, this.#placed(frame, value, slot), out);
+        if (slot) this.#closeBlock(slot, this.#placed(frame, value, slot), out);
         break;
       }
       case "message_start":
@@ -303,7 +337,7 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
   }
 
   /** The frame under the block's place in the reply, which differs from the vendor's number only after a repair. */
-  #placed(frame: Frame, value: Block, slot: Slot<string, undefined>, edits?: Edits): string {
+  #placed(frame: Frame, value: Block, slot: OpenSlot, edits?: Edits): string {
     if (value["index"] === slot.position) return forward(frame, value, edits);
     return forward(frame, value, { ...edits, index: slot.position });
   }
@@ -312,9 +346,9 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
     this.#begin(out);
     const index = value["index"];
     const earlier = index === undefined ? undefined : this.#lane.find(index);
-    if (earlier) this.#lane.close(earlier, blockStop(earlier.position), out);
-    const slot = this.#lane.open(index, undefined);
-    this.#lane.write(slot, this.#placed(frame, value, slot, missingFields(value["content_block"])), out);
+    if (earlier) this.#closeBlock(earlier, blockStop(earlier.position), out);
+    const slot = this.#lane.open(index, { input: firstInput(frame, value) });
+    this.#lane.write(slot, this.#placed(frame, value, slot, startEdits(value["content_block"])), out);
   }
 
   #delta(frame: Frame, value: Block, out: string[]): void {
@@ -325,14 +359,24 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
       const block = blockOfDelta(delta);
       if (!block) return;
       this.#begin(out);
-      slot = this.#lane.open(value["index"], undefined);
+      slot = this.#lane.open(value["index"], { input: "" });
       this.#lane.write(slot, blockStart(slot.position, block), out);
     }
+    if (delta["type"] === "input_json_delta" && delta["partial_json"] !== "") slot.state.input = "";
     this.#lane.write(slot, this.#placed(frame, value, slot, delta === value["delta"] ? undefined : { delta }), out);
   }
 
+  /** Ends a block with its last record, behind the arguments of which no piece has come. */
+  #closeBlock(slot: OpenSlot, last: string, out: string[]): void {
+    const { input } = slot.state;
+    if (input !== "") {
+      this.#lane.write(slot, blockDelta(slot.position, "input_json_delta", "partial_json", input), out);
+    }
+    this.#lane.close(slot, last, out);
+  }
+
   #closeAll(out: string[]): void {
-    for (const slot of this.#lane.openSlots()) this.#lane.close(slot, blockStop(slot.position), out);
+    for (const slot of this.#lane.openSlots()) this.#closeBlock(slot, blockStop(slot.position), out);
   }
 
   #close(frame: Frame, value: Block): void {
