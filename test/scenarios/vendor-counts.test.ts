@@ -209,6 +209,12 @@ const CASES: Record<UpstreamDialectName, Case[]> = {
       { input_tokens: 1_000, cache_read_input_tokens: 400, output_tokens: 0 },
     ],
     [
+      "the prompt and its cache at the beginning, a nought for the prompt alone at the end",
+      { input_tokens: 0, output_tokens: 50 },
+      [1_000, 400, 0, 50],
+      { input_tokens: 1_000, cache_read_input_tokens: 400, output_tokens: 1 },
+    ],
+    [
       "more of a prompt at the end",
       { input_tokens: 200, cache_read_input_tokens: 1_300, output_tokens: 50 },
       [200, 1_300, 0, 50],

@@ -5,6 +5,15 @@ import { isObject } from "../../lib/json.ts";
 const countOf = (usage: Record<string, unknown>, field: string, before: number): number =>
   readCount(usage[field]) ?? before;
 
+/** What a prompt comes to. */
+const PROMPT = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"] as const;
+
+/** Proxies that know the prompt at the beginning alone write noughts at the end, for all of it or for the part that they know of. */
+function isNoughts(usage: Record<string, unknown>): boolean {
+  const told = PROMPT.map((field) => readCount(usage[field])).filter((count) => count !== undefined);
+  return told.length > 0 && told.every((count) => count === 0);
+}
+
 /**
  * `usage` as disjoint counts over what was known before: counts that are present replace, as they are cumulative for the whole message
  * (dialects.md 2.5, 4.6, 4.8 #41). `input_tokens` already excludes both cache counters; what is written for an hour is told in `cache_creation`.
@@ -19,8 +28,8 @@ export function readUsage(usage: unknown, before: Usage): Usage {
   const cacheWrite = countOf(usage, "cache_creation_input_tokens", before.cacheWrite);
   const written = usage["cache_creation"];
   const long = isObject(written) ? countOf(written, "ephemeral_1h_input_tokens", longWrite(before)) : longWrite(before);
-  // Proxies that know the prompt at the beginning alone write noughts at the end; where each iteration is told, a nought is none that was left out.
-  const isTold = input + cacheRead + cacheWrite > 0 || Array.isArray(usage["iterations"]);
+  // Where each iteration is told, a nought is none that was left out.
+  const isTold = Array.isArray(usage["iterations"]) || !isNoughts(usage);
   const counts = {
     input: isTold ? input : before.input,
     cacheRead: isTold ? cacheRead : before.cacheRead,
