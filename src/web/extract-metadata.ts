@@ -32,15 +32,25 @@ const DATES = [
   "sailthru.date",
 ];
 
+const HAS_TIME = /\d:\d{2}/;
+/** A time that says of which zone it is: `Z`, `+02:00`, `EST`, perhaps with the zone's name in brackets behind it. */
+const ZONED = /\d:\d{2}.*(?:z|[a-z]{3,4}|[+-]\d{2}:?\d{2})\s*(?:\([^()]*\))?$/i;
+
+/** What the parser is given: a time without a zone is taken as UTC, and so is a day. It must not depend on where this runs. */
+function inZone(text: string): string {
+  if (ZONED.test(text)) return text;
+  return /T[\d:.]+$/i.test(text) ? `${text}Z` : `${text} UTC`;
+}
+
 /** A date as ISO 8601: a day where only a day was said. Undefined for what is no date. */
 export function isoDate(text: string | undefined): string | undefined {
   const trimmed = text?.trim() ?? "";
   if (trimmed.length > 60 || !/\d{4}/.test(trimmed)) return undefined;
   const day = /^(\d{4})[-/](\d{2})[-/](\d{2})$/.exec(trimmed);
-  const at = Date.parse(day ? `${day[1]}-${day[2]}-${day[3]}T00:00:00Z` : trimmed);
+  const at = Date.parse(day ? `${day[1]}-${day[2]}-${day[3]}T00:00:00Z` : inZone(trimmed));
   if (Number.isNaN(at)) return undefined;
   const iso = new Date(at).toISOString();
-  return day ? iso.slice(0, 10) : iso.replace(".000Z", "Z");
+  return HAS_TIME.test(trimmed) ? iso.replace(".000Z", "Z") : iso.slice(0, 10);
 }
 
 /** Names and values of the page's meta elements, the first of each name. */

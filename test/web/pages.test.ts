@@ -79,6 +79,27 @@ describe("pages of every kind", () => {
     }
   });
 
+  test("a date that says no zone is the same wherever this runs", () => {
+    const dates = [
+      ...["March 3, 2026", "3 Mar 2026", "03/03/2026", "2026/3/3", "Tue, 03 Mar 2026", "2026-03-03"],
+      ...["2026-03-03T10:00:00", "2026-03-03 10:00", "Mar 3, 2026, 10:00 AM", "Tue, 03 Mar 2026 10:00:00"],
+      ...["2026-03-03T10:00:00Z", "2026-03-03T12:00:00+02:00", "Tue, 03 Mar 2026 05:00:00 EST"],
+      "Tue Mar 03 2026 12:00:00 GMT+0200 (CEST)",
+    ];
+    const page = (date: string) => `<meta property="article:published_time" content="${date}"><p>x</p>`;
+    const file = new URL("../../src/web/extract-page.ts", import.meta.url).pathname;
+    const script = `const { readPage } = await import(${JSON.stringify(file)});
+      for (const html of ${JSON.stringify(dates.map(page))}) {
+        const about = { url: ${JSON.stringify(BASE)}, contentType: "text/html", cut: false, maxTokens: 100 };
+        console.log((await readPage({ ...about, bytes: new TextEncoder().encode(html) })).published);
+      }`;
+    for (const TZ of ["UTC", "Europe/Berlin", "America/New_York"]) {
+      const { stdout } = Bun.spawnSync([process.execPath, "-e", script], { env: { ...process.env, TZ } });
+      const expected = dates.map((_, at) => (at < 6 ? "2026-03-03" : "2026-03-03T10:00:00Z"));
+      expect(stdout.toString().trim().split("\n")).toEqual(expected);
+    }
+  });
+
   test("a PDF file with something before it is one", async () => {
     const file = new Uint8Array(await Bun.file(join(FOLDER, "paper.pdf")).arrayBuffer());
     for (const [before, contentType] of [
