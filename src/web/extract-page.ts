@@ -129,6 +129,20 @@ const paragraphs = (text: string) =>
     .map((block) => block.replace(/^\n+/, "").trimEnd())
     .filter((block) => block !== "");
 
+/** Where a program begins or ends. */
+const FENCE = /^\s{0,3}(`{3,}|~{3,})/m;
+const FENCES = new RegExp(FENCE, "gm");
+
+/** The first heading of the first level. In a program a line that begins as one is a remark. */
+function titleIn(blocks: readonly string[]): string | undefined {
+  for (const block of blocks) {
+    const [prose = ""] = block.split(FENCE, 1);
+    const heading = /^#[^\S\n]+(.+)$/m.exec(prose)?.[1];
+    if (heading !== undefined) return heading.trim();
+  }
+  return undefined;
+}
+
 /** Markdown is cut between its paragraphs, but not inside a fence. */
 function readMarkdown(text: string): Content {
   const blocks: string[] = [];
@@ -136,12 +150,12 @@ function readMarkdown(text: string): Content {
   for (const part of paragraphs(text)) {
     if (open === undefined) blocks.push(part);
     else blocks[blocks.length - 1] += `\n\n${part}`;
-    for (const [, run = ""] of part.matchAll(/^\s{0,3}(`{3,}|~{3,})/gm)) {
+    for (const [, run = ""] of part.matchAll(FENCES)) {
       if (open === undefined) open = run;
       else if (run[0] === open[0] && run.length >= open.length) open = undefined;
     }
   }
-  const title = cutText(/^#[^\S\n]+(.+)$/m.exec(text)?.[1]?.trim() ?? "", 300);
+  const title = cutText(titleIn(blocks) ?? "", 300);
   return { blocks, ...(title && { title }) };
 }
 

@@ -79,6 +79,16 @@ describe("pages of every kind", () => {
     }
   });
 
+  test.each([
+    ["behind a program with a remark", "```sh\n# install it\nnpm i tuba\n```\n\n# Tuba\n\nx", "Tuba"],
+    ["before one", "# Tuba\n~~~\n# install it\n~~~", "Tuba"],
+    ["none but the remark in one", "## Use\n\n```sh\n\n# install it\n\n```", undefined],
+  ])("the title of Markdown is its first heading: %s", async (_where, text, expected) => {
+    const bytes = new TextEncoder().encode(text);
+    const { title } = await readPage({ url: BASE, contentType: "text/markdown", bytes, cut: false, maxTokens: 100 });
+    expect(title).toBe(expected);
+  });
+
   test("a date that says no zone is the same wherever this runs", () => {
     const dates = [
       ...["March 3, 2026", "3 Mar 2026", "03/03/2026", "2026/3/3", "Tue, 03 Mar 2026", "2026-03-03"],
