@@ -257,6 +257,19 @@ describe("a relabelled stream", () => {
     },
   );
 
+  test("a time with parts of a second is told in whole seconds, on every chunk and of a whole reply", () => {
+    const head = { id: "c1", object: "chat.completion.chunk", created: 1_700_000_000.75, model: "up" };
+    const said = ["a", "b", "c", "d"].map((content) => ({ ...head, choices: [{ index: 0, delta: { content } }] }));
+    const end = { ...head, choices: [{ index: 0, delta: {}, finish_reason: "stop" }] };
+    const text = [...said, end].map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("") + DONE;
+    expect(new Set(recordsOf(relabelText(text)).map(({ created }) => created))).toEqual(new Set([1_700_000_000]));
+    const whole = {
+      ...head,
+      choices: [{ index: 0, message: { role: "assistant", content: "x" }, finish_reason: "stop" }],
+    };
+    expect(JSON.parse(relabelReply(new JsonText(JSON.stringify(whole)), CONTEXT))["created"]).toBe(1_700_000_000);
+  });
+
   test("an empty role behind the first chunk is left out", () => {
     const chunk = (delta: object, finish_reason: string | null = null) =>
       `data: ${JSON.stringify({ id: "c1", model: "up", choices: [{ index: 0, delta, finish_reason }] })}\n\n`;

@@ -231,7 +231,7 @@ export class ChatDecoder implements Decoder {
     const start: Extract<Event, { type: "start" }> = { type: "start" };
     if (typeof id === "string" && id !== "") start.id = id;
     if (typeof model === "string" && model !== "") start.model = model;
-    if (typeof created === "number") start.created = created;
+    if (typeof created === "number") start.created = Math.floor(created);
     out.push(start);
   }
 

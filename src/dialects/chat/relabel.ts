@@ -8,7 +8,7 @@ import { type RecordWriter, RunWriter } from "../run-writer.ts";
 import { goesOn, isTerminator, replySeed } from "./decode-stream.ts";
 import { CHUNK, replyIdOf, TERMINATOR, usageChunk } from "./encode-stream.ts";
 import { writeFinish } from "./finish.ts";
-import { ChoiceRepairer } from "./repair.ts";
+import { ChoiceRepairer, wholeSeconds } from "./repair.ts";
 import { readUsage, soundUsage, writeUsage } from "./usage.ts";
 
 type Wire = Record<string, unknown>;
@@ -154,7 +154,9 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
     if (sound.length > 0 || hasUsage) this.#fillHead(value, edits);
     // SDKs with checked types refuse a chunk without these two, and Azure's first one, whose object is "".
     if (value["object"] !== CHUNK) edits["object"] = CHUNK;
-    if (typeof value["created"] !== "number") edits["created"] = this.#created ?? this.#context.created;
+    if (!Number.isInteger(value["created"])) {
+      edits["created"] = wholeSeconds(value["created"]) ?? this.#created ?? this.#context.created;
+    }
     // What says that there was no error: OpenAI's SDK for Go ends a stream at the field, whatever it holds.
     if ("error" in value) edits["error"] = undefined;
     const usage = hasUsage ? soundUsage(value["usage"]) : undefined;
@@ -220,7 +222,7 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
   /** SDKs take usage only from a chunk with an id, and ids and times are the same on every chunk: a missing id is filled, the time is kept for chunks of our own. */
   #fillHead(value: Wire, edits: Edits): void {
     const { id, created } = value;
-    if (typeof created === "number") this.#created ??= created;
+    this.#created ??= wholeSeconds(created);
     if (typeof id === "string" && id !== "") this.#id ??= id;
     else edits["id"] = this.#id ??= replyIdOf(this.#context);
   }

@@ -22,6 +22,10 @@ export function repairTexts(delta: Wire): Wire | undefined {
   };
 }
 
+/** When a reply was made, as its vendor tells it, in whole seconds: SambaNova's have parts (BoundaryML/baml#1746), which clients with checked types refuse. */
+export const wholeSeconds = (created: unknown): number | undefined =>
+  typeof created === "number" ? Math.floor(created) : undefined;
+
 /** Says of one choice of a stream what SDKs demand of it, and changes no more than that (dialects.md 1.4 "What openai enforces"). */
 export class ChoiceRepairer {
   finished = false;

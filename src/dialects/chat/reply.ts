@@ -11,7 +11,7 @@ import { replyIdOf } from "./encode-stream.ts";
 import { extraContentOf } from "./extra-content.ts";
 import { fittingWord, writeFinish } from "./finish.ts";
 import { PICTURES, pictureOf, withProof } from "./pictures.ts";
-import { repairTexts } from "./repair.ts";
+import { repairTexts, wholeSeconds } from "./repair.ts";
 import { inventCallId, readToolFragment } from "./tool-calls.ts";
 import { soundUsage, writeUsage } from "./usage.ts";
 
@@ -201,7 +201,7 @@ export function relabelReply(body: JsonText, context: ReplyContext): string {
     const seed = replySeed(value);
     if (typeof value["id"] !== "string" || value["id"] === "") edits["id"] = replyIdOf(context);
     if (value["object"] !== COMPLETION) edits["object"] = COMPLETION;
-    if (typeof value["created"] !== "number") edits["created"] = context.created;
+    if (!Number.isInteger(value["created"])) edits["created"] = wholeSeconds(value["created"]) ?? context.created;
     const { choices } = value;
     const repaired = Array.isArray(choices) ? repairChoices(choices, seed) : choices;
     if (repaired !== choices) edits["choices"] = repaired;
