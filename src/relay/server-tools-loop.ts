@@ -215,9 +215,9 @@ export class ServedLoop {
 
   /**
    * Answers the calls of the round that has ended, and gives what the client sees of it. Then `goesOn` tells whether the vendor is to be asked
-   * again. Throws the reason of the request's signal.
+   * again. `onAnswered` is told of each call that has run. Throws the reason of the request's signal.
    */
-  async answerCalls(): Promise<Event[]> {
+  async answerCalls(onAnswered?: () => void): Promise<Event[]> {
     this.#endedAt = this.job.services.clock.monotonic();
     const out: Event[] = [];
     this.#endText(out, false);
@@ -226,7 +226,7 @@ export class ServedLoop {
     const sound = finish?.reason === "tool-calls" || finish?.reason === "stop";
     const calls = this.#pending;
     this.#pending = [];
-    const outcomes = sound ? await this.#run(calls) : calls.map((call) => faultOf(call, "unavailable"));
+    const outcomes = sound ? await this.#run(calls, onAnswered) : calls.map((call) => faultOf(call, "unavailable"));
     for (const outcome of outcomes) {
       this.#note(outcome);
       const shown = this.#half.resultBlock(outcome);
@@ -243,12 +243,13 @@ export class ServedLoop {
     return event.type === "block-start" && event.block.kind === "tool-call" && !this.#functions.has(event.block.name);
   }
 
-  async #run(calls: readonly ServedCall[]): Promise<ServedOutcome[]> {
+  async #run(calls: readonly ServedCall[], onAnswered?: () => void): Promise<ServedOutcome[]> {
     const outcomes: ServedOutcome[] = new Array(calls.length);
     const left = calls.entries();
     const runInTurn = async () => {
       for (const [at, call] of left) {
         outcomes[at] = this.#mayRun(call) ? await runCall(call, this.job) : faultOf(call, "used_up");
+        onAnswered?.();
       }
     };
     await Promise.all(Array.from({ length: PARALLEL }, runInTurn));

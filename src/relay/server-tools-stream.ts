@@ -157,8 +157,8 @@ export class RoundsReader implements UpstreamReader {
   }
 
   async #answer(): Promise<Read> {
-    this.#shown.push(...(await this.loop.answerCalls()));
-    this.watch.touch();
+    // As long as calls are answered nobody waits for the vendor.
+    this.#shown.push(...(await this.loop.answerCalls(() => this.watch.touch())));
     this.#state = this.loop.goesOn ? "opening" : "reading";
     this.#ready = step({ frames: [{ frame: NO_FRAME, events: [] }], ended: !this.loop.goesOn });
     return MADE;

@@ -2,8 +2,10 @@ import { afterEach, describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/load.ts";
 import { JsonText } from "../../src/lib/json.ts";
 import { estimateInputTokens } from "../../src/relay/estimate.ts";
+import { SILENCE_MS } from "../../src/relay/stream-open.ts";
 import { chatStream, chunk } from "../dialects/crossing.ts";
 import { answerOf, upstreamModel } from "../sdk/lab.ts";
+import { manualClock } from "../support/clock.ts";
 import { json, neverAnswer, type Script, sse } from "../support/upstream.ts";
 import { until } from "../support/wait.ts";
 import { modelOf, type ServedLab, says, searches, startServedLab } from "./server-tools.lab.ts";
@@ -281,4 +283,26 @@ describe("money for further rounds", () => {
     expect(gateway.rows().filter(({ flags }) => (flags & 1) !== 0)).toEqual([]);
     expect(book.verify()).toEqual([]);
   });
+});
+
+test("calls that take long one after the other are not the vendor's silence", async () => {
+  const clock = manualClock();
+  lab = await startServedLab({}, false, clock);
+  const { gateway, vendors } = lab;
+  const running: (() => void)[] = [];
+  gateway.app.services.runWebTool = () =>
+    new Promise((resolve) => {
+      running.push(() => resolve({ kind: "fault", fault: "unavailable", message: "No." }));
+    });
+  const calls = ["a", "b", "c"].flatMap((id) => searches(id, id).steps);
+  vendors.chat.play({ steps: calls, finish: "calls" }, says("At dawn."));
+  const answered = ask(lab, "messages", true).then((response) => response.text());
+  for (const many of [2, 1]) {
+    await until(() => running.length === many, "the calls");
+    await clock.advance(SILENCE_MS - 1_000);
+    for (const end of running.splice(0)) end();
+  }
+  const text = await answered;
+  expect(text).toContain("At dawn.");
+  expect(text).not.toContain("event: error");
 });
