@@ -297,9 +297,9 @@ export class ServedLoop {
 
   /**
    * Sends the request of the next round, and gives what `receive` makes of its answer; undefined when there are no tokens or no money left for it, and the
-   * reply is to end. What `receive` throws is a failure of the call. Throws GatewayError when no usable answer comes.
+   * reply is to end. What `receive` throws is a failure of the call; `onAsk` is told of each call. Throws GatewayError when no usable answer comes.
    */
-  async openRound<T>(receive: (opened: Opened) => T | Promise<T>): Promise<T | undefined> {
+  async openRound<T>(receive: (opened: Opened) => T | Promise<T>, onAsk?: () => void): Promise<T | undefined> {
     const { job } = this;
     const { exchange, intent } = job;
     await exchange.collector?.kept;
@@ -317,13 +317,14 @@ export class ServedLoop {
     const askedAt = job.services.clock.monotonic();
     exchange.nextRound(this.#endedAt, askedAt);
     try {
-      return await this.#ask(receive);
+      return await this.#ask(receive, onAsk);
     } catch (thrown) {
-      return this.#sendAgain(thrown, askedAt, receive);
+      return this.#sendAgain(thrown, askedAt, receive, onAsk);
     }
   }
 
-  async #ask<T>(receive: (opened: Opened) => T | Promise<T>): Promise<T> {
+  async #ask<T>(receive: (opened: Opened) => T | Promise<T>, onAsk?: () => void): Promise<T> {
+    onAsk?.();
     const { meter } = this.job.exchange;
     meter.asked = true;
     return receive(await this.send());
@@ -333,7 +334,12 @@ export class ServedLoop {
    * A round that failed before anything came of it, once more along its way or along another one, as a first request is (reliability 6.2): what was said
    * and searched before is paid, and would be lost. Throws GatewayError of the last call where none is left.
    */
-  async #sendAgain<T>(thrown: unknown, askedAt: number, receive: (opened: Opened) => T | Promise<T>): Promise<T> {
+  async #sendAgain<T>(
+    thrown: unknown,
+    askedAt: number,
+    receive: (opened: Opened) => T | Promise<T>,
+    onAsk?: () => void,
+  ): Promise<T> {
     const { job } = this;
     const { exchange, abort } = job;
     const tries = new Tries(job);
@@ -352,7 +358,7 @@ export class ServedLoop {
       from = next;
       calledAt = exchange.attemptAt;
       try {
-        const received = await this.#ask(receive);
+        const received = await this.#ask(receive, onAsk);
         tries.wentWell(next);
         keepPlain(job, this.target);
         return received;

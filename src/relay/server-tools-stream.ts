@@ -165,7 +165,11 @@ export class RoundsReader implements UpstreamReader {
   }
 
   async #openNext(): Promise<Read> {
-    const begun = await this.loop.openRound((opened) => this.#begin(opened));
+    // The silence of one vendor is not the next one's.
+    const begun = await this.loop.openRound(
+      (opened) => this.#begin(opened),
+      () => this.watch.touch(),
+    );
     this.watch.touch();
     this.#state = "reading";
     if (begun) {

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
+import { SILENCE_MS } from "../../src/relay/stream-open.ts";
 import { chatStream, chunk } from "../dialects/crossing.ts";
 import { answerOf } from "../sdk/lab.ts";
 import { COUNTS } from "../sdk/replies.ts";
@@ -6,6 +7,7 @@ import { startApp, vendorAt } from "../support/app.ts";
 import { insideOnly } from "../support/black-box-config.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
 import { json, type Script, sse, startUpstream } from "../support/upstream.ts";
+import { gate, until } from "../support/wait.ts";
 import { costOf } from "./paying.ts";
 import { modelOf, type ServedLab, says, searches, startServedLab, TWO_WAYS } from "./server-tools.lab.ts";
 
@@ -320,4 +322,32 @@ test("a way that refuses the proof of what another one's model thought before it
     await gateway.stop();
     for (const upstream of upstreams) upstream.close();
   }
+});
+
+test("the silence of a vendor that failed in a later round is not the next one's", async () => {
+  const started = await start();
+  const { first } = rounds(started);
+  const { chat, gemini } = started.vendors;
+  const gates = [gate(), gate()] as const;
+  playAt(chat, first, async () => {
+    await gates[0].opened;
+    return OVERLOADED;
+  });
+  playAt(gemini, async (call) => {
+    await gates[1].opened;
+    const answer = answerOf(gemini.wire, says("At dawn."));
+    return typeof answer === "function" ? answer(call) : answer;
+  });
+  const shared = { model: TWO_WAYS, messages: [{ role: "user", content: "When?" }], stream: true, max_tokens: 500 };
+  const tools = [{ type: "web_search_20250305", name: "web_search" }];
+  const answered = started.gateway.post("/v1/messages", { ...shared, tools }).then((response) => response.text());
+  await until(() => chat.upstream.calls.length === 2, "the second round");
+  await clock.advance(SILENCE_MS - 1_000);
+  gates[0].open();
+  await until(() => gemini.upstream.calls.length === 1, "the other vendor");
+  await clock.advance(SILENCE_MS - 1_000);
+  gates[1].open();
+  const text = await answered;
+  expect(text).toContain("At dawn.");
+  expect(text).not.toContain("event: error");
 });
