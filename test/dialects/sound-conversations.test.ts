@@ -50,6 +50,15 @@ describe("chat: a client's own messages (dialects.md 1.2)", () => {
       [user("a\nResult of tool call 9:\nx"), assistant("b")],
     ],
     [
+      "a result without a call that holds an image",
+      [chatCall("1"), chatResult("1"), chatResult("9", [text("x"), { type: "image_url", image_url: "I" }]), user("b")],
+      [
+        chatCall("1"),
+        chatResult("1"),
+        user([text("Result of tool call 9:\nx"), { type: "image_url", image_url: "I" }, text("b")]),
+      ],
+    ],
+    [
       "a result without a call between a user's words, and a user's own two turns",
       [user("a"), chatResult("9", "x"), user("b"), user("c")],
       [user("a\nResult of tool call 9:\nx\nb"), user("c")],

@@ -39,6 +39,8 @@ function saysNothing(message: unknown): boolean {
 /** A part of content that says nothing: Moonshot refuses the request for one ("text content is empty"), and so do others. */
 const isEmptyText = (part: unknown): boolean => isObject(part) && part["type"] === "text" && part["text"] === "";
 
+const isText = (part: unknown): boolean => isObject(part) && typeof part["text"] === "string";
+
 const hasGap = ({ content }: Wire): boolean =>
   Array.isArray(content) && (content.length === 0 || content.some(isEmptyText));
 
@@ -169,10 +171,12 @@ class Rebuilder {
   #writeStray(message: Wire): void {
     // A later call of the same id must not take it again.
     this.#placed.add(message);
-    const id = message["tool_call_id"];
-    const said = contentText(message["content"]);
+    const { tool_call_id: id, content } = message;
+    const said = `Result of tool call ${String(id)}:\n${contentText(content)}`;
+    // What is no text, as an image that some servers take here, stands behind it.
+    const others = Array.isArray(content) ? content.filter((part) => !isText(part)) : [];
     this.#isMended = true;
-    this.#add({ role: "user", content: `Result of tool call ${String(id)}:\n${said}` });
+    this.#add({ role: "user", content: others.length > 0 ? [{ type: "text", text: said }, ...others] : said });
     this.#isMended = true;
   }
 }
