@@ -92,7 +92,8 @@ export function createLog(settings: LogSettings): Log {
   const least = LOG_LEVELS.indexOf(settings.level);
   const write = settings.write ?? writerToStderr();
   const now = settings.now ?? Date.now;
-  const secrets = new Set<string>();
+  /** The longest first: one may be the beginning of another, of which the rest would be left. */
+  let secrets: readonly string[] = [];
 
   const scrub = (text: string): string => {
     let shown = text;
@@ -131,7 +132,8 @@ export function createLog(settings: LogSettings): Log {
     warn: (event, fields) => emit("warn", event, fields),
     error: (event, fields) => emit("error", event, fields),
     addSecret(value) {
-      if (value.length >= MIN_SECRET_CHARACTERS) for (const form of formsOf(value)) secrets.add(form);
+      if (value.length < MIN_SECRET_CHARACTERS) return;
+      secrets = [...new Set([...secrets, ...formsOf(value)])].sort((one, other) => other.length - one.length);
     },
   };
 }

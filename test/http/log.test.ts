@@ -94,6 +94,15 @@ describe("log", () => {
     expect(line({ cause: JSON.stringify({ type: secret }) })).toContain('"cause":"{\\"type\\":\\"[removed]\\"}"');
   });
 
+  test("of a secret that begins as another does nothing is left", () => {
+    const secrets = ["kQ7w9Zt4", "kQ7w9Zt4-north-Lm4x", "kQ7w9Zt4-north"];
+    for (const order of [secrets, secrets.toReversed()]) {
+      const { log, line } = capture();
+      for (const secret of order) log.addSecret(secret);
+      expect(line({ value: `a ${secrets.join(" b ")} c` })).toContain("a [removed] b [removed] b [removed] c");
+    }
+  });
+
   test.each([
     ["a URL, its escapes in small letters", "kQ7%2fw9%2bZt%3d%3dLm~4x"],
     ["a form", "kQ7%2Fw9%2BZt%3D%3DLm%7E4x"],
