@@ -26,15 +26,19 @@ const SECRETS: readonly RegExp[] = [
 
 /** Shorter keys are words: taking them out would blank what a vendor says. */
 const MIN_HIDDEN = 6;
-/** The keys of this gateway's vendors, in all their forms. There are as many as the configuration has ever named. */
-const hidden = new Set<string>();
+/**
+ * The keys of this gateway's vendors, in all their forms, the longest first: one may be the beginning of another, of which the rest would be left. There are
+ * as many as the configuration has ever named.
+ */
+let hidden: readonly string[] = [];
 
 /**
  * From now on no upstream's words are shown with this in them, as it is or as it was encoded on its way: keys that look like no other, such as
  * those of one's own servers.
  */
 export function hideFromExcerpts(secret: string): void {
-  if (secret.length >= MIN_HIDDEN) for (const form of formsOf(secret)) hidden.add(form);
+  if (secret.length < MIN_HIDDEN) return;
+  hidden = [...new Set([...hidden, ...formsOf(secret)])].sort((one, other) => other.length - one.length);
 }
 
 /** An upstream's own words made safe to show: one line of whole characters, no secrets, at most 300 characters. */

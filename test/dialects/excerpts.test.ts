@@ -17,6 +17,9 @@ test("a vendor that repeats its key shows it to nobody, whatever it looks like a
   for (let before = 1_180; before < 1_210; before++) {
     expect(shown("x".repeat(before) + key)).not.toContain("lab.");
   }
+  // One that begins as it does, and that was told later.
+  hideFromExcerpts(`${key}-north`);
+  expect(shown(`You sent ${key}-north, not ${key}.`)).toEndWith("It says: You sent [removed], not [removed].");
   // What is too short to be a key stays.
   hideFromExcerpts("the");
   expect(shown("What the vendor says.")).toContain("What the vendor says.");
