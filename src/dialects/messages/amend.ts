@@ -7,6 +7,7 @@ import { asShown, isPacked } from "../reasoning-proof.ts";
 import { withoutBillingLine } from "./billing-line.ts";
 import { editStops, nameLostStops } from "./blank-stops.ts";
 import { liftSystem, nameUnlifted } from "./later-system.ts";
+import { signsThinking } from "./model-traits.ts";
 import { answerPrefill, isAnswered } from "./prefill.ts";
 import { editReasoning, losesEffort } from "./reasoning-edits.ts";
 import { soundMessages } from "./sound-messages.ts";
@@ -19,6 +20,9 @@ import { nameEdits } from "./wire-names.ts";
 const isAnothers = (proof: unknown, { isForeignProof }: Orders): boolean =>
   isForeignProof !== undefined && typeof proof === "string" && isForeignProof(proof);
 
+/** A model of another maker has to see what it thought; one whose name hides that it signs is told again without (`isForeignProof`). */
+const takesUnsigned = (orders: Orders): boolean => !signsThinking(orders.upstreamModel) && !isAnothers("", orders);
+
 /**
  * Tells thinking that another vendor's proof came with, another model's, or none at all: its own vendor refuses the whole request for each
  * of them (dialects.md 2.9, 4.8 #6).
@@ -28,7 +32,7 @@ function isForeign(block: unknown, orders: Orders, { unsignedThinking }: Quirks)
   if (block["type"] === "redacted_thinking") return !block["data"] || isAnothers(block["data"], orders);
   if (block["type"] !== "thinking") return false;
   const { signature } = block;
-  if (!signature) return !unsignedThinking;
+  if (!signature) return !(unsignedThinking ?? takesUnsigned(orders));
   return isPacked(typeof signature === "string" ? asShown(signature) : signature) || isAnothers(signature, orders);
 }
 
