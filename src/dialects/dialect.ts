@@ -117,6 +117,11 @@ export type Quirks = {
   ownBillingLine?: boolean;
   /** messages: the vendor's models do not all take cache marks, so none are added to what clients of other dialects send. */
   noAddedCacheMarks?: boolean;
+  /**
+   * messages: the vendor knows text, images, thinking, functions and their calls alone: all else is told as these. Absent: it is told all until it refuses
+   * it (see {@link UpstreamDialect.plainer}).
+   */
+  plainBlocks?: boolean;
   /** messages: the dialect's version of this name stands in the body, and neither model nor stream does (Bedrock). */
   versionInBody?: string;
   /**

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { Accounts } from "../../src/accounts/accounts.ts";
 import { Writer } from "../../src/db/writer.ts";
 import { PLAIN_MS } from "../../src/relay/plain-servers.ts";
@@ -105,5 +105,86 @@ describe("a responses server of which nothing is known", () => {
     const { key } = await app.keys.create({ accountId: other.id, name: "other", kind: "api" });
     await ask(ODD, "lab", key);
     expect(seen().slice(2)).toEqual([AS_IT_CAME, PLAINLY]);
+  });
+});
+
+describe("a messages server of which nothing is known", () => {
+  let upstream: Upstream;
+  let gateway: TestApp;
+  const KNOWN = new Set<unknown>(["text", "image", "tool_use", "tool_result", "thinking", "redacted_thinking"]);
+  const MESSAGE = {
+    ...{ id: "msg_1", type: "message", role: "assistant", model: "m", stop_reason: "end_turn" },
+    content: [{ type: "text", text: "ok" }],
+    usage: { input_tokens: 3, output_tokens: 2 },
+  };
+
+  /** As vLLM reads a request: tools have schemas, and blocks are of the kinds that it knows. */
+  function takes({ tools = [], messages }: { tools?: Wire[]; messages: Wire[] }): boolean {
+    const blocks = messages.flatMap(({ content }) => (Array.isArray(content) ? (content as Wire[]) : []));
+    return tools.every((tool) => "input_schema" in tool) && blocks.every(({ type }) => KNOWN.has(type));
+  }
+
+  beforeAll(async () => {
+    upstream = startUpstream();
+    const row = (id: string, plainBlocks: boolean) => vendorAt(upstream, "messages", id, { plainBlocks });
+    const vendors = [vendorAt(upstream, "messages", "lab"), row("plain", true), row("all", false)];
+    gateway = await startApp({ vendors });
+  });
+  beforeEach(() => {
+    const refusal = { type: "error", error: { type: "invalid_request_error", message: "1 validation error" } };
+    upstream.always("/v1/messages", ({ json: body }) =>
+      takes(body as Parameters<typeof takes>[0]) ? json(MESSAGE) : json(refusal, { status: 400 }),
+    );
+  });
+  afterEach(() => upstream.reset());
+  afterAll(async () => {
+    await gateway.stop();
+    upstream.close();
+  });
+
+  const said = (...content: Wire[]) => ({ messages: [{ role: "user", content }] });
+  const told = (...texts: string[]) => said(...texts.map((text) => ({ type: "text", text })));
+  const answered = (...content: Wire[]) => ({
+    messages: [user, { role: "assistant", content }, user].map(({ role, content: words }) => ({
+      role,
+      content: words,
+    })),
+  });
+  const text = { type: "text", text: "?" };
+  const source = { type: "text", media_type: "text/plain", data: "words" };
+  const found = { type: "bash_code_execution_tool_result", tool_use_id: "srvtoolu_1", content: {} };
+
+  test.each<[string, Wire, Wire, string | null]>([
+    [
+      "a client's own tools",
+      { ...told("?"), tools: [{ type: "bash_20250124", name: "bash" }] },
+      { tools: [{ name: "bash", input_schema: { type: "object" } }] },
+      null,
+    ],
+    [
+      "tools that the vendor runs",
+      { ...told("?"), tools: [{ type: "code_execution_20250825", name: "c" }], tool_choice: { type: "auto" } },
+      told("?"),
+      "tools[0]",
+    ],
+    ["a document of text", said({ type: "document", source, title: "T" }, text), told("T\nwords", "?"), null],
+    [
+      "a search result",
+      said({ type: "search_result", source: "s", title: "t", content: [{ type: "text", text: "x" }] }, text),
+      told("t\ns", "x", "?"),
+      null,
+    ],
+    ["what only the vendor knows", answered(found, text), answered(text), "messages[1].content[0]"],
+  ])("is told %s as it came, and plainly where it refuses that", async (_name, odd, plainly, dropped) => {
+    const ask = (model: string) => gateway.post("/v1/messages", { model, max_tokens: 64, ...odd });
+    const response = await ask(`lab/${Bun.hash(JSON.stringify(odd))}`);
+    expect([response.status, response.headers.get("x-sluice-attempts")]).toEqual([200, "2"]);
+    expect(response.headers.get("x-sluice-dropped")).toBe(dropped);
+    expect(upstream.calls[0]?.json).toMatchObject(odd);
+    expect(upstream.calls[1]?.json).toMatchObject(plainly);
+    if (plainly["tools"] === undefined) expect(upstream.calls[1]?.json).not.toHaveProperty("tools");
+    expect((await ask("plain/m")).status).toBe(200);
+    expect((await ask("all/m")).status).toBe(400);
+    expect(upstream.calls).toHaveLength(4);
   });
 });

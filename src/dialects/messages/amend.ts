@@ -8,6 +8,7 @@ import { withoutBillingLine } from "./billing-line.ts";
 import { editStops, nameLostStops } from "./blank-stops.ts";
 import { liftSystem, nameUnlifted } from "./later-system.ts";
 import { signsThinking } from "./model-traits.ts";
+import { plainTerms } from "./plain-terms.ts";
 import { answerPrefill, isAnswered } from "./prefill.ts";
 import { editReasoning, losesEffort } from "./reasoning-edits.ts";
 import { soundMessages } from "./sound-messages.ts";
@@ -103,6 +104,7 @@ export function repairs(body: Record<string, unknown>, edits: Edits, orders: Ord
   nameLostStops(body, lost);
   nameLostTools(body, edits, lost);
   nameUnlifted(body, orders.upstreamModel, lost);
+  lost.push(...(plainTerms(body, quirks)?.dropped ?? []));
   return lost;
 }
 
@@ -122,6 +124,12 @@ function amendConversation(body: Record<string, unknown>, edits: Edits, orders: 
  * change are named: they are spliced into the client's own bytes.
  */
 export function amend(body: Record<string, unknown>, orders: Orders, quirks: Quirks): Edits {
+  const plain = plainTerms(body, quirks)?.edits;
+  return plain ? { ...plain, ...amendPlain({ ...body, ...plain }, orders, quirks) } : amendPlain(body, orders, quirks);
+}
+
+/** {@link amend} of a body that says only what its vendor knows. */
+function amendPlain(body: Record<string, unknown>, orders: Orders, quirks: Quirks): Edits {
   const named = nameEdits(body, quirks);
   const lifted = liftSystem(named ? { ...body, ...named } : body, orders.upstreamModel);
   if (!named && !lifted) return amendNamed(body, orders, quirks);

@@ -169,7 +169,8 @@ function addContent(content: unknown, parts: Part[], path: string, dropped: stri
   }
 }
 
-function decodeContent(content: unknown, path: string, dropped: string[]): Part[] {
+/** Content as parts; blocks that nobody else knows are opaque, under their path. Throws GatewayError as {@link decodeTurns} does. */
+export function decodeContent(content: unknown, path: string, dropped: string[]): Part[] {
   const parts: Part[] = [];
   addContent(content, parts, path, dropped);
   return parts;

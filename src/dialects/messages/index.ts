@@ -13,6 +13,7 @@ import { encodeRequest } from "./encode-request.ts";
 import { encodeStream } from "./encode-stream.ts";
 import { encodeError, encodeErrorFrame } from "./errors.ts";
 import { readIntent } from "./intent.ts";
+import { plainer } from "./plain-terms.ts";
 import { PING } from "./records.ts";
 import { relabelReply, relabelStream } from "./relabel.ts";
 import { replay } from "./replay.ts";
@@ -64,6 +65,7 @@ export const messages: Dialect = {
   replay,
   serverTools,
   repairs,
+  plainer,
   provesReasoning: true,
   bindsReasoning: true,
 };

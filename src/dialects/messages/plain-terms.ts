@@ -1,0 +1,89 @@
+import type { DocumentPart, Part } from "../../canon/prompt.ts";
+import { type Edits, isObject, listOf } from "../../lib/json.ts";
+import type { Quirks } from "../dialect.ts";
+import { decodeTools } from "./decode-tools.ts";
+import { decodeContent } from "./decode-turns.ts";
+
+type Wire = Record<string, unknown>;
+
+/** Blocks of a turn that every server of the dialect knows (vLLM refuses the whole request for any other). */
+const BLOCKS: ReadonlySet<unknown> = new Set(
+  "text image tool_use tool_result tool_reference thinking redacted_thinking".split(" "),
+);
+
+const isPlainBlock = (block: unknown): boolean => !isObject(block) || BLOCKS.has(block["type"]);
+const isPlainTool = (tool: unknown): boolean => !isObject(tool) || (tool["type"] ?? "custom") === "custom";
+
+/** A document's words under its title; undefined for bytes and addresses, of which there is no other way to tell. */
+function textOfDocument({ source, title = "", context = "" }: DocumentPart): string | undefined {
+  if (source.kind !== "text") return undefined;
+  return [title, context, source.text].filter((line) => line !== "").join("\n");
+}
+
+function plainBlock(part: Part, block: unknown, dropped: string[]): unknown[] {
+  if (part.type === "text") return [{ type: "text", text: part.text }];
+  if (part.type === "opaque") {
+    dropped.push(part.name);
+    return [];
+  }
+  const text = part.type === "document" ? textOfDocument(part) : undefined;
+  return [text === undefined ? block : { type: "text", text }];
+}
+
+/** System turns are seen to where they are lifted up. */
+const isPlainMessage = (message: unknown): boolean =>
+  !isObject(message) || message["role"] === "system" || listOf(message["content"]).every(isPlainBlock);
+
+function plainMessage(message: unknown, at: number, dropped: string[]): unknown {
+  if (!isObject(message) || isPlainMessage(message)) return message;
+  const content = listOf(message["content"]);
+  const blocks = content.flatMap((block, index) => {
+    if (isPlainBlock(block)) return [block];
+    const lost: string[] = [];
+    const parts = decodeContent([block], "", lost);
+    const path = `messages[${at}].content[${index}]`;
+    const plain = parts.flatMap((part) => plainBlock(part, block, lost));
+    dropped.push(...lost.map((place) => path + place.replace(/^\[0\]/, "")));
+    return plain;
+  });
+  return { ...message, content: blocks };
+}
+
+/** One tool as a function; none for one that only the dialect's own vendor runs. */
+function plainTool(tool: unknown, at: number, dropped: string[]): unknown[] {
+  if (isPlainTool(tool)) return [tool];
+  const lost: string[] = [];
+  const functions = decodeTools([tool], lost);
+  dropped.push(...lost.map((place) => place.replace(/^tools\[0\]/, `tools[${at}]`)));
+  return functions.map(({ name, description, schema }) => ({ name, description, input_schema: schema }));
+}
+
+type PlainTerms = { edits: Edits; dropped: string[] };
+
+/**
+ * What is told a server that knows the dialect, and not all that its own vendor has added to it (vLLM, DeepSeek): tools that the client runs as functions,
+ * documents, search results and what a vendor's tools have found as text. Undefined for a body without any, and for a vendor that is told all.
+ */
+export function plainTerms(body: Wire, { plainBlocks }: Quirks): PlainTerms | undefined {
+  if (plainBlocks !== true) return undefined;
+  const messages = listOf(body["messages"]);
+  const tools = listOf(body["tools"]);
+  const isPlain = messages.every(isPlainMessage);
+  if (isPlain && tools.every(isPlainTool)) return undefined;
+  const dropped: string[] = [];
+  const edits: Edits = {};
+  if (!isPlain) edits["messages"] = messages.map((message, at) => plainMessage(message, at, dropped));
+  if (!tools.every(isPlainTool)) {
+    const functions = tools.flatMap((tool, at) => plainTool(tool, at, dropped));
+    edits["tools"] = functions.length > 0 ? functions : undefined;
+    if (functions.length === 0) edits["tool_choice"] = undefined;
+  }
+  return { edits, dropped };
+}
+
+/** See {@link UpstreamDialect.plainer}. A vendor that runs the dialect's own tools, counts as its maker does or has it in the body is told all. */
+export function plainer(body: Wire, quirks: Quirks): Quirks | undefined {
+  if (quirks.plainBlocks !== undefined || quirks.webTools || quirks.versionInBody !== undefined) return undefined;
+  const plain: Quirks = { ...quirks, plainBlocks: true };
+  return plainTerms(body, plain) ? plain : undefined;
+}
