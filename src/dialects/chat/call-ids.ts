@@ -1,5 +1,5 @@
-import { BASE62 } from "../../lib/id.ts";
 import { isObject } from "../../lib/json.ts";
+import { hashLetters } from "../counted-ids.ts";
 import type { Quirks } from "../dialect.ts";
 import { DistinctNames } from "../distinct-names.ts";
 
@@ -7,17 +7,6 @@ const LENGTH = 9;
 /** Longest id of a call that OpenAI takes, characters (dialects.md 4.3 "ids"), and the bound for others: some read their own long ids. */
 const LONGEST = 40;
 const LONGEST_ELSEWHERE = 256;
-
-/** The first `length` of 62 letters and digits that a text's hash gives. */
-function hashLetters(text: string, length: number): string {
-  let rest = BigInt(Bun.hash(text)) + (BigInt(Bun.hash(text, 1)) << 64n);
-  let letters = "";
-  for (let at = 0; at < length; at++) {
-    letters += BASE62[Number(rest % 62n)];
-    rest /= 62n;
-  }
-  return letters;
-}
 
 /**
  * A tool-call id as exactly nine alphanumeric characters (Mistral, dialects.md 4.3 "ids"). The same id gives the same result, so that
@@ -29,18 +18,10 @@ export const shortCallId = (id: string): string => (/^[0-9A-Za-z]{9}$/.test(id) 
 export const boundedCallId = (id: string, longest = LONGEST): string =>
   id !== "" && id.length <= longest ? id : `call_${hashLetters(id, 20)}`;
 
-/** An id that says which call of its turn it is, and so stands in every turn anew: `Bash:0`, `functions.Bash:0`. Others' ids have no colon. */
-const COUNTED = /^[\w.-]+:\d{1,4}$/;
+/** What `distinctCallId` writes. */
 const DISTINCT = /^([\w.-]+:\d{1,4})_[0-9A-Za-z]{8}$/;
 
-/**
- * A vendor's id of a call as no other reply has it. Kimi's models count within a turn (vllm-project/vllm #50295, fw-ai/fireconnect #16): clients that
- * know calls by their ids took the later ones for those of before, left them out or ended.
- */
-export const distinctCallId = (id: string, replySeed: string): string =>
-  COUNTED.test(id) ? `${id}_${hashLetters(replySeed, 8)}` : id;
-
-/** The id that a model itself gave to a call which {@link distinctCallId} wrote. */
+/** The id that a model itself gave to a call which `distinctCallId` wrote. */
 const ownCallId = (id: unknown): unknown => (typeof id === "string" ? (DISTINCT.exec(id)?.[1] ?? id) : id);
 
 /** Kimi's models read the ids of earlier calls as part of the conversation, and falter where these are not of their own form (MoonshotAI/Kimi-K2 #128). */

@@ -1,5 +1,5 @@
 import { isObject, stringOf } from "../../lib/json.ts";
-import { distinctCallId } from "./call-ids.ts";
+import { distinctCallId } from "../counted-ids.ts";
 import { ObjectEnd } from "./object-end.ts";
 
 /** One entry of `delta.tool_calls` as it came, with what is missing or unusable left empty. */

@@ -2,9 +2,21 @@ import type { BlockStart, Event } from "../../canon/events.ts";
 import { newId } from "../../lib/id.ts";
 import { isObject, stringOf } from "../../lib/json.ts";
 import type { BlockCiter } from "../cited.ts";
+import { distinctCallId } from "../counted-ids.ts";
 import { citedIn } from "./citations.ts";
 
 export type Block = Record<string, unknown>;
+
+/**
+ * A block under an id that no other reply has, where it is a call whose id only counts within its turn (see {@link distinctCallId}). `seed`: the id of its
+ * message; without one it stays.
+ */
+export function withDistinctId(block: Block, seed: unknown): Block {
+  const { type, id } = block;
+  if (type !== "tool_use" || typeof id !== "string" || typeof seed !== "string" || seed === "") return block;
+  const distinct = distinctCallId(id, seed);
+  return distinct === id ? block : { ...block, id: distinct };
+}
 
 /** How a block of this dialect begins in canonical events; a type nobody knows is opaque (dialects.md 2.2, 2.4). */
 export function readBlockStart(block: Block): BlockStart {

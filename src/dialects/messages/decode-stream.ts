@@ -17,6 +17,7 @@ import {
   readBlockStart,
   readWholeBlock,
   startEvent,
+  withDistinctId,
 } from "./blocks.ts";
 import { citedIn } from "./citations.ts";
 import { readFinish } from "./stop-reason.ts";
@@ -83,6 +84,8 @@ class MessagesDecoder implements Decoder {
   finishing = false;
   pattern: TextPattern | undefined;
   #started = false;
+  /** The id of the message. */
+  #seed: unknown;
   #behindStop = 0;
   #calledTool = false;
   #lane = new BlockLane<Event, OpenBlock>();
@@ -225,6 +228,7 @@ class MessagesDecoder implements Decoder {
     const usage = readUsage(fields["usage"], this.#started ? this.#usage : NO_USAGE);
     this.#usage = largerUsage(this.#usage, usage);
     this.#start(out, fields);
+    this.#seed = fields["id"];
     const content = fields["content"];
     if (Array.isArray(content)) {
       // What comes with the content has counted it.
@@ -232,7 +236,7 @@ class MessagesDecoder implements Decoder {
       for (const block of content) {
         if (!isObject(block)) continue;
         this.#calledTool ||= block["type"] === "tool_use";
-        readWholeBlock(block, this.#citer, out);
+        readWholeBlock(withDistinctId(block, this.#seed), this.#citer, out);
       }
     }
     this.#noteStop(fields);
@@ -246,7 +250,8 @@ class MessagesDecoder implements Decoder {
     this.#open(index, isObject(value["content_block"]) ? value["content_block"] : {}, out);
   }
 
-  #open(index: unknown, block: Block, out: Event[]): OpenSlot {
+  #open(index: unknown, given: Block, out: Event[]): OpenSlot {
+    const block = withDistinctId(given, this.#seed);
     const start = readBlockStart(block);
     if (start.kind === "tool-call") this.#calledTool = true;
     const text = initialText(block);

@@ -15,7 +15,7 @@ import type { Relabeler, ReplyContext } from "../dialect.ts";
 import { Frame } from "../frames.ts";
 import { type RecordWriter, RunWriter } from "../run-writer.ts";
 import { BlockLane, type Slot } from "./block-lane.ts";
-import { type Block, blockOfDelta, fragmentText, inputText } from "./blocks.ts";
+import { type Block, blockOfDelta, fragmentText, inputText, withDistinctId } from "./blocks.ts";
 import { isEmptyFrame, readAnother, typeOf } from "./decode-stream.ts";
 import {
   blockDelta,
@@ -35,12 +35,15 @@ const isFilled = (value: unknown): boolean => typeof value === "string" && value
 /** Texts that a block begins with, empty or not: clients with checked types refuse one without them. */
 const FIRST_TEXTS: Record<string, readonly string[]> = { text: ["text"], thinking: ["thinking", "signature"] };
 
-/** What the beginning of a block lacks, or must not say yet, as edits of its record; undefined where it is as it should be. */
-function startEdits(block: unknown): Edits | undefined {
+/** What the beginning of a block lacks, or must not say yet, as edits of its record; undefined where it is as it should be. `seed`: the reply's name. */
+function startEdits(block: unknown, seed: unknown): Edits | undefined {
   if (!isObject(block)) return undefined;
   if (block["type"] === "tool_use") {
     const { input } = block;
-    return isObject(input) && inputText(input) === "" ? undefined : { content_block: { ...block, input: {} } };
+    const named = withDistinctId(block, seed);
+    const isBare = isObject(input) && inputText(input) === "";
+    if (isBare) return named === block ? undefined : { content_block: named };
+    return { content_block: { ...named, input: {} } };
   }
   const missing = entryOf(FIRST_TEXTS, String(block["type"]))?.filter((field) => typeof block[field] !== "string");
   if (!missing || missing.length === 0) return undefined;
@@ -89,12 +92,16 @@ function soundDelta(delta: unknown): Block | undefined {
 const isCall = (block: unknown): block is Block => isObject(block) && block["type"] === "tool_use";
 const lacksInput = (block: unknown): boolean => isCall(block) && !isObject(block["input"]);
 
-/** Blocks with the arguments of each call as the object that clients take for granted, their numbers digit for digit. */
-function withInputs(body: JsonText): unknown[] {
-  const { content } = parseExactly(body.text) as { content: unknown[] };
-  return content.map((block) =>
-    isCall(block) && lacksInput(block) ? { ...block, input: inputOf(block["input"]) } : block,
-  );
+const isCounted = (block: unknown, seed: unknown): boolean => isCall(block) && withDistinctId(block, seed) !== block;
+
+/** Blocks with the arguments of each call as the object that clients take for granted, their numbers digit for digit, and under an id of its own. */
+function withSoundCalls(body: JsonText): unknown[] {
+  const { content, id } = parseExactly(body.text) as { content: unknown[]; id: unknown };
+  return content.map((block) => {
+    if (!isCall(block)) return block;
+    const named = withDistinctId(block, id);
+    return lacksInput(block) ? { ...named, input: inputOf(block["input"]) } : named;
+  });
 }
 
 /**
@@ -111,7 +118,7 @@ export function relabelReply(body: JsonText, context: ReplyContext): string {
     ...(!isFilled(id) && { id: messageIdOf(context) }),
     ...(!isFilled(type) && { type: "message" }),
     ...(!isFilled(role) && { role: "assistant" }),
-    ...(blocks.some(lacksInput) && { content: withInputs(body) }),
+    ...(blocks.some((block) => lacksInput(block) || isCounted(block, id)) && { content: withSoundCalls(body) }),
     ...(fitting !== undefined && { stop_reason: fitting }),
     ...(counts !== usage && { usage: counts }),
   });
@@ -215,6 +222,8 @@ function mergeClosing(earlier: Block, later: Block): Block {
  */
 class MessagesRelabeler implements Relabeler, RecordWriter {
   #started = false;
+  /** The vendor's id of the message. */
+  #seed: unknown;
   #stop = "";
   #closing: Closing | undefined;
   /** More than one message, so the counts that were told are not those of the whole. */
@@ -321,6 +330,7 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
   #messageStart(frame: Frame, value: Block, out: string[]): void {
     const message = isObject(value["message"]) ? value["message"] : {};
     const content = Array.isArray(message["content"]) ? message["content"].filter(isObject) : [];
+    this.#seed = message["id"];
     if (typeof message["stop_reason"] === "string") this.#toldStop = true;
     if (!this.#started && isObject(value["message"])) {
       this.#started = true;
@@ -348,7 +358,7 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
     const earlier = index === undefined ? undefined : this.#lane.find(index);
     if (earlier) this.#closeBlock(earlier, blockStop(earlier.position), out);
     const slot = this.#lane.open(index, { input: firstInput(frame, value) });
-    this.#lane.write(slot, this.#placed(frame, value, slot, startEdits(value["content_block"])), out);
+    this.#lane.write(slot, this.#placed(frame, value, slot, startEdits(value["content_block"], this.#seed)), out);
   }
 
   #delta(frame: Frame, value: Block, out: string[]): void {

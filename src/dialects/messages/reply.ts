@@ -6,7 +6,7 @@ import { BlockCiter } from "../cited.ts";
 import type { ReplyContext } from "../dialect.ts";
 import { unseenPicture } from "../pictures.ts";
 import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
-import { type Block, readWholeBlock, startEvent } from "./blocks.ts";
+import { type Block, readWholeBlock, startEvent, withDistinctId } from "./blocks.ts";
 import { citationOf, serverToolUsage } from "./citations.ts";
 import { shownSignature, startOfBlock } from "./encode-stream.ts";
 import { messageIdOf } from "./records.ts";
@@ -32,7 +32,7 @@ export function decodeReply(body: unknown): Event[] {
   for (const block of body["content"]) {
     if (!isObject(block)) continue;
     calledTool ||= isToolUse(block);
-    readWholeBlock(block, citer, events);
+    readWholeBlock(withDistinctId(block, body["id"]), citer, events);
   }
   const usage = readUsage(body["usage"], NO_USAGE);
   const apart = readApart(body["usage"]);

@@ -1,0 +1,48 @@
+import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { json, sse, startUpstream, type Upstream } from "../support/upstream.ts";
+
+let upstream: Upstream;
+let gateway: TestApp;
+beforeAll(async () => {
+  upstream = startUpstream();
+  gateway = await startApp({ vendors: [vendorAt(upstream, "messages", "lab")] });
+});
+afterEach(() => upstream.reset());
+afterAll(async () => {
+  await gateway.stop();
+  upstream.close();
+});
+
+const block = { type: "tool_use", id: "functions.f:0", name: "f", input: {} };
+
+function reply(number: number, stream: boolean) {
+  const head = { id: `msg_${number}`, type: "message", role: "assistant", model: "m" };
+  const usage = { input_tokens: 3, output_tokens: 2 };
+  if (!stream) return json({ ...head, content: [block], stop_reason: "tool_use", usage });
+  const records = [
+    { type: "message_start", message: { ...head, content: [], usage } },
+    { type: "content_block_start", index: 0, content_block: block },
+    { type: "content_block_stop", index: 0 },
+    { type: "message_delta", delta: { stop_reason: "tool_use" }, usage },
+    { type: "message_stop" },
+  ];
+  return sse(records.map((record) => `event: ${record.type}\ndata: ${JSON.stringify(record)}\n\n`).join(""));
+}
+
+test.each([
+  ["/v1/messages", false],
+  ["/v1/messages", true],
+  ["/v1/chat/completions", false],
+  ["/v1/chat/completions", true],
+])("a call that is counted within its turn has an id of its own in each reply: %s, stream %p", async (path, stream) => {
+  const ids: (string | undefined)[] = [];
+  for (const number of [1, 2]) {
+    upstream.answer("/v1/messages", reply(number, stream));
+    const body = { model: "lab/kimi-k3", max_tokens: 64, stream, messages: [{ role: "user", content: "Hi" }] };
+    const text = await (await gateway.post(path, body)).text();
+    ids.push(/"id":"(functions[^"]*)"/.exec(text)?.[1]);
+  }
+  for (const id of ids) expect(id).toMatch(/^functions\.f:0_[0-9A-Za-z]{8}$/);
+  expect(new Set(ids).size).toBe(2);
+});
