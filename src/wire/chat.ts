@@ -5,9 +5,6 @@ const text = (description: string) => Type.String({ description });
 const number = (description: string) => Type.Number({ description });
 const list = <T extends TSchema>(item: T, description: string) => Type.Array(item, { description });
 
-/** -1 is no limit at llama.cpp and LM Studio, and clients written for them say it to every server (llama.cpp's own web page). */
-const ceiling = (description: string) => Type.Union([Type.Integer({ minimum: 1 }), Type.Literal(-1)], { description });
-
 /** A part of a message's content. Kinds that are not named here pass to the vendor as they are. */
 const ChatPart = late(() =>
   Open(
@@ -118,8 +115,10 @@ export const ChatRequest = late(() =>
       stream_options: Maybe(
         Open({ include_usage: Maybe(Type.Boolean({ description: "close the stream with a usage record" })) }),
       ),
-      max_completion_tokens: Maybe(ceiling("the most tokens to generate, reasoning included; -1 sets no limit")),
-      max_tokens: Maybe(ceiling("the older name of max_completion_tokens")),
+      max_completion_tokens: Maybe(
+        Type.Integer({ minimum: 1, description: "most tokens to generate, reasoning included" }),
+      ),
+      max_tokens: Maybe(Type.Integer({ minimum: 1, description: "the older name of max_completion_tokens" })),
       reasoning_effort: Type.Optional(
         Type.Unknown({ description: "none, minimal, low, medium, high, xhigh or max; other values are ignored" }),
       ),

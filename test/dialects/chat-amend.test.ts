@@ -60,16 +60,6 @@ test("the ceiling goes under the vendor's name, ordered or the client's own", ()
   expect(amend({ max_tokens: null })).toStrictEqual({});
 });
 
-test("what sets no limit is left out, whichever name it has, and no ceiling of the gateway's is lost by it", () => {
-  expect(amend({ max_tokens: -1 })).toStrictEqual({ max_tokens: undefined });
-  expect(amend({ max_completion_tokens: -1, max_tokens: -1 }, {}, { maxTokensField: "max_tokens" })).toStrictEqual({
-    max_tokens: undefined,
-    max_completion_tokens: undefined,
-  });
-  const ordered = { max_completion_tokens: 3, max_tokens: undefined };
-  expect(amend({ max_tokens: -1 }, { maxOutputTokens: 3 })).toStrictEqual(ordered);
-});
-
 test("sampling and refused fields go, and only where they stand", () => {
   expect(
     amend({ temperature: 1, top_p: 0.5, seed: 1 }, { dropSampling: true, remove: ["seed", "logit_bias"] }),

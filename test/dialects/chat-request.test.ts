@@ -119,8 +119,6 @@ describe("check", () => {
     ["n", { n: 0 }],
     ["n", { n: 1.5 }],
     ["max_tokens", { max_tokens: 0 }],
-    ["max_tokens", { max_tokens: -2 }],
-    ["max_completion_tokens", { max_completion_tokens: -0.5 }],
     ["stop", { stop: 5 }],
     ["tools", { tools: {} }],
     ["tools[0].function", { tools: [{ type: "function" }] }],
@@ -147,13 +145,6 @@ describe("check", () => {
       { response_format: { type: "json_schema", json_schema: { name: "n", schema: "x" } } },
     ],
   ];
-  test("-1 is no ceiling, as at llama.cpp and LM Studio", () => {
-    for (const body of [{ max_tokens: -1 }, { max_completion_tokens: -1 }]) {
-      expect(() => chat.check({ model: "m", messages: hello, ...body })).not.toThrow();
-      expect(chat.intent({ model: "a/b", ...body }).maxOutputTokens).toBeUndefined();
-    }
-  });
-
   test.each(bad)("names %s at fault in %j", (param, extra) => {
     const error = errorOf(() => chat.check({ model: "m", messages: hello, ...extra }));
     expect([error.code, error.param]).toEqual(["invalid_request", param]);

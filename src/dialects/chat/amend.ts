@@ -5,7 +5,7 @@ import type { Quirks } from "../dialect.ts";
 import { withObjectArguments } from "./call-arguments.ts";
 import { shortCallId, withOwnCallIds } from "./call-ids.ts";
 import { evenStrict } from "./even-strict.ts";
-import { isUsageWish, readMaxTokens } from "./intent.ts";
+import { isUsageWish } from "./intent.ts";
 import { amendFields, joinContent, removeMarks, unmarkedTools } from "./message-fields.ts";
 import { toFunctionMessages, toolEdits } from "./older-tools.ts";
 import { fitFormat } from "./output-format.ts";
@@ -72,12 +72,8 @@ function amendStream(list: EditList, orders: Orders, quirks: Quirks): void {
 function amendMaxTokens(list: EditList, orders: Orders, quirks: Quirks): void {
   const field = quirks.maxTokensField ?? "max_completion_tokens";
   const other = field === "max_tokens" ? "max_completion_tokens" : "max_tokens";
-  const value = orders.maxOutputTokens ?? readMaxTokens(list.body);
-  if (value === undefined) {
-    // What sets no limit is refused by vendors that know no word for that.
-    for (const name of [field, other]) if (list.body[name] != null) list.remove(name);
-    return;
-  }
+  const value = orders.maxOutputTokens ?? list.body["max_completion_tokens"] ?? list.body["max_tokens"];
+  if (value == null) return;
   list.set(field, value);
   list.remove(other);
 }
