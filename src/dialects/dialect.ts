@@ -108,10 +108,7 @@ export type Quirks = {
   inlineThinkTags?: boolean;
   /** messages: the vendor rejects temperature above 1; larger values are clamped. Default true. */
   unclampedTemperature?: boolean;
-  /**
-   * messages: the vendor signs no thinking, and takes it back without a signature; false: without one it is left out (dialects.md 4.8 #6). Absent: as the
-   * model's name has it.
-   */
+  /** messages: the vendor signs no thinking, and takes it back without a signature. From others it is left out (dialects.md 4.8 #6). */
   unsignedThinking?: boolean;
   /** messages: the vendor reads Claude Code's billing line in the system prompt. From others it is kept (field.md 12). */
   ownBillingLine?: boolean;

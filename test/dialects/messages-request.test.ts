@@ -460,7 +460,7 @@ describe("encodeRequest", () => {
       ),
       user(text("r")),
     ];
-    const { body, dropped } = messages.encodeRequest(prompt({ turns }), {}, "claude-sonnet-5");
+    const { body, dropped } = encode({ turns });
     expect((body["messages"] as { content: unknown }[])[1]?.content).toEqual([
       { type: "thinking", thinking: "own", signature: "s" },
       { type: "redacted_thinking", data: "d" },

@@ -7,7 +7,6 @@ import { asShown, isPacked } from "../reasoning-proof.ts";
 import { withoutBillingLine } from "./billing-line.ts";
 import { editStops, nameLostStops } from "./blank-stops.ts";
 import { liftSystem, nameUnlifted } from "./later-system.ts";
-import { signsThinking } from "./model-traits.ts";
 import { plainTerms } from "./plain-terms.ts";
 import { answerPrefill, isAnswered } from "./prefill.ts";
 import { editReasoning, losesEffort } from "./reasoning-edits.ts";
@@ -21,9 +20,6 @@ import { nameEdits } from "./wire-names.ts";
 const isAnothers = (proof: unknown, { isForeignProof }: Orders): boolean =>
   isForeignProof !== undefined && typeof proof === "string" && isForeignProof(proof);
 
-/** A model of another maker has to see what it thought; one whose name hides that it signs is told again without (`isForeignProof`). */
-const takesUnsigned = (orders: Orders): boolean => !signsThinking(orders.upstreamModel) && !isAnothers("", orders);
-
 /**
  * Tells thinking that another vendor's proof came with, another model's, or none at all: its own vendor refuses the whole request for each
  * of them (dialects.md 2.9, 4.8 #6).
@@ -33,7 +29,7 @@ function isForeign(block: unknown, orders: Orders, { unsignedThinking }: Quirks)
   if (block["type"] === "redacted_thinking") return !block["data"] || isAnothers(block["data"], orders);
   if (block["type"] !== "thinking") return false;
   const { signature } = block;
-  if (!signature) return !(unsignedThinking ?? takesUnsigned(orders));
+  if (!signature) return !unsignedThinking;
   return isPacked(typeof signature === "string" ? asShown(signature) : signature) || isAnothers(signature, orders);
 }
 

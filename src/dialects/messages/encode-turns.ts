@@ -7,7 +7,6 @@ import { cleanText, isVisible } from "../text.ts";
 import { CONTINUE_TEXT, mergeTurns } from "../turns.ts";
 import { NO_AUDIO, nameLostDetail, unsayable } from "../unsayable.ts";
 import { encodeDocumentSource, encodeImageSource } from "./media.ts";
-import { signsThinking } from "./model-traits.ts";
 import { EMPTY_TEXT, unansweredResult } from "./sound-messages.ts";
 import { ToolIds } from "./tool-ids.ts";
 import { toInput } from "./tool-input.ts";
@@ -160,10 +159,10 @@ class TurnWriter {
   #addAssistantPart(part: Part, content: Block[]): void {
     if (part.type === "text") addText(part, content);
     else if (part.type === "reasoning") {
-      // Where reasoning is signed it is refused without its vendor's proof, and none can be made up for it (dialects.md 4.8 #6).
-      const { signature = "" } = part;
-      const isProved = signature === "" ? part.text !== "" && !signsThinking(this.model) : !isPacked(signature);
-      if (isProved && this.#isMadeHere(part)) content.push({ type: "thinking", thinking: part.text, signature });
+      // Reasoning without its vendor's proof is refused, and none can be made up for it (dialects.md 4.8 #6).
+      const { signature } = part;
+      const isOwn = signature && !isPacked(signature) && this.#isMadeHere(part);
+      if (isOwn) content.push({ type: "thinking", thinking: part.text, signature });
       else nameLostReasoning(part, this.dropped);
     } else if (part.type === "redacted-reasoning") {
       if (this.#isMadeHere(part)) content.push({ type: "redacted_thinking", data: part.data });

@@ -27,9 +27,3 @@ export const traitsOf = remember((model: string): ModelTraits => {
     laterSystem: WITH_LATER_SYSTEM.test(name),
   };
 });
-
-/**
- * Whether a model's thinking is signed, and refused without a signature, as far as its name tells it. Servers of other makers' models take back what they
- * have not signed, and some refuse calls without it (llama.cpp, Ollama; Kimi: farion1231/cc-switch #3351).
- */
-export const signsThinking = (upstreamModel: string): boolean => /claude/i.test(upstreamModel);

@@ -164,7 +164,7 @@ export function plainer(body: Wire, quirks: Quirks): Quirks | undefined {
   if (quirks.customTools !== undefined) return undefined;
   const plain: Quirks = { noDeveloperRole: true, ...quirks, customTools: false };
   const { include } = body;
-  const isOdd = Object.values(body).includes(null) || (Array.isArray(include) && include.some(isUnknown));
+  const isOdd = Array.isArray(include) && include.some(isUnknown);
   return isOdd || plainTerms(body, plain) ? plain : undefined;
 }
 
