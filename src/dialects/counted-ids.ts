@@ -1,15 +1,4 @@
-import { BASE62 } from "../lib/id.ts";
-
-/** The first `length` of 62 letters and digits that a text's hash gives. */
-export function hashLetters(text: string, length: number): string {
-  let rest = BigInt(Bun.hash(text)) + (BigInt(Bun.hash(text, 1)) << 64n);
-  let letters = "";
-  for (let at = 0; at < length; at++) {
-    letters += BASE62[Number(rest % 62n)];
-    rest /= 62n;
-  }
-  return letters;
-}
+import { hashLetters } from "../lib/id.ts";
 
 /** An id that says which call of its turn it is, and so stands in every turn anew: `Bash:0`, `functions.Bash:0`. Others' ids have no colon. */
 const COUNTED = /^[\w.-]+:\d{1,4}$/;
@@ -20,3 +9,9 @@ const COUNTED = /^[\w.-]+:\d{1,4}$/;
  */
 export const distinctCallId = (id: string, replySeed: string): string =>
   COUNTED.test(id) ? `${id}_${hashLetters(replySeed, 8)}` : id;
+
+/** What {@link distinctCallId} writes. */
+const DISTINCT = /^([\w.-]+:\d{1,4})_[0-9A-Za-z]{8}$/;
+
+/** The id that a model itself gave to a call which {@link distinctCallId} wrote; any other as it is. */
+export const ownCallId = (id: string): string => DISTINCT.exec(id)?.[1] ?? id;

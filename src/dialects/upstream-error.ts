@@ -1,7 +1,7 @@
 import { type ErrorCode, GatewayError } from "../canon/errors.ts";
 import { INVISIBLE } from "../lib/invisible.ts";
 import { isObject } from "../lib/json.ts";
-import { formsOf } from "../observe/secret-forms.ts";
+import { withFormsOf } from "../observe/secret-forms.ts";
 import { ContextOverflow, type OverflowFigures, readOverflow } from "./overflow.ts";
 
 /** Longest excerpt of an upstream's own words that a client may see (contract 6). */
@@ -26,10 +26,7 @@ const SECRETS: readonly RegExp[] = [
 
 /** Shorter keys are words: taking them out would blank what a vendor says. */
 const MIN_HIDDEN = 6;
-/**
- * The keys of this gateway's vendors, in all their forms, the longest first: one may be the beginning of another, of which the rest would be left. There are
- * as many as the configuration has ever named.
- */
+/** The keys of this gateway's vendors, in all their forms. There are as many as the configuration has ever named. */
 let hidden: readonly string[] = [];
 
 /**
@@ -37,8 +34,7 @@ let hidden: readonly string[] = [];
  * those of one's own servers.
  */
 export function hideFromExcerpts(secret: string): void {
-  if (secret.length < MIN_HIDDEN) return;
-  hidden = [...new Set([...hidden, ...formsOf(secret)])].sort((one, other) => other.length - one.length);
+  if (secret.length >= MIN_HIDDEN) hidden = withFormsOf(secret, hidden);
 }
 
 /** An upstream's own words made safe to show: one line of whole characters, no secrets, at most 300 characters. */

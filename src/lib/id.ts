@@ -1,4 +1,4 @@
-export const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /** Width of a millisecond time in base62: enough until the year 8888. */
 const TIME_WIDTH = 8;
@@ -64,4 +64,15 @@ export function newId(prefix: string): string {
     stamp = toBase62(now, TIME_WIDTH);
   }
   return `${prefix}_${stamp}${randomName(RANDOM_WIDTH)}`;
+}
+
+/** The first `length` of 62 letters and digits that a text's hash gives. */
+export function hashLetters(text: string, length: number): string {
+  let rest = BigInt(Bun.hash(text)) + (BigInt(Bun.hash(text, 1)) << 64n);
+  let letters = "";
+  for (let at = 0; at < length; at++) {
+    letters += BASE62[Number(rest % 62n)];
+    rest /= 62n;
+  }
+  return letters;
 }

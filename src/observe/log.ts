@@ -1,5 +1,5 @@
 import { fstatSync, writeSync } from "node:fs";
-import { formsOf } from "./secret-forms.ts";
+import { withFormsOf } from "./secret-forms.ts";
 
 /** What a log line may hold beside level, time and event: plain values, one by one, never an object or a body. */
 export type Fields = Record<string, string | number | boolean | null | undefined>;
@@ -92,7 +92,6 @@ export function createLog(settings: LogSettings): Log {
   const least = LOG_LEVELS.indexOf(settings.level);
   const write = settings.write ?? writerToStderr();
   const now = settings.now ?? Date.now;
-  /** The longest first: one may be the beginning of another, of which the rest would be left. */
   let secrets: readonly string[] = [];
 
   const scrub = (text: string): string => {
@@ -132,8 +131,7 @@ export function createLog(settings: LogSettings): Log {
     warn: (event, fields) => emit("warn", event, fields),
     error: (event, fields) => emit("error", event, fields),
     addSecret(value) {
-      if (value.length < MIN_SECRET_CHARACTERS) return;
-      secrets = [...new Set([...secrets, ...formsOf(value)])].sort((one, other) => other.length - one.length);
+      if (value.length >= MIN_SECRET_CHARACTERS) secrets = withFormsOf(value, secrets);
     },
   };
 }

@@ -2,7 +2,7 @@
 const withSmallEscapes = (escaped: string) => escaped.replace(/%[0-9A-F]{2}/g, (digits) => digits.toLowerCase());
 
 /** Encodings in which a secret may turn up in other people's words: of a URL, of a form, of a header, and quoted in JSON. */
-export function formsOf(secret: string): string[] {
+function formsOf(secret: string): string[] {
   const base64 = Buffer.from(secret).toString("base64");
   const base64url = Buffer.from(secret).toString("base64url");
   const quoted = JSON.stringify(secret).slice(1, -1);
@@ -13,3 +13,7 @@ export function formsOf(secret: string): string[] {
     ...new Set([secret, base64.replace(/=+$/, ""), base64url, ...escaped, ...escaped.map(withSmallEscapes), quoted]),
   ];
 }
+
+/** The forms of one secret more beside those known, the longest first: one may be the beginning of another, of which the rest would be left. */
+export const withFormsOf = (secret: string, known: readonly string[]): readonly string[] =>
+  [...new Set([...known, ...formsOf(secret)])].sort((one, other) => other.length - one.length);

@@ -15,7 +15,7 @@ const BREAKING = /\p{Cc}|\\[^"\\/bfnrtu]/u;
  */
 function isObjectText(text: string): boolean {
   if (!text.startsWith("{") || !text.endsWith("}")) return false;
-  return text.length > READ_UNTIL && !BREAKING.test(text) ? true : isJson(text);
+  return (text.length > READ_UNTIL && !BREAKING.test(text)) || isJson(text);
 }
 
 /** A function's call whose arguments are text, but not that of an object. No arguments at all are none to every server. */

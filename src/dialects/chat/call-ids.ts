@@ -1,5 +1,6 @@
+import { hashLetters } from "../../lib/id.ts";
 import { isObject } from "../../lib/json.ts";
-import { hashLetters } from "../counted-ids.ts";
+import { ownCallId } from "../counted-ids.ts";
 import type { Quirks } from "../dialect.ts";
 import { DistinctNames } from "../distinct-names.ts";
 
@@ -18,12 +19,6 @@ export const shortCallId = (id: string): string => (/^[0-9A-Za-z]{9}$/.test(id) 
 export const boundedCallId = (id: string, longest = LONGEST): string =>
   id !== "" && id.length <= longest ? id : `call_${hashLetters(id, 20)}`;
 
-/** What `distinctCallId` writes. */
-const DISTINCT = /^([\w.-]+:\d{1,4})_[0-9A-Za-z]{8}$/;
-
-/** The id that a model itself gave to a call which `distinctCallId` wrote. */
-const ownCallId = (id: unknown): unknown => (typeof id === "string" ? (DISTINCT.exec(id)?.[1] ?? id) : id);
-
 /** Kimi's models read the ids of earlier calls as part of the conversation, and falter where these are not of their own form (MoonshotAI/Kimi-K2 #128). */
 const readsIds = (upstreamModel: string): boolean => /kimi/i.test(upstreamModel);
 
@@ -33,8 +28,9 @@ export function withOwnCallIds(messages: readonly unknown[], upstreamModel: stri
   let changed = false;
   const own = (record: unknown, field: string): unknown => {
     if (!isObject(record)) return record;
-    const id = ownCallId(record[field]);
-    if (id === record[field]) return record;
+    const given = record[field];
+    const id = typeof given === "string" ? ownCallId(given) : given;
+    if (id === given) return record;
     changed = true;
     return { ...record, [field]: id };
   };

@@ -2,7 +2,7 @@ import { GatewayError, streamTruncated } from "../../canon/errors.ts";
 import type { Event, Picture } from "../../canon/events.ts";
 import { type Usage, withLong } from "../../canon/usage.ts";
 import { randomBase62 } from "../../lib/id.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, put } from "../../lib/json.ts";
 import type { DecodeContext, Decoder } from "../dialect.ts";
 import { type Frame, learnPattern, type TextPattern, type TextRun } from "../frames.ts";
 import { withTier } from "../openai-fields.ts";
@@ -14,6 +14,7 @@ import { contentText, reasoningSignature, reasoningText } from "./delta.ts";
 import { failureOf, matchedStop, readFinish } from "./finish.ts";
 import { PICTURES, picturesIn } from "./pictures.ts";
 import { annotationsIn, listsSources, sourcesIn } from "./read-citations.ts";
+import { wholeSeconds } from "./repair.ts";
 import { mayBePreopened, ThinkSplitter } from "./think-tags.ts";
 import { readToolFragment, ToolTracker } from "./tool-calls.ts";
 import { readUsage } from "./usage.ts";
@@ -53,7 +54,7 @@ export function replySeed(value: Record<string, unknown>): string {
 }
 
 /** The vendor's word for a choice's end; undefined while it goes on. */
-function finishOf(choice: Record<string, unknown>): string | undefined {
+export function finishOf(choice: Record<string, unknown>): string | undefined {
   const word = choice["finish_reason"];
   return typeof word === "string" && word !== "" ? word : undefined;
 }
@@ -231,7 +232,7 @@ export class ChatDecoder implements Decoder {
     const start: Extract<Event, { type: "start" }> = { type: "start" };
     if (typeof id === "string" && id !== "") start.id = id;
     if (typeof model === "string" && model !== "") start.model = model;
-    if (typeof created === "number") start.created = Math.floor(created);
+    put(start, "created", wholeSeconds(created));
     out.push(start);
   }
 

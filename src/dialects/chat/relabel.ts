@@ -5,7 +5,7 @@ import type { Relabeler, ReplyContext } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
 import { namesAlone } from "../reply-names.ts";
 import { type RecordWriter, RunWriter } from "../run-writer.ts";
-import { goesOn, isTerminator, replySeed } from "./decode-stream.ts";
+import { finishOf, goesOn, isTerminator, replySeed } from "./decode-stream.ts";
 import { CHUNK, replyIdOf, TERMINATOR, usageChunk } from "./encode-stream.ts";
 import { writeFinish } from "./finish.ts";
 import { ChoiceRepairer, wholeSeconds } from "./repair.ts";
@@ -33,8 +33,7 @@ function readValue(frame: Frame): unknown {
   }
 }
 
-const isEnd = (choice: unknown): boolean =>
-  isObject(choice) && typeof choice["finish_reason"] === "string" && choice["finish_reason"] !== "";
+const isEnd = (choice: unknown): boolean => isObject(choice) && finishOf(choice) !== undefined;
 
 const placeOf = (choice: unknown): number => {
   const index = isObject(choice) ? choice["index"] : undefined;
@@ -45,6 +44,9 @@ function readChoices(frame: Frame): unknown {
   const value = readValue(frame);
   return isObject(value) ? value["choices"] : undefined;
 }
+
+/** What was taken for the end was none. */
+const unended = (choice: unknown): unknown => (isObject(choice) ? { ...choice, finish_reason: null } : choice);
 
 const isGoingOn = (choice: unknown): boolean => isObject(choice) && goesOn(choice);
 
@@ -86,7 +88,7 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
   }
 
   push(frame: Frame, events: readonly Event[]): string {
-    if (frame.run) return this.#goOn() + this.#runs.write(frame, frame.run, events);
+    if (frame.run) return this.#release(true) + this.#runs.write(frame, frame.run, events);
     if (events.length > 0) this.#note(events);
     // The error itself is written by whoever ends the stream.
     if (events.at(-1)?.type === "error") return "";
@@ -107,32 +109,19 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
     const isNone = this.#ends?.some((frame) =>
       listOf(readChoices(frame)).some((choice) => places.has(placeOf(choice))),
     );
-    return isNone ? this.#goOn() : this.#release();
+    return this.#release(isNone);
   }
 
-  #release(): string {
-    const ends = this.#ends ?? [];
-    this.#ends = undefined;
-    let text = "";
-    for (const frame of ends) {
-      const value = readValue(frame);
-      if (isObject(value)) text += this.#pass(frame, value);
-    }
-    return text;
-  }
-
-  /** What was taken for the end was none: it goes out without the word. */
-  #goOn(): string {
+  /** Records that were held back go out; `without` what is said of an end in them. */
+  #release(without = false): string {
     const ends = this.#ends ?? [];
     this.#ends = undefined;
     let text = "";
     for (const frame of ends) {
       const value = readValue(frame);
       if (!isObject(value)) continue;
-      const choices = listOf(value["choices"]).map((choice) =>
-        isObject(choice) ? { ...choice, finish_reason: null } : choice,
-      );
-      text += this.#pass(frame, { ...value, choices }, { choices });
+      const edits = without ? { choices: listOf(value["choices"]).map(unended) } : {};
+      text += this.#pass(frame, { ...value, ...edits }, edits);
     }
     return text;
   }

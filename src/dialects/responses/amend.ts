@@ -4,7 +4,7 @@ import type { Quirks, ReplyChanges } from "../dialect.ts";
 import { formatName } from "../format-name.ts";
 import { EARLIER_REASONING, loopBegin, type Said } from "../lost-reasoning.ts";
 import { isReplayable } from "../reasoning-proof.ts";
-import { isAgentMessage } from "./items.ts";
+import { isAgentMessage, isReasoning } from "./items.ts";
 import { isGivenHere } from "./output-items.ts";
 import { plainTerms } from "./plain-terms.ts";
 import { withoutLoneIds } from "./replay.ts";
@@ -114,8 +114,6 @@ function lostReasoning({ input }: Wire, edits: Edits, orders: Orders): string[] 
   const loop: unknown[] = input.slice(loopBegin(input.length, (at) => saidIn(input[at])));
   return withoutLostReasoning(loop, orders) === loop ? [] : [EARLIER_REASONING];
 }
-
-const isReasoning = (item: unknown): item is Wire => isObject(item) && item["type"] === "reasoning";
 
 function includeEncrypted(include: unknown): unknown {
   const listed: unknown[] = Array.isArray(include) ? include : [];

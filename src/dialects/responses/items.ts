@@ -180,3 +180,8 @@ function readWholeReasoning(item: Item, events: Event[]): void {
 /** What a tool put out that no model called, such as one that the client ran by itself: it names the tool, and no call (OpenAI's API reference, `input`). */
 export const isUncalledOutput = (item: Item): boolean =>
   item["type"] === "function_call_output" && item["call_id"] == null;
+
+/** Whether an item is a message: a type that is not said stands for one. */
+export const isMessage = (item: Item): boolean => (item["type"] ?? "message") === "message";
+
+export const isReasoning = (item: unknown): item is Item => isObject(item) && item["type"] === "reasoning";

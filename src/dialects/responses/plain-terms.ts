@@ -70,7 +70,8 @@ function tellPlainly(body: Item, quirks: Quirks): PlainTerms {
   return { edits, dropped, changes };
 }
 
-const known = new WeakMap<Item, PlainTerms>();
+/** What was found of a body, for whom: it is asked for the request, for what is lost and for the reply. */
+const known = new WeakMap<Item, { quirks: Quirks; told: PlainTerms | undefined }>();
 
 /**
  * What is told a server that knows the dialect, and not all that its own vendor has added to it (vLLM, llama.cpp, Ollama, OpenRouter): they refuse custom
@@ -78,7 +79,9 @@ const known = new WeakMap<Item, PlainTerms>();
  */
 export function plainTerms(body: Item, quirks: Quirks): PlainTerms | undefined {
   if (quirks.customTools !== false) return undefined;
-  const told = known.get(body) ?? (isPlain(body, quirks) ? undefined : tellPlainly(body, quirks));
-  if (told) known.set(body, told);
+  const found = known.get(body);
+  if (found?.quirks === quirks) return found.told;
+  const told = isPlain(body, quirks) ? undefined : tellPlainly(body, quirks);
+  known.set(body, { quirks, told });
   return told;
 }

@@ -3,13 +3,19 @@ import { type Edits, isObject, stringOf } from "../../lib/json.ts";
 import { carriedIn, unpackReasoning } from "../reasoning-proof.ts";
 import { Anchor, type Conversation, type Loom, type ReplayHalf, type SpokenTurn, weave } from "../replay.ts";
 import { callIdIn, isCall, isOutput } from "./client-tools.ts";
-import { agentText, type Item, isAgentMessage, isCallType, messageText, reasoningText } from "./items.ts";
+import {
+  agentText,
+  type Item,
+  isAgentMessage,
+  isCallType,
+  isMessage,
+  isReasoning,
+  messageText,
+  reasoningText,
+} from "./items.ts";
 import { summaryPart } from "./output-items.ts";
 
 type Speaker = "assistant" | "user" | "system";
-
-const isReasoning = (item: Item): boolean => item["type"] === "reasoning";
-const isMessage = (item: Item): boolean => (item["type"] ?? "message") === "message";
 
 /** Who said an item; undefined for one that makes no turn. */
 function speakerOf(item: Item, isFirst: boolean): Speaker | undefined {

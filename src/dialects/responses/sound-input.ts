@@ -3,7 +3,15 @@ import { DistinctNames } from "../distinct-names.ts";
 import { Lines } from "../lines.ts";
 import { callIdIn } from "./client-tools.ts";
 import { callIdOf, NO_RESULT } from "./encode-input.ts";
-import { CUSTOM_CALL, type Item, isAgentMessage, isUncalledOutput, messageText } from "./items.ts";
+import {
+  CUSTOM_CALL,
+  type Item,
+  isAgentMessage,
+  isMessage,
+  isReasoning,
+  isUncalledOutput,
+  messageText,
+} from "./items.ts";
 import { isSoundItem, soundItem } from "./sound-item.ts";
 
 const EMPTY_TEXT = "(empty)";
@@ -19,14 +27,11 @@ const isOutput = (item: unknown): item is Item =>
 const idOfOtherCall = (item: unknown): string | undefined =>
   isObject(item) && item["type"] === "local_shell_call" ? callIdIn(item) : undefined;
 
-const isReasoning = (item: unknown): item is Item => isObject(item) && item["type"] === "reasoning";
-
 /** What the user's side says, or nothing: what the model thought before it led to nothing, as where a client broke the reply off. */
 const endsTurn = (item: unknown): boolean =>
   item === undefined || isOutput(item) || (isObject(item) && speaksFor(item) && item["role"] !== "assistant");
 
-const speaksFor = (item: Item): boolean =>
-  (item["type"] ?? "message") === "message" || isAgentMessage(item) || isUncalledOutput(item);
+const speaksFor = (item: Item): boolean => isMessage(item) || isAgentMessage(item) || isUncalledOutput(item);
 
 /**
  * The input without reasoning that nothing of the model's follows, which its vendor refuses (was provided without its required following item); itself
@@ -44,10 +49,7 @@ function withoutIdleReasoning(input: readonly unknown[]): readonly unknown[] {
 
 /** A message without any content: nothing is said by it, and its own vendor wants something. */
 const isEmptyMessage = (item: unknown): item is Item =>
-  isObject(item) &&
-  (item["type"] ?? "message") === "message" &&
-  Array.isArray(item["content"]) &&
-  item["content"].length === 0;
+  isObject(item) && isMessage(item) && Array.isArray(item["content"]) && item["content"].length === 0;
 
 /** Whether an output is of its call's kind: functions and custom tools are answered each in their own. */
 const answers = (output: Item, callType: unknown): boolean =>
