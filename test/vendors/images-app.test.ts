@@ -7,7 +7,7 @@ import { builtInRows } from "../../src/catalog/rows.ts";
 import { openStore } from "../../src/db/open.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/observe/log.ts";
-import { rowOf } from "../../src/vendors/images/rows.ts";
+import { IMAGE_ROW_NAMES, rowOf } from "../../src/vendors/images/rows.ts";
 import { probeLocal } from "../../src/vendors/models-list.ts";
 import { registry } from "../../src/vendors/registry.ts";
 import type { VendorRow } from "../../src/vendors/vendor.ts";
@@ -157,6 +157,23 @@ describe("the catalog", () => {
         expect(facts.ratios).toContain("1:1");
       }
     }
+  });
+
+  test("an image model behind a vendor's own prefix is drawn there first, with that vendor's key alone", async () => {
+    const own = (id: string) => IMAGE_ROW_NAMES.find((name) => id.startsWith(`${name}/`));
+    const images = builtInRows.filter(({ id, modality }) => modality === "image" && own(id) !== undefined);
+    expect(images.map(({ id, routes }) => [id, routes?.[0]?.vendor])).toEqual(images.map(({ id }) => [id, own(id)]));
+
+    const lab = start("google");
+    gateway = await startApp({ vendors: [lab.vendor] });
+    const parts = [{ inlineData: { mimeType: "image/png", data: PNG_BASE64 } }];
+    lab.upstream.answer(
+      "/v1beta/models/gemini-nano-banana-2.1:generateContent",
+      json({ candidates: [{ content: { role: "model", parts }, finishReason: "STOP" }] }),
+    );
+    const asked = { model: "google/gemini-nano-banana-2.1", prompt: "a fox", size: "2048x512" };
+    expect(await draw(gateway, asked)).toMatchObject({ status: "succeeded", aspect_ratio: "4:1" });
+    expect(lab.upstream.calls).toHaveLength(1);
   });
 });
 

@@ -310,31 +310,28 @@ describe("wishes", () => {
     expect(other.json).not.toHaveProperty("style");
   });
 
-  test("a large size asks for a higher resolution, where there is one", async () => {
-    const path = "/v1beta/models/gemini-3-pro-image:generateContent";
-    const sizes: [ImageRequest["size"], object][] = [
-      [undefined, { aspectRatio: "1:1" }],
-      [{ width: 1024, height: 1024 }, { aspectRatio: "1:1" }],
-      [
-        { width: 2048, height: 2048 },
-        { aspectRatio: "1:1", imageSize: "2K" },
-      ],
-      [
-        { width: 4096, height: 4096 },
-        { aspectRatio: "1:1", imageSize: "4K" },
-      ],
-    ];
-    for (const [size, expected] of sizes) {
-      const call = await askedOf(
-        "google",
-        path,
-        request({ model: "gemini-3-pro-image", ...(size && { size }) }),
-        REFUSED,
-      );
-      const { generationConfig } = call.json as { generationConfig: { imageConfig: object } };
-      expect(generationConfig.imageConfig).toEqual(expected);
-    }
-  });
+  for (const model of ["gemini-3-pro-image", "gemini-3.1-flash-image", "gemini-nano-banana-2.1"]) {
+    test(`a large size asks ${model} for a higher resolution`, async () => {
+      const path = `/v1beta/models/${model}:generateContent`;
+      const sizes: [ImageRequest["size"], object][] = [
+        [undefined, { aspectRatio: "1:1" }],
+        [{ width: 1024, height: 1024 }, { aspectRatio: "1:1" }],
+        [
+          { width: 2048, height: 2048 },
+          { aspectRatio: "1:1", imageSize: "2K" },
+        ],
+        [
+          { width: 4096, height: 4096 },
+          { aspectRatio: "1:1", imageSize: "4K" },
+        ],
+      ];
+      for (const [size, expected] of sizes) {
+        const call = await askedOf("google", path, request({ model, ...(size && { size }) }), REFUSED);
+        const { generationConfig } = call.json as { generationConfig: { imageConfig: object } };
+        expect(generationConfig.imageConfig).toEqual(expected);
+      }
+    });
+  }
 
   test("Replicate: a version is told in the body", async () => {
     const version = "a".repeat(64);

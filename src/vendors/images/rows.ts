@@ -115,7 +115,7 @@ const gemini: ImageRow = {
   models: [
     { match: /^imagen/, ratios: FEW, takesSource: false, form: "predict" },
     {
-      match: /3\.1-flash-image/,
+      match: /3\.1-flash-image|nano-banana/,
       ratios: [...GOOGLE, "4:1", "1:4", "8:1", "1:8"],
       takesSource: true,
       resolutions: {
