@@ -213,7 +213,7 @@ class BuiltCatalog implements Catalog {
   #behindPrefix(id: string, listed?: ListedModel): Entry {
     const known = this.#known.get(id);
     if (known) return { ...known.entry, routes: [{ vendor: prefixOf(id), model: nameOf(id) }] };
-    const modality = this.#modalities.get(prefixOf(id));
+    const modality = listed?.draws ? "image" : this.#modalities.get(prefixOf(id));
     this.#served ??= byServedName(this.#known);
     const served = this.#served.get(id);
     // Who draws while he talks is listed by his vendor as one who talks, and stays one behind its prefix.

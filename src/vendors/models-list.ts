@@ -2,7 +2,7 @@ import { GatewayError } from "../canon/errors.ts";
 import type { ListedModel } from "../canon/listed-model.ts";
 import type { UpstreamDialectName } from "../dialects/dialect.ts";
 import { upstreamDialects } from "../dialects/index.ts";
-import { isObject } from "../lib/json.ts";
+import { isObject, listOf } from "../lib/json.ts";
 import { ResponseAnswer } from "./answer.ts";
 import { authorize } from "./auth/authorize.ts";
 import { isKeysFault } from "./health.ts";
@@ -41,7 +41,8 @@ const LIST_PATH: Record<UpstreamDialectName, string> = {
 
 /**
  * A vendor's models with what its list says of them, in its own order, each name once: all pages, any of the shapes vendors use, at most 10,000 names, 4 MiB a
- * page and 10 s. Models that say of themselves that they do not chat are left out. Of several keys the first that is taken asks.
+ * page and 10 s. Models that say of themselves that they neither chat nor draw are left out, and those that only draw where the vendor's protocol
+ * of images is not known. Of several keys the first that is taken asks.
  * Throws what aborted it, and GatewayError as a generation would: unreachable, refused key, an answer that is no model list.
  */
 export async function listModels(
@@ -78,11 +79,12 @@ async function listByAnyKey(vendor: Vendor, signal: AbortSignal, options: ListOp
 }
 
 async function listByKey(vendor: Vendor, signal: AbortSignal, options: ListOptions): Promise<ListedModel[]> {
-  const images = vendor.modality === "image" ? rowOf(vendor)?.list : undefined;
+  const drawing = rowOf(vendor);
+  const images = vendor.modality === "image" ? drawing?.list : undefined;
   const models = new Map<string, ListedModel>();
   let after: string | undefined;
   for (let page = 0; page < MAX_PAGES && models.size < MAX_NAMES; page++) {
-    const path = images?.path ?? LIST_PATH[vendor.dialect];
+    const path = images?.path ?? withQuery(LIST_PATH[vendor.dialect], drawing?.listQuery);
     const value = await askPage(vendor, path, after, signal, options);
     const before = models.size;
     if (images) {
@@ -117,6 +119,9 @@ export function listDiscovered(vendors: readonly Vendor[], options: ListOptions)
   );
 }
 
+const withQuery = (path: string, query: string | undefined): string =>
+  query === undefined ? path : `${path}${path.includes("?") ? "&" : "?"}${query}`;
+
 async function askPage(
   vendor: Vendor,
   path: string,
@@ -124,10 +129,10 @@ async function askPage(
   signal: AbortSignal,
   options: ListOptions,
 ): Promise<unknown> {
-  const cursor = after === undefined ? "" : `${path.includes("?") ? "&" : "?"}after_id=${encodeURIComponent(after)}`;
+  const cursor = after === undefined ? undefined : `after_id=${encodeURIComponent(after)}`;
   const own = { accept: "application/json", ...(options.userAgent && { "user-agent": options.userAgent }) };
   const asked = {
-    url: upstreamUrl(vendor, path + cursor),
+    url: upstreamUrl(vendor, withQuery(path, cursor)),
     headers: upstreamHeaders(vendor, {}, own),
     body: "",
     signal,
@@ -169,9 +174,12 @@ function refuseList(vendor: Vendor): never {
 
 function readModels(value: unknown, vendor: Vendor): ListedModel[] {
   const list = findList(value) ?? refuseList(vendor);
-  return list.filter(mayChat).flatMap((entry) => {
+  const canDraw = rowOf(vendor) !== undefined;
+  return list.flatMap((entry): ListedModel[] => {
     const name = nameOf(entry);
-    return isPlausible(name) ? [readListed(entry, name)] : [];
+    if (!isPlausible(name)) return [];
+    if (mayChat(entry)) return [readListed(entry, name)];
+    return canDraw && onlyDraws(entry) ? [{ name, draws: true }] : [];
   });
 }
 
@@ -198,6 +206,17 @@ function mayChat(model: unknown): boolean {
   if (isObject(capabilities) && capabilities["completion_chat"] === false) return false;
   const outputs = isObject(architecture) ? architecture["output_modalities"] : undefined;
   return !Array.isArray(outputs) || outputs.includes("text");
+}
+
+/** How Fireworks' list calls its models for images. */
+const FIREWORKS_IMAGES = "FLUMINA_BASE_MODEL";
+
+/** Whether the entry of a model that does not chat says that it draws (Together, Fireworks, OpenRouter). */
+function onlyDraws(model: unknown): boolean {
+  if (!isObject(model)) return false;
+  const { type, kind, architecture } = model;
+  if (kind === FIREWORKS_IMAGES || (typeof type === "string" && /^image$/i.test(type))) return true;
+  return isObject(architecture) && listOf(architecture["output_modalities"]).includes("image");
 }
 
 /** A model server found on this machine, and the models it has now. */

@@ -177,6 +177,62 @@ describe("the catalog", () => {
   });
 });
 
+describe("models that a vendor's own list tells of as drawing", () => {
+  const image = { data: [{ b64_json: PNG_BASE64 }] };
+  const message = { images: [{ type: "image_url", image_url: { url: `data:image/png;base64,${PNG_BASE64}` } }] };
+  const drawn = { headers: { "content-type": "image/png" }, parts: [PNG], framing: "length", finish: "end" } as const;
+  test.each([
+    [
+      "together",
+      "black-forest-labs/FLUX.1-schnell",
+      ["/v1/models", [{ id: "black-forest-labs/FLUX.1-schnell", type: "image" }]],
+      ["/v1/images/generations", json(image)],
+    ],
+    [
+      "fireworks",
+      "accounts/fireworks/models/flux-1-schnell-fp8",
+      [
+        "/inference/v1/models",
+        {
+          data: [
+            {
+              id: "accounts/fireworks/models/flux-1-schnell-fp8",
+              kind: "FLUMINA_BASE_MODEL",
+              supports_chat: false,
+            },
+          ],
+        },
+      ],
+      ["/inference/v1/workflows/accounts/fireworks/models/flux-1-schnell-fp8/text_to_image", drawn],
+    ],
+    [
+      "openrouter",
+      "krea/krea-3",
+      ["/api/v1/models", { data: [{ id: "krea/krea-3", architecture: { output_modalities: ["image"] } }] }],
+      ["/api/v1/chat/completions", json({ choices: [{ finish_reason: "stop", message }] })],
+    ],
+  ] as const)("%s: are image models, draw, and do not chat", async (vendor, name, [path, list], [asked, answer]) => {
+    const lab = start(vendor);
+    gateway = await startApp({ vendors: [lab.vendor] });
+    lab.upstream.answer(path, json(list));
+    await gateway.app.discover();
+    const model = `${vendor}/${name}`;
+    for (const [modality, there] of [
+      ["image", true],
+      ["chat", false],
+    ] as const) {
+      const listing = await gateway.call(`/v1/models?modality=${modality}`);
+      const { data } = (await listing.json()) as { data: { id: string }[] };
+      expect([modality, data.some(({ id }) => id === model)]).toEqual([modality, there]);
+    }
+    lab.upstream.answer(asked, answer);
+    expect(await draw(gateway, { model, prompt: "a fox" })).toMatchObject({ status: "succeeded" });
+    const chat = await gateway.post("/v1/chat/completions", { model, messages: [{ role: "user", content: "hi" }] });
+    expect(chat.status).toBe(400);
+    expect(linesOf(lab.upstream.calls)).toEqual([`GET ${path}`, `POST ${asked}`]);
+  });
+});
+
 describe("image servers of this machine", () => {
   const local = (id: string, upstream: Upstream): VendorRow => ({
     ...registry.find((row) => row.id === id)!,

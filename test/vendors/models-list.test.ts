@@ -44,7 +44,7 @@ describe("listModels", () => {
     expect(upstream.calls[0]?.headers["authorization"]).toBe("Bearer sk-lab");
   });
 
-  test("leaves out what is no name, and what says that it does not chat", async () => {
+  test("leaves out what is no name, and what says that it neither chats nor draws", async () => {
     const data = [
       { id: "ok/model:free" },
       { id: "" },
@@ -59,11 +59,29 @@ describe("listModels", () => {
       { id: "chatty", type: "chat" },
       { id: "mistral-embed", capabilities: { completion_chat: false } },
       { id: "no-chat", supports_chat: false },
+      { id: "flumina", supports_chat: false, kind: "FLUMINA_BASE_MODEL" },
       { id: "painter", architecture: { output_modalities: ["image"] } },
+      { id: "singer", architecture: { output_modalities: ["audio"] } },
       { id: "both", architecture: { output_modalities: ["image", "text"] } },
     ];
-    upstream.answer("/v1/models", json({ data }));
-    expect(await listModels(vendorAt(), never)).toEqual(listed("ok/model:free", "y".repeat(200), "chatty", "both"));
+    upstream.answer("/v1/models", json({ data }), json({ data }));
+    const draws = (name: string): ListedModel => ({ name, draws: true });
+    expect(await listModels(vendorAt(), never)).toEqual([
+      ...listed("ok/model:free", "y".repeat(200)),
+      ...[draws("flux"), ...listed("chatty"), draws("flumina"), draws("painter"), ...listed("both")],
+    ]);
+    // The messages dialect has no protocol of images.
+    const talkers = await listModels(vendorAt({ dialect: "messages", baseUrl: upstream.url }), never);
+    expect(talkers).toEqual(listed("ok/model:free", "y".repeat(200), "chatty", "both"));
+  });
+
+  test.each([
+    ["chat", `${upstream.url}/v1`, "output_modalities=all"],
+    ["messages", upstream.url, "limit=1000&output_modalities=all"],
+  ] as const)("OpenRouter is asked for those that draw too, in the dialect %s", async (dialect, baseUrl, query) => {
+    upstream.answer("/v1/models", json({ data: [] }));
+    await listModels(vendorAt({ id: "openrouter", dialect, baseUrl }), never);
+    expect(upstream.calls.map((call) => call.query)).toEqual([query]);
   });
 
   test.each([

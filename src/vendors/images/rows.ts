@@ -186,6 +186,8 @@ const together: ImageRow = {
 
 const openrouter: ImageRow = {
   wire: chatWire,
+  // Its list is of the models that write text, unless it is told otherwise (openrouter.ai/docs, "Models").
+  listQuery: "output_modalities=all",
   refusal: { code: /^(?:content_filter|moderation|moderation_blocked|content_policy_violation)$/i, text: FILTERED },
   models: [
     { match: /^google\/gemini/, ratios: GOOGLE, takesSource: true },

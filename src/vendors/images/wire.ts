@@ -109,6 +109,8 @@ export type ImageRow = {
   refusal: Refusal;
   /** Absent: it has none that is known. */
   list?: ImageModelList;
+  /** What has the list of a vendor that also talks tell of those that only draw, where it does not by itself. */
+  listQuery?: string;
   /** Hosts beside the base URL's own that belong to the API and are given its key: `.name` for all below a domain. */
   apiHosts?: readonly string[];
 };
