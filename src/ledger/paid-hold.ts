@@ -121,14 +121,17 @@ export class PaidHold implements Hold, Journaled, Settling {
     try {
       return await writer.run(() => {
         if (this.written) journal.remove(this.request.requestId);
-        return settler.book(this, settlement);
+        const charge = settler.book(this, settlement);
+        // In the same step (reliability 3.3): to whoever is settled behind it in one commit, what this one held is either charged or free.
+        this.legs.give();
+        return charge;
       });
     } catch (thrown) {
       pen.note(thrown);
       journal.strike(this);
       throw thrown;
     } finally {
-      // Not before: until the charge is in the books, the money is held.
+      // Not before, where nothing is charged either: until that is known, the money is held.
       this.legs.give();
     }
   }

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { StoreError } from "../../src/db/store-error.ts";
 import { LedgerError } from "../../src/ledger/book.ts";
+import type { Settlement } from "../../src/ledger/ledger.ts";
 import { ACCOUNT, cameTo, openBooks, PAYMENT, WALLET, wish } from "./books.ts";
 
 const DOLLAR = 1_000_000_000n;
@@ -184,6 +185,26 @@ test.each([
     expect(book.verify()).toEqual([]);
   },
 );
+
+test("of requests that are settled in one commit, the later one takes of the window, and beyond what it holds of the wallet, what the earlier one has left", async () => {
+  const { book, ledger, fund, store } = openBooks();
+  await fund(DOLLAR);
+  const payment = { ...PAYMENT, windowNano: 69_740_000n };
+  const settle = async (settlements: Settlement[], windowed: boolean) => {
+    const ids = settlements.map((_, at) => wish(`req_${windowed}_${at}`, windowed ? { payment } : {}));
+    const holds = await Promise.all(ids.map((one) => ledger.hold(one)));
+    await Promise.all(holds.map((hold, at) => hold.settle(settlements[at] as Settlement)));
+  };
+  // The first one sets 64,740,000 of the window aside, so that 5,000,000 are left for the second. Each comes to 15,000,000.
+  await settle([cameTo(0, 1_000), cameTo(0, 1_000)], true);
+  expect(book.balance(ACCOUNT).postedNano).toBe(DOLLAR);
+  expect(book.window(ACCOUNT, payment.windowNano)?.availableNano).toBe(39_740_000n);
+  // Of the wallet alone, the second one comes to 915,000,000, which is all that the first one leaves but 70,000,000.
+  await settle([cameTo(0, 1_000), cameTo(300_000, 1_000)], false);
+  expect(book.balance(ACCOUNT).postedNano).toBe(70_000_000n);
+  expect(store.database.prepare("SELECT count(*) FROM ledger_entry WHERE kind = 'writeoff'").values()).toEqual([[0n]]);
+  expect(book.verify()).toEqual([]);
+});
 
 test.each([
   ["what else is free of the window", 4_000, 0n, ["grant"]],

@@ -174,6 +174,25 @@ export class World {
     for (const real of await Promise.all(charges)) expectSame(`settle ${requestId}`, real, model);
   }
 
+  /** Several holds that are settled in one commit, as those of agents that end at the same time: one after the other, in the order of their calls. */
+  async closeTogether(): Promise<void> {
+    const count = Math.min(this.#open.length, 2 + this.#random(3));
+    const requestIds = Array.from({ length: count }, () => {
+      const [requestId = ""] = this.#open.splice(this.#random(this.#open.length), 1);
+      return requestId;
+    });
+    const ends = requestIds.map((requestId) => ({ requestId, usage: this.#usage() }));
+    const settled = ends.map(({ requestId, usage }) =>
+      this.#holds.get(requestId)?.settle({
+        ...{ outcome: "completed", vendor: "lab", upstreamModel: "m", usage, estimated: false },
+        ...{ attempts: 1, durationMs: 5 },
+      }),
+    );
+    const model = ends.map(({ requestId, usage }) => this.#model.settle(requestId, usage));
+    const real = (await Promise.all(settled)).map((charge) => charge?.chargedNano);
+    expectSame(`settle ${requestIds} in one commit`, real, model);
+  }
+
   #usage() {
     const output = this.#random(this.#random(4) === 0 ? 80_000 : 4_000);
     const [input, cacheRead, cacheWrite] = [this.#random(9_000), this.#random(3_000), this.#random(500)];
@@ -279,12 +298,12 @@ export class World {
   }
 }
 
-type Step = "post" | "hold" | "extend" | "close" | "claim" | "resolve" | "pass" | "crash";
+type Step = "post" | "hold" | "extend" | "close" | "closeTogether" | "claim" | "resolve" | "pass" | "crash";
 const GROWING: readonly Step[] = [
-  ...(["hold", "hold", "hold", "hold", "hold", "extend", "extend", "close", "close", "close"] as const),
+  ...(["hold", "hold", "hold", "hold", "hold", "extend", "extend", "close", "close", "closeTogether"] as const),
   ...(["post", "claim", "claim", "resolve", "resolve", "pass", "crash"] as const),
 ];
-const SHRINKING: readonly Step[] = ["close", "close", "extend", "resolve", "post", "pass"];
+const SHRINKING: readonly Step[] = ["close", "closeTogether", "extend", "resolve", "post", "pass"];
 
 /** Plays `steps` random steps of this seed, comparing everything now and then and at the end. Throws Difference. */
 export async function playWorld(seed: number, steps: number): Promise<World> {
