@@ -49,9 +49,14 @@ const toClaim = (row: Row): Claim => ({
   unitNano: row.unit_nano,
 });
 
-/** After which claims count: images roll over exactly 24 h, web calls begin anew with the UTC day (contract 4). */
-function periodStart(kind: UnitKind, now: number): number {
-  return kind === "image" ? now - DAY_MS : Math.floor(now / DAY_MS) * DAY_MS - 1;
+/** Between which times claims count together, both left out, Unix ms. */
+type Period = { after: number; before: number };
+
+/** Which claims count beside one of `now`: images roll over exactly 24 h, web calls begin anew with the UTC day (contract 4). */
+function periodOf(kind: UnitKind, now: number): Period {
+  if (kind === "image") return { after: now - DAY_MS, before: Number.MAX_SAFE_INTEGER };
+  const begins = Math.floor(now / DAY_MS) * DAY_MS;
+  return { after: begins - 1, before: begins + DAY_MS };
 }
 
 /** Images and web calls: what is free of them, what is held on the wallet, and what became of it (reliability 3.4). */
@@ -67,8 +72,9 @@ export class Units {
   ) {
     const { database } = store;
     this.#statements = {
-      used: database.prepare<{ used: bigint }, [string, string, number]>(
-        "SELECT coalesce(sum(counted), 0) AS used FROM unit_claim WHERE account_id = ? AND kind = ? AND at_ms > ?",
+      used: database.prepare<{ used: bigint }, [string, string, number, number]>(
+        `SELECT coalesce(sum(counted), 0) AS used FROM unit_claim
+         WHERE account_id = ? AND kind = ? AND at_ms > ? AND at_ms < ?`,
       ),
       oldest: database.prepare<{ at_ms: bigint }, [string, string, number]>(
         `SELECT at_ms FROM unit_claim WHERE account_id = ? AND kind = ? AND at_ms > ? AND counted > 0
@@ -91,16 +97,16 @@ export class Units {
   /** See `Book.allowance`. */
   allowance(accountId: string, kind: UnitKind, limit: number): AllowanceState {
     const now = this.clock.now();
-    const start = periodStart(kind, now);
-    const used = this.#used(accountId, kind, start);
+    const period = periodOf(kind, now);
+    const used = this.#used(accountId, kind, period);
     const state = { limit, used, remaining: Math.max(0, limit - used) };
-    if (kind === "web") return { ...state, resetsAtMs: start + 1 + DAY_MS };
-    const oldest = this.#statements.oldest.get(accountId, kind, start);
+    if (kind === "web") return { ...state, resetsAtMs: period.before };
+    const oldest = this.#statements.oldest.get(accountId, kind, period.after);
     return { ...state, resetsAtMs: oldest ? Number(oldest.at_ms) + DAY_MS : undefined };
   }
 
-  #used(accountId: string, kind: UnitKind, start: number): number {
-    return Number(this.#statements.used.get(accountId, kind, start)?.used ?? 0n);
+  #used(accountId: string, kind: UnitKind, { after, before }: Period): number {
+    return Number(this.#statements.used.get(accountId, kind, after, before)?.used ?? 0n);
   }
 
   /** See `Book.claimUnits`. */
@@ -111,7 +117,7 @@ export class Units {
     }
     if (this.#statements.find.get(claimId)) throw new LedgerError("claimed", "This claim was made before.");
     const atMs = this.clock.now();
-    const left = freeUnits === undefined ? units : freeUnits - this.#used(accountId, kind, periodStart(kind, atMs));
+    const left = freeUnits === undefined ? units : freeUnits - this.#used(accountId, kind, periodOf(kind, atMs));
     const free = Math.min(units, Math.max(0, left));
     const paid = units - free;
     if (paid > 0) this.#holdMoney(accountId, paid, unitNano);
@@ -169,7 +175,7 @@ export class Units {
    */
   #freeNow({ account_id, kind, at_ms, free, paid, allowance }: Row): number {
     if (paid === 0n) return Number(free);
-    const left = Number(allowance) - this.#used(account_id, kind, periodStart(kind, Number(at_ms)));
+    const left = Number(allowance) - this.#used(account_id, kind, periodOf(kind, Number(at_ms)));
     return Number(free) + Math.min(Number(paid), Math.max(0, left));
   }
 

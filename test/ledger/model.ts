@@ -292,10 +292,11 @@ export class Model {
 
   /** What counts from the period of `at` on. */
   counted(account: ModelAccount, kind: "image" | "web", at: number): number {
-    const since = kind === "image" ? at - DAY : Math.floor(at / DAY) * DAY - 1;
+    const day = (ms: number) => Math.floor(ms / DAY);
+    const counts = (claim: ModelClaim) => (kind === "image" ? claim.at > at - DAY : day(claim.at) === day(at));
     let used = 0;
     for (const claim of this.claims.values()) {
-      if (claim.account === account && claim.kind === kind && claim.at > since) used += claim.counted;
+      if (claim.account === account && claim.kind === kind && counts(claim)) used += claim.counted;
     }
     return used;
   }

@@ -164,6 +164,8 @@ describe("free units that come back", () => {
     expect(await claim(books, "w2", { ...web, units: 4 })).toMatchObject({ free: 0, paid: 4 });
     await count(books, "w1", 1);
     clock.setWall(Date.UTC(2026, 4, 2));
+    // The calls of the day after are of another allowance.
+    expect(await claim(books, "w3", { ...web, units: 3 })).toMatchObject({ free: 3, paid: 0 });
     expect(await count(books, "w2", 3)).toEqual({ counted: 2, chargedNano: UNIT, repeated: false });
     expect(books.book.verify()).toEqual([]);
   });
