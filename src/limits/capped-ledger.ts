@@ -40,9 +40,11 @@ export class CappedLedger implements Ledger {
     const slices = account.capsMoney ? beginSlices(request, account, prices) : undefined;
     const requests = request.requests ?? 1;
     const claim = account.claim(requests, slices?.slice.nano ?? 0n);
+    const ceiling = slices && ceilingOf(slices.wish, slices.slice);
     try {
-      const inner = await this.inner.hold(request);
-      return new CappedHold(inner, { account, claim, requests, slices });
+      // What the key's money ends in the vendor is told and the ledger is, which believes no vendor that makes more.
+      const inner = await this.inner.hold(ceiling === undefined ? request : { ...request, maxOutputTokens: ceiling });
+      return new CappedHold(inner, { account, claim, requests, slices, ceiling });
     } catch (thrown) {
       claim.release();
       throw thrown;
@@ -77,6 +79,8 @@ type CappedParts = {
   claim: KeyClaim;
   requests: number;
   slices: Slices | undefined;
+  /** What the key's money lets the vendor be told of each reply, where that is less than was asked for. */
+  ceiling: number | undefined;
 };
 
 /** An account's hold with a key's claim beside it: whichever has less decides. */
@@ -91,9 +95,8 @@ class CappedHold implements Hold {
     private readonly inner: Hold,
     private readonly parts: CappedParts,
   ) {
-    const { slices } = parts;
-    const own = slices && ceilingOf(slices.wish, slices.slice);
-    this.ceiling = own === undefined ? inner.ceiling : Math.min(own, inner.ceiling ?? own);
+    const { slices, ceiling } = parts;
+    this.ceiling = ceiling === undefined ? inner.ceiling : Math.min(ceiling, inner.ceiling ?? ceiling);
     this.asStream = inner.asStream;
     this.short = inner.short || (slices !== undefined && slices.slice.output < firstOutput(slices.wish));
     if (!slices) return;

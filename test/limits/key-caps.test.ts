@@ -372,6 +372,17 @@ describe("caps of a key (contract 4)", () => {
     }
   });
 
+  test("of a vendor that makes more than a key's money lets it be told, an account that pays is charged for that and a twentieth", async () => {
+    const { hold, store, rows } = await open({ capTotalNano: cost(1_000n) });
+    const payment = { windowNano: 10_000_000_000n, premium: false, sliced: false, unseenOutput: 0 };
+    const held = await hold({ maxOutputTokens: 8_000, payment });
+    expect([held.ceiling, held.short]).toEqual([1_000, true]);
+    const { chargedNano, flags } = await held.settle(used(0, 5_000));
+    expect([chargedNano, flags]).toEqual([10_500_000n, ["overrun", "usage_suspect"]]);
+    expect(rows()).toEqual([[20513n, 1n, 10_500_000n]]);
+    expect(store.database.query("SELECT output FROM usage").values()).toEqual([[1_050n]]);
+  });
+
   test("calls of tools: claimed before, counted after, given back where nothing came of them", async () => {
     const { spend, keyId, rows } = await open({ capRequestsDay: 10, capTotalNano: 100n });
     const fetch = spend.claim(keyId, 8);
