@@ -1,6 +1,12 @@
 import type { Store } from "../db/open.ts";
 import type { Clock } from "../lib/clock.ts";
+import { atLeastZero } from "./nano.ts";
 
+/**
+ * How far a wallet may fall below zero, nano-USD: what a vendor makes between the gateway's stop and its own, and an estimate's error
+ * (reliability 3.5 #8). What a request costs beyond that is the operator's loss.
+ */
+export const OVERRUN_NANO = 20_000_000n;
 /** How long a balance that was read is good, ms: after that another process's deposit counts. */
 const READ_MS = 10;
 /** Balances kept in memory. */
@@ -69,6 +75,11 @@ export class Funds {
   free(id: string): bigint {
     const { posted, held } = this.read(id);
     return posted - held - this.running(id);
+  }
+
+  /** What a charge may take of a wallet at the most, held for it or not: another process that takes from it knows only the holds that are written down. */
+  chargeable(id: string): bigint {
+    return atLeastZero(this.read(id).posted + OVERRUN_NANO);
   }
 
   /** Sets money aside for a running request. Whoever calls has just asked {@link free}. */

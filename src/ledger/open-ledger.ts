@@ -70,7 +70,7 @@ export function openLedger(store: Store, writer: Writer, options: LedgerOptions 
     start() {
       // Looked at before anything is written to them; what is written next is chained by this very process.
       const [breach, ...more] = book.verify({ last: CHECKED_AT_START, starting: true });
-      if (!breach) return new Recovery(store, rows, entries, priceBook, clock).run(boot);
+      if (!breach) return new Recovery(store, rows, entries, funds, priceBook, clock).run(boot);
       const rest = more.length === 0 ? "" : ` ${more.length} more.`;
       const text = `The ledger of ${store.path} is not right: ${breach.invariant}, ${breach.detail}.${rest}`;
       throw new StoreError("damaged", `${text} Restore it from a backup; \`sluice doctor\` shows all that is wrong.`);

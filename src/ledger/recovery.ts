@@ -3,7 +3,7 @@ import type { Store } from "../db/open.ts";
 import type { Clock } from "../lib/clock.ts";
 import { compileAsUsual } from "../lib/compiling.ts";
 import { type Entries, HOUSE } from "./entries.ts";
-import { walletOf } from "./funds.ts";
+import { type Funds, walletOf } from "./funds.ts";
 import { least } from "./nano.ts";
 import { costNano } from "./price.ts";
 import type { PriceBook } from "./price-book.ts";
@@ -48,6 +48,7 @@ export class Recovery {
     private readonly store: Store,
     private readonly rows: UsageRows,
     private readonly entries: Entries,
+    private readonly funds: Funds,
     priceBook: PriceBook,
     private readonly clock: Clock,
   ) {
@@ -97,9 +98,10 @@ export class Recovery {
 
   #settle(row: Row): void {
     const costNano = this.#costOf(row);
-    const held = row.window_nano + row.wallet_nano;
-    const chargedNano = least(costNano, held);
-    const fromWindow = least(chargedNano, row.window_nano);
+    const fromWindow = least(costNano, row.window_nano);
+    const held = least(costNano - fromWindow, row.wallet_nano);
+    const fromWallet = held === 0n ? 0n : least(held, this.funds.chargeable(walletOf(row.account_id)));
+    const chargedNano = fromWindow + fromWallet;
     const atMs = this.clock.now();
     const usage = { ...NO_USAGE, input: Number(row.estimated_input), output: Number(row.seen_output) };
     const request = {
@@ -115,7 +117,7 @@ export class Recovery {
     this.rows.insert(usageRow);
     this.rows.count(usageRow);
     if (row.window_id) this.#post(row, row.window_id, fromWindow, atMs);
-    this.#post(row, walletOf(row.account_id), chargedNano - fromWindow, atMs);
+    this.#post(row, walletOf(row.account_id), fromWallet, atMs);
     if (costNano > chargedNano) this.#lose(row, costNano - chargedNano, HOUSE.revenue, atMs);
   }
 

@@ -2,7 +2,7 @@ import { longWrite, NO_USAGE, promptTokens, sumUsage, type Usage, withLong } fro
 import type { Clock } from "../lib/clock.ts";
 import type { UsageFlag } from "./book.ts";
 import { type Entries, HOUSE } from "./entries.ts";
-import type { Funds } from "./funds.ts";
+import { type Funds, OVERRUN_NANO } from "./funds.ts";
 import type { Charge, HoldRequest, Reading, Settlement } from "./ledger.ts";
 import type { Legs } from "./legs.ts";
 import { atLeastZero, least } from "./nano.ts";
@@ -10,11 +10,6 @@ import { costNano } from "./price.ts";
 import { mostOutput, type SliceWish } from "./slice.ts";
 import { toUsageRow, type UsageRows, writeFlags } from "./usage-rows.ts";
 
-/**
- * How far a wallet may fall below zero, nano-USD: what a vendor makes between the gateway's stop and its own, and an estimate's error
- * (reliability 3.5 #8). What a request costs beyond that is the operator's loss.
- */
-export const OVERRUN_NANO = 20_000_000n;
 /** A vendor's input is believed up to this multiple of the model's window, its output up to the ceiling and a twentieth (reliability 3.1 rule 6). */
 const INPUT_SLACK = 2;
 const OUTPUT_SLACK = 1.05;
@@ -168,15 +163,16 @@ export class Settler {
   /**
    * The window first (contract 5): what is held of it, then what others hold no longer, since a wallet's leg says only that the window was all held when the
    * request came. Then the wallet's leg. A cost beyond what is held takes the wallet down to {@link OVERRUN_NANO} below zero; what other requests
-   * hold is never touched before that.
+   * hold is never touched before that. What is held is not there where another process has just corrected the wallet.
    */
   #draw(legs: Legs, cost: bigint): Draw {
     // The window is looked at only where its leg is too short: most are not.
     const window = cost <= legs.windowNano ? cost : least(cost, legs.windowNano + legs.windowFree());
-    const held = least(cost - window, legs.walletNano);
-    const rest = cost - window - held;
-    const more = rest === 0n ? 0n : least(rest, atLeastZero(this.funds.free(legs.walletId) + OVERRUN_NANO));
+    const due = cost - window;
+    const held = least(due, legs.walletNano);
+    const more = due === held ? 0n : least(due - held, atLeastZero(this.funds.free(legs.walletId) + OVERRUN_NANO));
+    const wallet = due === 0n ? 0n : least(held + more, this.funds.chargeable(legs.walletId));
     const overrun = cost > legs.windowNano + legs.walletNano;
-    return { window, wallet: held + more, loss: rest - more, overrun };
+    return { window, wallet, loss: due - wallet, overrun };
   }
 }

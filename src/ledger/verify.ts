@@ -3,9 +3,9 @@ import type { Store } from "../db/open.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Breach } from "./book.ts";
 import { ENTRY_COLUMNS, type EntryRow, FIRST_LINK, linkOf } from "./entries.ts";
+import { OVERRUN_NANO } from "./funds.ts";
 import { costNano } from "./price.ts";
 import type { PriceBook } from "./price-book.ts";
-import { OVERRUN_NANO } from "./settler.ts";
 import { findRounds } from "./usage-rows.ts";
 
 /** Breaches that are told; more say nothing new. */

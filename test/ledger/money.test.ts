@@ -604,6 +604,27 @@ test("another process's deposit counts within 10 ms, and a commit that fails tak
   expect(book.balance(ACCOUNT).postedNano).toBe(DOLLAR);
 });
 
+test.each(["settled", "closed by the next start"] as const)(
+  "what another process takes from a wallet before a hold of it is written down is the operator's loss, and not a debt that keeps the next start from serving: %s",
+  async (how) => {
+    const { book, clock, ledger, store, fund, restart } = openBooks();
+    await fund(DOLLAR);
+    const hold = await ledger.hold(wish("req_1"));
+    await restart().book.correct({ accountId: ACCOUNT, amountNano: -DOLLAR, reference: "back" });
+    await clock.advance(10);
+    expect(hold.extend({ vendor: "lab", upstreamModel: "m", output: 3_900 })).toBe(false);
+    await clock.advance(40);
+    if (how === "settled") await hold.settle(cameTo(1_000, 3_900));
+    const next = restart();
+    next.start();
+    expect(book.balance(ACCOUNT).postedNano).toBe(-20_000_000n);
+    expect(next.book.receipt("req_1")).toMatchObject({ costNano: 61_500_000n, chargedNano: 20_000_000n });
+    const lost = store.database.prepare("SELECT sum(amount) FROM ledger_entry WHERE kind = 'writeoff'").values();
+    expect(lost).toEqual([[41_500_000n]]);
+    expect(book.verify()).toEqual([]);
+  },
+);
+
 test("entries stay one chain when some of a batch are undone, when a whole batch is, and when another process writes between two", async () => {
   const { book, store, writer, restart } = openBooks();
   const post = (accountId: string, fails: boolean) =>
