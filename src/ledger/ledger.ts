@@ -86,8 +86,8 @@ export type Charge = {
   believed?: Usage;
 };
 
-/** What is known of a reply under way. */
-export type Reading = { vendor: string; upstreamModel: string; output: number };
+/** What is known of a reply under way. `ended`: that is all of it, and money for more would only be kept from others. */
+export type Reading = { vendor: string; upstreamModel: string; output: number; ended?: true };
 
 /** Money set aside for one request. Resolved exactly once: a second settle or release does nothing. */
 export interface Hold {
@@ -103,8 +103,8 @@ export interface Hold {
    */
   readonly growAt: number;
   /**
-   * Sets more aside and raises `growAt`. False: there is no more, and the reply is to be ended (contract 5). At once where the money is kept in
-   * this process.
+   * Sets more aside and raises `growAt`. False: there is no more, and the reply is to be ended (contract 5). For one that has ended no more than it came
+   * to, and the answer says nothing. At once where the money is kept in this process.
    */
   extend(reading: Reading): boolean | Promise<boolean>;
   /**

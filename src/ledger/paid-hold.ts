@@ -77,10 +77,11 @@ export class PaidHold implements Hold, Journaled, Settling {
   extend(reading: Reading): boolean {
     if (this.closing) return false;
     this.reading = reading;
-    const next = nextSlice(this.wish, this.#slice, this.#grown, this.legs.free());
+    const { output, ended } = reading;
+    const next = nextSlice(this.wish, this.#slice, this.#grown, this.legs.free(), ended && output);
     if (next) {
       this.legs.reach(next.nano);
-      this.#grown = next.output - this.#slice.output;
+      if (!ended) this.#grown = next.output - this.#slice.output;
       this.#slice = next;
       this.growAt = growAt(this.wish, next);
     }

@@ -113,14 +113,18 @@ export function firstSlice(wish: SliceWish, availableNano: bigint): Slice | Refu
   return { output, nano: sliceCost(wish, output) };
 }
 
-/** The slice after one of `output` tokens that grew by `grown`; undefined when the money is not there for any more of it. */
+/**
+ * The slice after one of `output` tokens that grew by `grown`; undefined when the money is not there for any more of it. `cameTo`: the reply has ended,
+ * and wants no more than that.
+ */
 export function nextSlice(
   wish: SliceWish,
   { output, nano }: Slice,
   grown: number,
   freeNano: bigint,
+  cameTo = output + Math.min(grown * 2, MAX_SLICE),
 ): Slice | undefined {
-  const wanted = Math.min(output + Math.min(grown * 2, MAX_SLICE), mostOutput(wish));
+  const wanted = Math.min(cameTo, mostOutput(wish));
   const reached = Math.min(wanted, affordableOutput(wish, nano + (freeNano > 0n ? freeNano : 0n)));
   return reached > output ? { output: reached, nano: sliceCost(wish, reached) } : undefined;
 }

@@ -109,17 +109,19 @@ class CappedHold implements Hold {
   }
 
   extend(reading: Reading): boolean | Promise<boolean> {
-    if (reading.output > this.#ownGrowAt && !this.#extendOwn()) return false;
+    const own = reading.output <= this.#ownGrowAt || this.#extendOwn(reading);
+    // What has ended is paid all the same.
+    if (!own && !reading.ended) return false;
     return reading.output > this.inner.growAt ? this.inner.extend(reading) : true;
   }
 
-  #extendOwn(): boolean {
+  #extendOwn({ output, ended }: Reading): boolean {
     const { slices, account, claim } = this.parts;
     if (!slices) return true;
-    const next = nextSlice(slices.wish, slices.slice, this.#grown, account.freeNano);
+    const next = nextSlice(slices.wish, slices.slice, this.#grown, account.freeNano, ended && output);
     if (!next) return false;
     claim.reach(next.nano);
-    this.#grown = next.output - slices.slice.output;
+    if (!ended) this.#grown = next.output - slices.slice.output;
     slices.slice = next;
     this.#ownGrowAt = growAt(slices.wish, next);
     return true;

@@ -71,28 +71,28 @@ export class Spending {
     this.#rough = 0;
   }
 
-  /** Counts without text are those of a reply's end: there is nothing left of it to save. */
+  /** Counts without text are those of a reply's end: there is nothing left of it to save, and no more to be paid for. */
   #grow(goesOn: boolean): void {
     const { vendor, upstreamModel } = this.server;
     const output = Math.ceil(this.#seen);
     // One step may have brought more than a slice.
     while (!this.exhausted && this.#seen > this.hold.growAt) {
-      const granted = this.hold.extend({ vendor, upstreamModel, output });
+      const granted = this.hold.extend({ vendor, upstreamModel, output, ...(!goesOn && { ended: true }) });
       if (granted instanceof Promise) {
         this.asked = this.#wait(granted, goesOn);
         return;
       }
-      if (granted) continue;
-      this.exhausted = goesOn;
-      return;
+      if (!granted) this.exhausted = goesOn;
+      // What has ended asks for all that it came to at once.
+      if (!granted || !goesOn) return;
     }
   }
 
   async #wait(granted: Promise<boolean>, goesOn: boolean): Promise<void> {
     const more = await granted;
     this.asked = undefined;
-    if (more) this.#grow(goesOn);
-    else this.exhausted = goesOn;
+    if (!more) this.exhausted = goesOn;
+    else if (goesOn) this.#grow(goesOn);
     // What came meanwhile may need a slice more.
     await this.asked;
   }

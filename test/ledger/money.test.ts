@@ -186,6 +186,21 @@ test.each([
   },
 );
 
+test.each([
+  ["nothing, where that is paid by now", 4_000, 4_096],
+  ["that, and not another slice", 5_000, 5_000],
+])("a reply that has ended has set aside for all it came to: %s", async (_what, output, held) => {
+  const { book, ledger, fund } = openBooks();
+  await fund(DOLLAR);
+  const hold = await ledger.hold(wish("req_1"));
+  await hold.extend({ vendor: "lab", upstreamModel: "m", output, ended: true });
+  // 1,100 tokens of input.
+  expect(book.balance(ACCOUNT).heldNano).toBe(3_300_000n + BigInt(held) * 15_000n);
+  // A round that follows grows by slices, as before.
+  expect(await hold.extend({ vendor: "lab", upstreamModel: "m", output: held + 1 })).toBe(true);
+  expect(book.balance(ACCOUNT).heldNano).toBe(3_300_000n + BigInt(held + 8_192) * 15_000n);
+});
+
 test("of requests that are settled in one commit, the later one takes of the window, and beyond what it holds of the wallet, what the earlier one has left", async () => {
   const { book, ledger, fund, store } = openBooks();
   await fund(DOLLAR);

@@ -63,6 +63,9 @@ describe("slices (contract 5, reliability 3.5)", () => {
     expect(growAt(wish, slice)).toBe(300 - 37);
     expect(nextSlice(wish, slice, 300, sliceCost(wish, 350) - slice.nano)?.output).toBe(350);
     expect(nextSlice(wish, slice, 300, 0n)).toBeUndefined();
+    // What has ended wants what it came to, and nothing where that is paid by now.
+    expect(nextSlice(wish, slice, 300, RICH, 310)?.output).toBe(310);
+    expect(nextSlice(wish, slice, 300, RICH, 300)).toBeUndefined();
     // Nobody asked for 256.
     const short = { ...base, maxOutputTokens: 10 };
     expect(first(short, sliceCost(short, 10)).output).toBe(10);

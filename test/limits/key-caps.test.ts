@@ -279,6 +279,19 @@ describe("caps of a key (contract 4)", () => {
     expect([held.growAt, spend.of(keyId)?.freeNano]).toEqual([Number.POSITIVE_INFINITY, 100_000_000n]);
   });
 
+  test("of a stream that has ended key and account set aside what it came to, each where that is not paid by now", async () => {
+    const { hold, spend, keyId } = await open({ capTotalNano: cost(4_800n) });
+    const payment = { windowNano: cost(60_000n), premium: false, sliced: true, unseenOutput: 0 };
+    const held = await hold({ stream: true, maxOutputTokens: 50_000, payment });
+    const reading = { vendor: "lab", upstreamModel: "priced", ended: true } as const;
+    await held.extend({ ...reading, output: 4_000 });
+    expect(spend.of(keyId)?.freeNano).toBe(cost(4_800n) - cost(4_096n));
+    // Beyond the key's money too: the account pays for it all the same, as far as it can.
+    await held.extend({ ...reading, output: 5_000 });
+    expect(spend.of(keyId)?.freeNano).toBe(0n);
+    expect((await held.settle(used(100, 5_000))).flags).toBeUndefined();
+  });
+
   test("what an account can only pay in slices is collected from a stream, under a key's cap too", async () => {
     const { hold } = await open({ capTotalNano: cost(8_000n) });
     const terms = { premium: false, sliced: false, collectable: true, unseenOutput: 0 };

@@ -71,9 +71,24 @@ describe("what a reply under way costs", () => {
   });
 
   test("counts that come at the end, without text, end nothing", () => {
-    const { spending, asked } = watch(false);
+    const { spending, readings } = watch(false);
     spending.take([told(350)]);
-    expect([spending.exhausted, asked()]).toEqual([false, [350]]);
+    expect([spending.exhausted, readings]).toEqual([false, [{ ...SERVER, output: 350, ended: true }]]);
+  });
+
+  test.each([
+    ["here", true],
+    ["in another process", Promise.resolve(true)],
+  ])("they ask once for all they come to, %s; what comes behind them is watched", async (_where, granted) => {
+    const { spending, asked, readings } = watch(granted, true);
+    spending.take([told(350)]);
+    await spending.asked;
+    expect(asked()).toEqual([350]);
+    spending.take(text(360));
+    expect(readings.slice(1)).toEqual([
+      { ...SERVER, output: 360 },
+      { ...SERVER, output: 360 },
+    ]);
   });
 
   test("goes on with the next round, of which all is counted anew", () => {
