@@ -205,7 +205,11 @@ export class ReasoningStore implements MakersShelf {
   async sweep(): Promise<number> {
     const { removeExpired, removeExpiredMakers } = this.#statements;
     const sweepRows = (removeSome: () => number) => removeInBatches(this.writer, REMOVED_AT_ONCE, removeSome);
-    const removed = await sweepRows(() => this.#count(removeExpired.all(this.clock.now())));
+    const removed = await sweepRows(() => this.#count(removeExpired.all(this.clock.now()))).catch((thrown) => {
+      // What was counted may have been rolled back.
+      this.#forgetFills();
+      throw thrown;
+    });
     await sweepRows(() => removeExpiredMakers.run(this.clock.now()).changes);
     return removed;
   }

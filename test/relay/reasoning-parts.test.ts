@@ -124,6 +124,23 @@ describe("the store", () => {
     expect(second.ids()).toEqual([2, 3]);
   });
 
+  test("bounds hold behind a sweep that could not be written: what it did not remove is counted still", async () => {
+    const { states, clock, writer, ids } = startStore({ accountStates: 2, accountBytes: 1e9, totalBytes: 1e9 });
+    for (const key of ["k0", "k1"]) await states.put("acct_1", [key], MEMORY);
+    let isFull = true;
+    writer.join({
+      write() {
+        if (isFull) throw new Error("full");
+      },
+      forget() {},
+    });
+    clock.setWall(clock.now() + KEEP_MS);
+    await expect(states.sweep()).rejects.toThrow("full");
+    isFull = false;
+    for (const key of ["k2", "k3"]) await states.put("acct_1", [key], MEMORY);
+    expect(ids()).toEqual([3, 4]);
+  });
+
   test("a state that is too large is not kept", async () => {
     const { states, ids } = startStore();
     await states.put("acct_1", ["k1"], [{ kind: "reasoning", text: "x".repeat(MAX_STATE_BYTES) }]);
