@@ -170,6 +170,45 @@ describe("the money of all rounds", () => {
     },
   );
 
+  test("what a first round came to is money that a further one has no more, and is watched with it", async () => {
+    const { gateway, vendors } = await start({ web_calls_per_day: 10 });
+    const body = ask({ model: SMALL, max_tokens: 4_000, stream: true });
+    const amountNano = holdOf(body as never, SMALL_OUTPUT) + 5_000_000n;
+    await gateway.app.book.deposit({ accountId: gateway.accountId, amountNano, reference: "first" });
+    const { wire } = vendors.chat;
+    const look = searches("sluice gates");
+    const later = answerOf(wire, says(...Array.from({ length: 400 }, (_, at) => `word${at} `)));
+    vendors.chat.script((call) => {
+      if (vendors.chat.upstream.calls.length > 1) return typeof later === "function" ? later(call) : later;
+      const usage = { prompt_tokens: 20, completion_tokens: 800, total_tokens: 820 };
+      return json({ ...(wire.whole(look, wire.asks(call).model) as Wire), usage });
+    });
+    const text = await (await gateway.post("/v1/messages", body)).text();
+    expect(text).toContain('"stop_reason":"max_tokens"');
+    expect(text).toContain("word0 ");
+    expect(text).not.toContain("word150 ");
+    expect(gateway.app.book.verify()).toEqual([]);
+  });
+
+  test("a reply that is wanted whole and watched as a stream is watched in a further round too", async () => {
+    const { gateway, vendors } = await start({ web_calls_per_day: 10 });
+    const body = ask({ max_tokens: 20_000 });
+    // Little enough that the whole of it is not held, and for less than the second round would come to.
+    const amountNano = holdOf(body as never, 4_096) + 6_000_000n;
+    await gateway.app.book.deposit({ accountId: gateway.accountId, amountNano, reference: "first" });
+    vendors.chat.play(searches("sluice gates"), says(...Array.from({ length: 3_000 }, (_, at) => `word${at} `)));
+    const response = await gateway.post("/v1/messages", body);
+    const text = await response.text();
+    expect(vendors.chat.upstream.calls.map(({ json }) => (json as Wire)["stream"])).toEqual([true, true]);
+    expect(response.headers.get("x-sluice-stop")).toBe("balance");
+    expect(text).toContain("word0 ");
+    expect(text).not.toContain("word2999 ");
+    const { heldNano, postedNano } = gateway.app.book.balance(gateway.accountId);
+    expect(heldNano).toBe(0n);
+    expect(postedNano).toBeGreaterThanOrEqual(0n);
+    expect(gateway.app.book.verify()).toEqual([]);
+  });
+
   test("a key that has one request left for the day may end a reply of several rounds with it", async () => {
     const { gateway, vendors } = await start({ metered: false, web_calls_per_day: 10 });
     const { accountId } = gateway;
