@@ -131,3 +131,98 @@ describe("what waits for the end of the turn", () => {
     expect(text().endsWith("\r\n\r\n8\r\n: ping\n\n\r\n0\r\n\r\n")).toBe(true);
   });
 });
+
+describe("a client that takes little at a time", () => {
+  const head = { status: 200, headers: {}, ends: false, chunks: true };
+  const STALLED_MS = 95_000;
+
+  /** One that takes so many bytes whenever it takes any. */
+  function makeSlow(most: number) {
+    const clock = manualClock();
+    const taken: Buffer[] = [];
+    const client = { most };
+    const write = (bytes: Uint8Array) => {
+      taken.push(Buffer.from(bytes.subarray(0, client.most)));
+      return Math.min(bytes.length, client.most);
+    };
+    const told: string[] = [];
+    const owner = {
+      answered: () => void told.push("answered"),
+      close: () => void told.push("closed"),
+      broke: (thrown: unknown) => void told.push(String(thrown)),
+    };
+    const sender = new Sender({ write } as unknown as Socket<unknown>, clock, owner);
+    const text = () => Buffer.concat(taken).toString();
+    return { clock, client, told, sender, text };
+  }
+
+  test("is waited for with every piece, until it has taken all of it", async () => {
+    const { client, told, sender, text } = makeSlow(100);
+    const steps: string[] = [];
+    sender.begin(head);
+    const sent = sender.sendPiece(Buffer.from("a".repeat(1_000)))?.then(() => void steps.push("taken"));
+    sender.drain();
+    await Bun.sleep(0);
+    expect([steps, sender.isFree]).toEqual([[], false]);
+    client.most = Number.POSITIVE_INFINITY;
+    sender.drain();
+    await sent;
+    expect([steps, sender.isFree]).toEqual([["taken"], true]);
+    expect(sender.sendPiece(Buffer.from("b"))).toBeUndefined();
+    sender.end();
+    expect(text().endsWith(`\r\n\r\n3e8\r\n${"a".repeat(1_000)}\r\n1\r\nb\r\n0\r\n\r\n`)).toBe(true);
+    expect(told).toEqual(["answered"]);
+  });
+
+  test.each([
+    { name: "chunks", fields: {}, chunks: true, sent: `3e8\r\n${"a".repeat(1_000)}\r\n0\r\n\r\n` },
+    { name: "a length", fields: { "content-length": "1000" }, chunks: true, sent: "a".repeat(1_000) },
+    { name: "the connection's end", fields: {}, chunks: false, sent: "a".repeat(1_000) },
+  ])(
+    "gets the end of an answer behind what waits, once, and as its kind has one: $name",
+    ({ fields, chunks, sent }) => {
+      const { client, told, sender, text } = makeSlow(100);
+      sender.begin({ ...head, headers: fields, chunks });
+      void sender.sendPiece(Buffer.from("a".repeat(1_000)));
+      sender.end();
+      expect(told).toEqual([]);
+      client.most = Number.POSITIVE_INFINITY;
+      sender.drain();
+      expect(text().slice(text().indexOf("\r\n\r\n") + 4)).toBe(sent);
+      expect(told).toEqual(["answered"]);
+    },
+  );
+
+  test("and leaves in the middle: nobody waits for it, nothing is read for it, and what follows is refused", async () => {
+    const { sender } = makeSlow(100);
+    const cancelled: unknown[] = [];
+    const source = { cancel: async (reason: unknown) => void cancelled.push(reason) };
+    sender.begin(head);
+    sender.follow(source);
+    const sent = sender.sendPiece(Buffer.alloc(1_000));
+    sender.leave();
+    await expect(sent).rejects.toThrow("The client has left.");
+    expect(() => sender.sendPiece(Buffer.alloc(1))).toThrow("The client has left.");
+    sender.follow(source);
+    expect(cancelled).toHaveLength(2);
+  });
+
+  test.each([
+    { name: "nothing", takes: [] as number[], until: STALLED_MS, told: ["closed"] },
+    { name: "less than 16 KiB in all", takes: [8_000, 8_000], until: STALLED_MS, told: ["closed"] },
+    { name: "as much, then nothing", takes: [8_000, 9_000], until: 2 * STALLED_MS, told: ["closed"] },
+    { name: "as much, and the time is not over", takes: [8_000, 9_000], until: STALLED_MS, told: [] },
+    { name: "all of it in the end", takes: [8_000, 1e9], until: 3 * STALLED_MS, told: ["answered"] },
+  ])("is cut off after 95 s in which it took too little: $name", async ({ takes, until, told: expected }) => {
+    const { clock, client, told, sender } = makeSlow(100);
+    sender.sendWhole(head, "a".repeat(1_000_000));
+    outbox.send();
+    for (const most of takes) {
+      await clock.advance(10_000);
+      client.most = most;
+      sender.drain();
+    }
+    await clock.advance(until - takes.length * 10_000);
+    expect(told).toEqual(expected);
+  });
+});
