@@ -5,7 +5,7 @@ import { openStore } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
 import { answerOnce } from "../../src/http/idempotency.ts";
 import { openapiDocument } from "../../src/http/openapi.ts";
-import { silentLog } from "../../src/observe/log.ts";
+import { createLog, silentLog } from "../../src/observe/log.ts";
 import { IdempotencyStore, KEEP_MS } from "../../src/relay/idempotency-store.ts";
 import { temporaryFolders } from "../db/temp-folder.ts";
 import { startApp } from "../support/app.ts";
@@ -19,7 +19,9 @@ function lab() {
   const store = openStore(":memory:");
   const clock = manualClock();
   const writer = new Writer(store, clock);
-  const kept = new IdempotencyStore(store, writer, clock, silentLog);
+  const lines: unknown[] = [];
+  const log = createLog({ level: "error", write: (line) => lines.push(JSON.parse(line)) });
+  const kept = new IdempotencyStore(store, writer, clock, log);
   let runs = 0;
   const ask = (key: string | null, run: () => Promise<Response>, body = "{}", path = "/v1/images/generations") => {
     const headers: Record<string, string> = key === null ? {} : { "idempotency-key": key };
@@ -29,7 +31,7 @@ function lab() {
       return run();
     });
   };
-  return { ask, kept, clock, writer, runs: () => runs };
+  return { ask, kept, clock, writer, lines, runs: () => runs };
 }
 
 const made = () =>
@@ -72,12 +74,10 @@ describe("any POST that costs", () => {
     const { ask, runs } = lab();
     const held = gate();
     const slow = ask("k", () => held.opened.then(made));
-    expect(ask("k", made)).rejects.toMatchObject({
-      code: "idempotency_in_progress",
-      retry: true,
-      retryAfterSeconds: 1,
-    });
-    expect(ask("k", made, "{ }")).rejects.toMatchObject({ code: "idempotency_key_reused", retry: false });
+    const refused = { code: "idempotency_in_progress", retry: true, retryAfterSeconds: 1 };
+    // Who is refused takes nothing from who runs: the next one is refused as well.
+    for (let round = 0; round < 2; round++) await expect(ask("k", made)).rejects.toMatchObject(refused);
+    await expect(ask("k", made, "{ }")).rejects.toMatchObject({ code: "idempotency_key_reused", retry: false });
     expect((await ask("k", made, "{}", "/v1/web/search")).status).toBe(202);
     held.open();
     expect((await slow).status).toBe(202);
@@ -106,6 +106,8 @@ describe("the stop of the server", () => {
     const slow = ask("k", () => held.opened.then(made));
     await until(() => runs() === 1, "the request");
     const stopped = kept.idle().then(() => ask("k", made));
+    // One that ends before it is not the last.
+    await ask("other", made);
     held.open();
     expect((await slow).headers.get("idempotency-replayed")).toBeNull();
     expect((await stopped).headers.get("idempotency-replayed")).toBe("true");
@@ -135,6 +137,20 @@ describe("the stop of the server", () => {
     await kept.idle();
     expect([clock.monotonic(), runs()]).toEqual([before, 0]);
   });
+});
+
+test.each([
+  { what: "kept", status: 202, event: "idempotency-keep" },
+  { what: "let go of", status: 400, event: "idempotency-drop" },
+])("a key that cannot be $what is a word in the log, and the answer is the client's", async ({ status, event }) => {
+  const { ask, writer, lines } = lab();
+  const answer = async () => {
+    await writer.close();
+    return Response.json({}, { status });
+  };
+  expect((await ask("k", answer)).status).toBe(status);
+  await until(() => lines.length > 0, "the log");
+  expect(lines).toMatchObject([{ event }]);
 });
 
 test("an answer that has had its day leaves no byte behind", async () => {
