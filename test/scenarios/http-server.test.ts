@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
-import type { Door } from "../../src/http/server/connection.ts";
+import type { Socket } from "bun";
+import { ClientConnection, type Door } from "../../src/http/server/connection.ts";
 import { Incoming } from "../../src/http/server/incoming.ts";
 import { type ConnectionBound, connectionBound, HttpServer } from "../../src/http/server/listen.ts";
 import { parseRequestHead } from "../../src/http/server/request-head.ts";
@@ -475,6 +476,79 @@ describe("a body", () => {
     const piece = (await reader?.read())?.value as Uint8Array;
     expect([Buffer.from(piece).toString(), piece.buffer.byteLength]).toEqual(["a".repeat(120), 120]);
     await reader?.cancel();
+  });
+});
+
+describe("what is sent ahead of an answer", () => {
+  const told = { status: 200, headers: {}, body: "yes" };
+
+  test("is read up to 64 KiB, each time anew, and answered in its order when the answer has gone out", async () => {
+    const flow: string[] = [];
+    const written: Buffer[] = [];
+    const socket = {
+      setNoDelay() {},
+      terminate() {},
+      pause: () => void flow.push("pause"),
+      resume: () => void flow.push("resume"),
+      write: (bytes: Uint8Array) => written.push(Buffer.from(bytes)) && bytes.length,
+    };
+    const held = [gate(), gate()];
+    const answer: Door["answer"] = ({ headers: { path } }) =>
+      path.startsWith("/held")
+        ? held[Number(path.at(-1))]!.opened.then(() => ({ ...told, body: path }))
+        : { ...told, body: path };
+    const connection = new ClientConnection({
+      ...{ clock: manualClock(), door: { answer, refuse: () => told, broke() {} } },
+      ...{ gone() {}, asked() {}, isStopping: false },
+    });
+    connection.onOpen(socket as unknown as Socket<ClientConnection>);
+    const ask = (path: string, size = 0) =>
+      connection.onData(Buffer.from(lines(`GET ${path} HTTP/1.1`, "Host: a", `x-long: ${"x".repeat(size)}`)));
+    const bodies = () =>
+      Buffer.concat(written)
+        .toString()
+        .match(/(?<=\r\n\r\n)\/[a-z0-9]+/g);
+    const expected: string[] = [];
+    for (const round of [0, 1]) {
+      ask(`/held${round}`);
+      for (let at = 0; at < 9; at++) ask(`/round${round}at${at}`, 7_000);
+      expect(flow).toEqual([...Array(round).fill(["pause", "resume"]).flat()]);
+      ask(`/round${round}at9`, 7_000);
+      expect(flow).toEqual([...Array(round).fill(["pause", "resume"]).flat(), "pause"]);
+      held[round]!.open();
+      expected.push(`/held${round}`, ...Array.from({ length: 10 }, (_, at) => `/round${round}at${at}`));
+      await until(() => bodies()?.length === expected.length, "all answers");
+      expect(bodies()).toEqual(expected);
+      expect(flow.at(-1)).toBe("resume");
+    }
+    connection.close();
+  });
+
+  test("and the rest of a body that was answered before it came whole is no request, whatever it says", async () => {
+    const asked: string[] = [];
+    const at = bare(({ headers: { path } }) => {
+      asked.push(path);
+      return told;
+    });
+    const client = await at.connect();
+    const inside = lines("GET /inside HTTP/1.1", "Host: a");
+    await client.send(`${lines("POST /first HTTP/1.1", "Host: a", `Content-Length: ${inside.length + 1}`)}x`);
+    expect((await client.answer()).body).toBe("yes");
+    await client.send(inside + lines("GET /second HTTP/1.1", "Host: a"));
+    expect((await client.answer()).body).toBe("yes");
+    expect([asked, client.rest]).toEqual([["/first", "/second"], ""]);
+    client.leave();
+  });
+
+  test("and a body that was answered before it came whole keeps no connection open behind a stop", async () => {
+    const at = bare(() => told);
+    const client = await at.connect();
+    await client.send(`${lines("POST / HTTP/1.1", "Host: a", "Content-Length: 100")}x`);
+    expect((await client.answer()).body).toBe("yes");
+    await settle();
+    const stopped = at.server.stop();
+    expect(await client.over()).toBe("closed");
+    await stopped;
   });
 });
 
