@@ -60,6 +60,24 @@ test.each([
   },
 );
 
+test("a process that found nothing kept for an account asks anew: another one may have kept something since", async () => {
+  const turning = await startTurning();
+  const called = { id: "call_1", type: "function", function: { name: "get_weather", arguments: "{}" } };
+  const messages = [
+    { role: "user", content: "What is the weather?" },
+    { role: "assistant", content: null, tool_calls: [called] },
+    { role: "tool", tool_call_id: "call_1", content: "Rain." },
+  ];
+  // Said elsewhere, before this account had anything here: at each of the three processes.
+  for (let at = 0; at < 3; at++) {
+    const asked = { model: "lab/claude-budget", messages, reasoning_effort: "low" };
+    expect((await turning.post("/v1/chat/completions", asked, turning.keys.own)).status).toBe(200);
+  }
+  await new Client(turning, "chat", "lab/claude-budget", "whole").loop();
+  expect(turning.vendors.anthropic.refusals).toEqual([]);
+  expect(turning.vendors.anthropic.returned()).toEqual(THOUGHTS);
+});
+
 test("a worker that is started later knows who made the thinking that an earlier one brought", async () => {
   lab = await startLab(folders());
   const ask = async (model: string, messages: unknown[]) => {
