@@ -243,6 +243,28 @@ describe("the writer", () => {
     store.close();
   });
 
+  test("while another process has the lock it is asked for once for all that wait, and 20 000 may", async () => {
+    const store = openStore(join(folder(), "sluice.db"));
+    const { add, lines } = withLines(store);
+    const clock = manualClock();
+    const writer = new Writer(store, clock);
+    const other = new Database(store.path);
+    other.run("BEGIN IMMEDIATE");
+    const first = writer.run(() => add("first"));
+    await settle();
+    const rest = Array.from({ length: 19_998 }, () => writer.run(() => undefined));
+    const last = writer.run(() => add("last"));
+    await expect(writer.run(() => add("beyond"))).rejects.toMatchObject({ fault: "busy" });
+    await settle();
+    expect([clock.pending, writer.queued]).toEqual([1, 20_000]);
+    other.run("ROLLBACK");
+    other.close();
+    await clock.advance(5);
+    await Promise.all([first, ...rest, last]);
+    expect([lines(), clock.pending]).toEqual([["first", "last"], 0]);
+    store.close();
+  });
+
   test.skipIf(process.platform === "win32")("a file that is no longer under its name is written no more", async () => {
     const path = join(folder(), "sluice.db");
     const store = openStore(path);
