@@ -113,6 +113,20 @@ describe("several routes", () => {
     expect(app.log.filter(({ event }) => event === "route-opened")).toMatchObject([{ way: "one#1/big" }]);
   });
 
+  test("a vendor whose streams all begin and then say nothing more is left alone after five", async () => {
+    const clock = manualClock();
+    const app = await twoVendors(clock);
+    first.always(PATH, sse(chatWire.text("so"), { finish: "silence" }));
+    second.always(PATH, json(chatReply("two")));
+    const asked = await Promise.all(Array.from({ length: 5 }, (_, at) => app.call(PATH, posting(app, `${at}`))));
+    const said = asked.map((response) => response.text());
+    await until(() => first.calls.length === 5, "all five to be asked");
+    await clock.advance(90_000);
+    for (const text of await Promise.all(said)) expect(text).toContain("error");
+    expect((await say(app, "somebody else?")).status).toBe(200);
+    expect([first.calls.length, second.calls.length]).toEqual([5, 1]);
+  });
+
   test("streams that end well, or whose client leaves, begin the row of failures anew", async () => {
     oneProcessOnly("a breaker");
     const app = await twoVendors();
