@@ -236,10 +236,41 @@ describe("the writer", () => {
     expect(thrown).toBeInstanceOf(StoreError);
     expect((thrown as StoreError).fault).toBe("locked");
     expect(clock.pending).toBe(0);
+    expect(calm.failing?.fault).toBe("locked");
     other.run("ROLLBACK");
     other.close();
     await calm.run(() => add("fourth"));
+    expect(calm.failing).toBeUndefined();
     expect(lines()).toEqual(["first", "second", "fourth"]);
+    store.close();
+  });
+
+  test("what was read is known to stand by its view, and by none once anything was undone or another batch has begun", async () => {
+    const store = openStore(":memory:");
+    const writer = new Writer(store);
+    let breaks = false;
+    writer.join({
+      write() {
+        if (breaks) throw new Error("refused");
+      },
+      forget() {},
+    });
+    const views: (number | undefined)[] = [];
+    const look = () => void views.push(writer.view);
+    const fail = () => {
+      throw new Error("undone");
+    };
+    const batch = (...operations: (() => void)[]) =>
+      Promise.allSettled(operations.map((operation) => writer.run(operation)));
+    await batch(look, look, fail, look);
+    breaks = true;
+    await batch(look, look);
+    breaks = false;
+    await batch(look);
+    const [one, same, undone, refused, still, last] = views;
+    expect([same, still]).toEqual([one, refused]);
+    expect(new Set([one, undone, refused, last]).size).toBe(4);
+    expect([views.includes(undefined), writer.view]).toEqual([false, undefined]);
     store.close();
   });
 
