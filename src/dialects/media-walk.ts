@@ -16,7 +16,7 @@ export type FoundMedia = {
   url: string;
   /** What is said of bare base64, perhaps nothing. Also of a `data:` URL where none belongs. */
   said?: string;
-  /** Nobody asks about it just now: the model has answered since, or it is what a tool gave. */
+  /** Nobody asks about it just now: the model has answered since, or it is what a tool gave or was told beside that. */
   isPast: boolean;
   /** The model drew it in an earlier turn: words may stand in its place and nothing else, and where it is is not told. */
   isDrawn?: true;
@@ -79,6 +79,24 @@ function findNewest(items: readonly unknown[]): number {
 const isResult = (item: Part, held: string): boolean =>
   held === "output" || item["role"] === "tool" || item["role"] === "function";
 
+/** Whether a tool's result is told in an item of a conversation, in any dialect. */
+function tellsResult(item: unknown): boolean {
+  if (!isObject(item)) return false;
+  const { content } = item;
+  if (isResult(item, Object.hasOwn(item, "output") ? "output" : "content")) return true;
+  return Array.isArray(content) && content.some((part: unknown) => isObject(part) && part["type"] === "tool_result");
+}
+
+/**
+ * Where what somebody asks just now begins; the end where tools have been called and the model has not said anything since. A chat client tells the
+ * pictures of its tools behind their results, in a turn of the user's: results of tools are text there (dialects.md 1.2). In a loop of tools nobody
+ * can take a picture back, as one who asks can.
+ */
+function findAsked(items: readonly unknown[]): number {
+  const newest = findNewest(items);
+  return items.slice(newest).some(tellsResult) ? items.length : newest;
+}
+
 /** A turn of the assistant's with these words behind its own. */
 function saidBehind({ images: _drawn, ...turn }: Part, words: string): Part {
   const { content } = turn;
@@ -89,7 +107,7 @@ function saidBehind({ images: _drawn, ...turn }: Part, words: string): Part {
 /** One walk through a client's conversation. */
 class Walk {
   #at = 0;
-  #newest: number | undefined;
+  #asked: number | undefined;
   /** What a tool gave is being looked at. */
   #inResult = false;
 
@@ -129,8 +147,8 @@ class Walk {
   }
 
   #show(media: Media): ReturnType<Replace> {
-    this.#newest ??= findNewest(this.items);
-    return this.replace({ ...media, isPast: this.#inResult || this.#at < this.#newest });
+    this.#asked ??= findAsked(this.items);
+    return this.replace({ ...media, isPast: this.#inResult || this.#at < this.#asked });
   }
 
   #textIn(part: Part, { words }: Words): Part {

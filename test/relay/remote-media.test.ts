@@ -227,17 +227,32 @@ describe("a model that takes text alone", () => {
         },
       );
 
-      test(`what it is asked about now is refused: ${client} client`, async () => {
+      test(`and behind a tool's result, where chat clients put its images: ${client} client`, async () => {
         await start({ models });
         const body = { model: "blind/local", ...talk[client](imageIn[client](SEEN)) };
         const response = await app.post(PATHS[client], body);
-        const { error } = (await response.json()) as { error: { param: string } };
         const place = {
           chat: "messages[3].content[0]",
           messages: "messages[2].content[1]",
           responses: "input[3].content[0]",
         };
-        expect([response.status, error.param, vendor.calls.length]).toEqual([400, place[client], 0]);
+        const places = `${PLACES[client]}, ${place[client]}`;
+        expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, places]);
+        expect(vendor.calls.at(-1)?.text).not.toContain(PNG.toString("base64"));
+      });
+
+      test(`what it is asked about now is refused: ${client} client`, async () => {
+        await start({ models });
+        const said = talk[client](undefined);
+        const field = client === "responses" ? "input" : "messages";
+        const turns = [
+          ...(said[field] as unknown[]),
+          { role: "assistant", content: "A cat." },
+          { role: "user", content: [imageIn[client](SEEN)] },
+        ];
+        const response = await app.post(PATHS[client], { model: "blind/local", ...said, [field]: turns });
+        const { error } = (await response.json()) as { error: { param: string } };
+        expect([response.status, error.param, vendor.calls.length]).toEqual([400, `${field}[4].content[0]`, 0]);
       });
     }
 
