@@ -8,6 +8,11 @@ const OPENAI_FIELDS = (
 const without = (...names: string[]) => OPENAI_FIELDS.filter((field) => !names.includes(field));
 /** Fields that other servers of this dialect know, or its own vendor for some of its models: who checks a body refuses the whole of it for one. */
 const OTHERS_FIELDS = "top_k min_p repetition_penalty modalities audio web_search_options".split(" ");
+/**
+ * What clients of OpenRouter (Cline, Roo Code) tell it of its routing and its records with every request, through whatever server they are set to
+ * (openrouter.ai, "API Reference"). It means nothing to a vendor itself.
+ */
+const ROUTER_FIELDS = "provider models route transforms plugins session_id trace top_a cache_control".split(" ");
 
 /** Every chat vendor but the dialect's own and Azure: no `developer` role (`system` works everywhere), and functions for custom tools. */
 const OTHER_CHAT = { noDeveloperRole: true, customTools: false, unknownFields: OPENAI_FIELDS } as const;
@@ -93,8 +98,9 @@ export const registry: readonly VendorRow[] = [
       // Refuses fields it does not know, and sends its usage unasked.
       unknownFields: [
         ...without("metadata", "prediction", "prompt_cache_key"),
-        ...["user", "logit_bias", "logprobs", "top_logprobs"],
+        ...["user", "logit_bias", "logprobs", "top_logprobs", "include_reasoning"],
         ...OTHERS_FIELDS,
+        ...ROUTER_FIELDS,
       ],
       refusesReasoning: true,
       acceptsCacheControl: false,
@@ -120,7 +126,12 @@ export const registry: readonly VendorRow[] = [
     models: "discover",
     quirks: {
       ...CHECKED_CHAT,
-      unknownFields: [...without("service_tier"), "logit_bias", "logprobs", "top_logprobs", ...OTHERS_FIELDS],
+      unknownFields: [
+        ...without("service_tier"),
+        ...["logit_bias", "logprobs", "top_logprobs"],
+        ...OTHERS_FIELDS,
+        ...ROUTER_FIELDS,
+      ],
       // Its document names it among what is a 400 (console.groq.com, "OpenAI Compatibility").
       messageFields: MESSAGE_FIELDS.filter((field) => field !== "name"),
     },
@@ -181,7 +192,7 @@ export const registry: readonly VendorRow[] = [
     models: "discover",
     quirks: {
       ...OLDER_CHAT,
-      unknownFields: without("prompt_cache_key", "prediction", "metadata"),
+      unknownFields: [...without("prompt_cache_key", "prediction", "metadata"), "include_reasoning", ...ROUTER_FIELDS],
       // "Requests with max_tokens > 4096 must have stream=true"
       maxWholeTokens: 4_096,
       acceptsTopK: true,
@@ -204,7 +215,12 @@ export const registry: readonly VendorRow[] = [
     quirks: {
       ...CHECKED_CHAT,
       // The others of OpenAI's are in the types of its own SDK.
-      unknownFields: [...without("prompt_cache_key", "service_tier", "prediction"), ...OTHERS_FIELDS],
+      unknownFields: [
+        ...without("prompt_cache_key", "service_tier", "prediction"),
+        "include_reasoning",
+        ...OTHERS_FIELDS,
+        ...ROUTER_FIELDS,
+      ],
       // Its models take their reasoning back under the name that it gives it; "'messages.2.assistant.reasoning_content' is unsupported".
       reasoningReplay: "reasoning",
       refusesReasoning: false,

@@ -37,6 +37,27 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
     ]);
   });
 
+  test.each(["mistral", "groq", "fireworks", "cerebras"])(
+    "%s is not told what OpenRouter's clients tell every server",
+    (id) => {
+      const told = { session_id: "s", transforms: ["middle-out"], provider: { sort: "price" }, route: "fallback" };
+      const more = { models: ["a/b"], plugins: [{ id: "web" }], trace: { trace_id: "t" }, top_a: 0.1 };
+      const routed = { ...told, ...more, cache_control: { type: "ephemeral" } };
+      const { body, dropped } = send(toVendor(id), { messages: [user], ...routed });
+      expect(body).toEqual({ model: "up-1", messages: [user] });
+      expect(dropped.sort()).toEqual(Object.keys(routed).sort());
+      expect(send(toVendor("openrouter"), { messages: [user], ...routed }).body).toMatchObject(routed);
+    },
+  );
+
+  test("the wish for reasoning is left with those that know it by that name", () => {
+    const asked = { messages: [user], include_reasoning: true };
+    for (const id of ["mistral", "fireworks", "cerebras"]) {
+      expect(send(toVendor(id), asked)).toMatchObject({ body: { model: "up-1", messages: [user] }, dropped: [] });
+    }
+    for (const id of ["groq", "openrouter"]) expect(send(toVendor(id), asked).body["include_reasoning"]).toBe(true);
+  });
+
   test("the key of a prompt's cache goes to the vendors that know it, from clients of both dialects that have it", () => {
     const given = { prompt_cache_key: "k", service_tier: "flex", metadata: { a: "b" } };
     for (const id of ["mistral", "moonshotai", "cerebras", "fireworks"]) {
