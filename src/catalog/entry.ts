@@ -140,7 +140,9 @@ function toCapabilityTree(entry: Entry) {
       code_execution: supported(false),
       web_search: supported(entry.capabilities.tools),
     },
-    structured_outputs: supported(false),
+    // `output_config.format` reaches every dialect (dialects.md 4.1). A client that is told it does not forces a tool in its place, which Claude refuses
+    // while it thinks (llm-anthropic). What a server of one's own makes of it nobody knows.
+    structured_outputs: supported(entry.modality === "chat" && entry.uncharted !== true),
     thinking: {
       supported: entry.capabilities.reasoning,
       types: {

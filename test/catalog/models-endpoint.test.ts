@@ -20,7 +20,7 @@ const VENDORS = ["sluice", "openai", "anthropic", "openrouter"].map((id) => ({ i
 function start() {
   const catalog = createCatalog({
     rows: builtInRows,
-    vendors: [...VENDORS, { id: "lab", models: "discover" as const }],
+    vendors: [...VENDORS, { id: "lab", models: "discover" as const }, { id: "own", models: "any" as const }],
   });
   const app = new Elysia()
     .onError(({ error, set }) => {
@@ -275,6 +275,9 @@ describe("the official SDKs", () => {
     expect(model.capabilities?.effort.max.supported).toBe(true);
     expect(model.capabilities?.effort.xhigh?.supported).toBe(false);
     expect(model.capabilities?.image_input.supported).toBe(true);
+    expect(model.capabilities?.structured_outputs.supported).toBe(true);
+    const own = await client.models.retrieve("own/tiny");
+    expect(own.capabilities?.structured_outputs.supported).toBe(false);
     const lost = await client.models.retrieve("anthropic/claude-none").catch((thrown: unknown) => thrown);
     expect(lost).toBeInstanceOf(Anthropic.NotFoundError);
   });
