@@ -2,6 +2,8 @@ import { GatewayError } from "../canon/errors.ts";
 
 const WITH_V1 = "The base URL of an OpenAI-style client ends in /v1.";
 const WITHOUT_V1 = "The base URL of an Anthropic-style client is the address alone, without /v1.";
+/** Said where /v1 is missing from an Anthropic-style path: AI SDK's and DSPy's Anthropic clients append /messages alone, to a base URL that ends in /v1. */
+const LACKS_V1 = "The base URL of a client that appends no /v1 by itself, as yours, ends in /v1.";
 const MCP = "The MCP server is at this path alone.";
 
 /** Endpoints that are missed by a wrong base URL, and how it is meant to be (interface 1, "Base address rules"). */
@@ -17,16 +19,18 @@ const MEANT: ReadonlyMap<string, string> = new Map([
 /** Where clients look for an MCP server that they were given the address of alone. */
 const MCP_PATHS: ReadonlySet<string> = new Set(["/mcp", "/sse", "/v1/mcp", "/v1/mcp/web"]);
 
-/** The endpoint that was meant by a path, where it is missed by no more than its beginning or a slash. */
-function findMeant(path: string): string | undefined {
+/** The endpoint that was meant by a path, where it is missed by no more than its beginning or a slash, and what is to be said of it. */
+function findMeant(path: string): { meant: string; advice: string } | undefined {
   const plain = path.replace(/\/{2,}/g, "/").replace(/\/$/, "");
   const meant = MCP_PATHS.has(plain) ? "/mcp/web" : `/v1${plain.replace(/^(?:\/v1(?=\/))+/, "")}`;
-  return MEANT.has(meant) ? meant : undefined;
+  const usual = MEANT.get(meant);
+  if (usual === undefined) return undefined;
+  return { meant, advice: usual === WITHOUT_V1 && !plain.startsWith("/v1/") ? LACKS_V1 : usual };
 }
 
 /** The error for a path at which there is nothing (not_found); of one that was nearly right it says what is meant to stand there. */
 export function nothingAt(path: string): GatewayError {
-  const meant = findMeant(path);
-  const hint = meant === undefined ? "" : ` Did you mean ${meant}? ${MEANT.get(meant)}`;
+  const found = findMeant(path);
+  const hint = found === undefined ? "" : ` Did you mean ${found.meant}? ${found.advice}`;
   return new GatewayError("not_found", `There is nothing at this path.${hint}`);
 }

@@ -21,7 +21,9 @@ test.each([
   ["/responses", "/v1/responses", "ends in /v1"],
   ["/v1/v1/messages", "/v1/messages", "without /v1"],
   ["/v1/v1/messages/count_tokens", "/v1/messages/count_tokens", "without /v1"],
-  ["/messages", "/v1/messages", "without /v1"],
+  // Its client appends no /v1, so that the address alone would lead it here again.
+  ["/messages", "/v1/messages", "ends in /v1"],
+  ["/messages/count_tokens", "/v1/messages/count_tokens", "ends in /v1"],
   ["/mcp", "/mcp/web", "at this path alone"],
   ["/sse", "/mcp/web", "at this path alone"],
 ])("%s is told of %s", async (path, meant, base) => {
