@@ -60,6 +60,18 @@ test("the ceiling goes under the vendor's name, ordered or the client's own", ()
   expect(amend({ max_tokens: null })).toStrictEqual({});
 });
 
+test("a field of null goes where its vendor knows it by another name alone", () => {
+  const seed: Quirks = { seedField: "random_seed" };
+  expect(amend({ seed: null }, {}, seed)).toStrictEqual({ seed: undefined });
+  expect(amend({ seed: null })).toStrictEqual({});
+  expect(amend({}, {}, seed)).toStrictEqual({});
+  const older: Quirks = { maxTokensField: "max_tokens" };
+  expect(amend({ max_completion_tokens: null, max_tokens: null }, {}, older)).toStrictEqual({
+    max_completion_tokens: undefined,
+  });
+  expect(amend({ max_completion_tokens: null })).toStrictEqual({});
+});
+
 test("sampling and refused fields go, and only where they stand", () => {
   expect(
     amend({ temperature: 1, top_p: 0.5, seed: 1 }, { dropSampling: true, remove: ["seed", "logit_bias"] }),

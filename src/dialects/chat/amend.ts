@@ -73,7 +73,11 @@ function amendMaxTokens(list: EditList, orders: Orders, quirks: Quirks): void {
   const field = quirks.maxTokensField ?? "max_completion_tokens";
   const other = field === "max_tokens" ? "max_completion_tokens" : "max_tokens";
   const value = orders.maxOutputTokens ?? list.body["max_completion_tokens"] ?? list.body["max_tokens"];
-  if (value == null) return;
+  if (value == null) {
+    // It is no wish, and who knows the older name alone refuses the newer one also without a value.
+    if (field === "max_tokens") list.remove(other);
+    return;
+  }
   list.set(field, value);
   list.remove(other);
 }
@@ -364,8 +368,8 @@ function amendNamed(body: Wire, orders: Orders, quirks: Quirks): Edits {
   amendMaxTokens(list, orders, quirks);
   amendTemperature(list, quirks);
   if (orders.dropSampling) for (const field of ["temperature", "top_p", "top_k"]) list.remove(field);
-  if (quirks.seedField === "random_seed" && body["seed"] != null) {
-    list.set("random_seed", body["seed"]);
+  if (quirks.seedField === "random_seed") {
+    if (body["seed"] != null) list.set("random_seed", body["seed"]);
     list.remove("seed");
   }
   Object.assign(list.edits, toolEdits(body, quirks));
