@@ -118,8 +118,10 @@ export interface ServerToolHalf {
   };
   /** The name of a call in what clients see, from the model's own. */
   shownId(id: string): string;
-  /** The block that shows a call to the client while the model makes it; its input follows as deltas. Undefined: nothing is shown. */
+  /** The block that shows a call to the client while the model makes it; {@link callInput} follows when it is made. Undefined: nothing is shown. */
   callBlock(call: ServedCall): Record<string, unknown> | undefined;
+  /** The input of a call that is shown, as JSON text that clients can read whatever the model wrote. */
+  callInput(call: ServedCall): string;
   /** The block that shows what came of it; undefined: nothing is shown. */
   resultBlock(outcome: ServedOutcome): Record<string, unknown> | undefined;
 }

@@ -167,9 +167,7 @@ export class ServedLoop {
     if (!open) return;
     if (open.kind === "served") {
       this.#said.push(event);
-      if (event.type === "block-signature") return;
-      open.call.arguments += event.text;
-      if (this.#half.callBlock(open.call)) out.push(event);
+      if (event.type === "block-delta") open.call.arguments += event.text;
       return;
     }
     if (open.kind === "text" && event.type === "block-delta") open.text += event.text;
@@ -183,7 +181,9 @@ export class ServedLoop {
     if (open.kind === "served") {
       this.#said.push(event);
       this.#pending.push(open.call);
-      if (this.#half.callBlock(open.call)) out.push(event);
+      // Shown when it is whole: clients break off a stream whose input is no object, and here it is only the model that has to be told.
+      if (this.#half.callBlock(open.call))
+        out.push({ type: "block-delta", text: this.#half.callInput(open.call) }, event);
     } else if (open.kind === "text") {
       this.#said.push(event);
       this.#ended = open.text;

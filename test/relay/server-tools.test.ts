@@ -654,6 +654,33 @@ describe("streams", () => {
     expect(JSON.stringify(records)).not.toContain("tool_calls");
   });
 
+  test.each([
+    ["text", '"tides"'],
+    ["no JSON", "tides"],
+    ["names without quotes", '{query: "tides"}'],
+    ["a bracket too many", '{"query":"tides"}}'],
+    ["a line break in a text", '{"query":"tides\nof today"}'],
+    ["a list", "[]"],
+    ["cut off", '{"query":"ti'],
+    ["nothing", ""],
+  ])(
+    "a call whose arguments are no object (%s) leaves a stream that clients can read, and the model is told",
+    async (_name, text) => {
+      const made: Step = { kind: "call", id: "odd", name: "web_search", pieces: [text] };
+      const body = askMessages({}, "chat") as never;
+      lab.vendors.chat.play(calls(made), says("So be it."));
+      const whole = await lab.anthropic.messages.create(body);
+      lab.vendors.chat.play(calls(made), says("So be it."));
+      const streamed = await lab.anthropic.messages.stream(body).finalMessage();
+      expect(JSON.parse(JSON.stringify(streamed.content))).toEqual(JSON.parse(JSON.stringify(whole.content)));
+      expect(streamed.content).toMatchObject([
+        { type: "server_tool_use", name: "web_search" },
+        { type: "web_search_tool_result", content: { error_code: "invalid_tool_input" } },
+        { type: "text", text: "So be it." },
+      ]);
+    },
+  );
+
   test("a stream comes to the same as a blocking reply, whatever the model does (random)", async () => {
     const text = fc
       .string({ minLength: 1, maxLength: 20 })

@@ -87,5 +87,6 @@ export const serverTools: ServerToolHalf = {
   extend,
   shownId: (id) => id,
   callBlock: () => undefined,
+  callInput: ({ arguments: text }) => text,
   resultBlock: () => undefined,
 };

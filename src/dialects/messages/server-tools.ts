@@ -18,6 +18,7 @@ import {
 } from "../server-tools.ts";
 import { unknownPaths } from "../unknown-fields.ts";
 import { broughtTools, leaveBrought } from "./tool-changes.ts";
+import { toInput } from "./tool-input.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -394,5 +395,6 @@ export const serverTools: ServerToolHalf = {
   // The model's own name is found again in later turns.
   shownId: (id) => ID_PREFIX + id.replace(/[^a-zA-Z0-9_]/g, "_"),
   callBlock,
+  callInput: ({ arguments: text }) => JSON.stringify(toInput(text)),
   resultBlock,
 };

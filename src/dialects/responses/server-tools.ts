@@ -239,5 +239,6 @@ export const serverTools: ServerToolHalf = {
   // The model's own name is found again in later turns.
   shownId: (id) => ID_PREFIX + id.replace(/[^a-zA-Z0-9_-]/g, "_"),
   callBlock: () => undefined,
+  callInput: ({ arguments: text }) => text,
   resultBlock,
 };
