@@ -170,8 +170,15 @@ const KEY_REFUSED = /^(?:Incorrect API key provided|API key (?:not valid|expired
 const NO_MODEL = /^(?:Model Not Exist|\S{1,200} is not a valid model ID|(?:\/[\w/]+: )?Invalid model name passed in)/i;
 const NO_MODEL_TYPE = /^(?:invalid_model|model_not_found)$/i;
 
+/**
+ * A conversation that a model's template refuses, which llama.cpp tells as a fault of its own: a 500, behind a piece of the template. Nothing has run,
+ * and asked again it says the same (ggml-org/llama.cpp #27367).
+ */
+const TEMPLATE_REFUSED = /^.*\bError: (?=Jinja Exception: )/s;
+
 /** The status that a vendor's answer would have had at one that keeps to what they mean. */
 function meantStatus(status: number, { type, code, message }: RawError): number {
+  if (status === 500 && TEMPLATE_REFUSED.test(message)) return 400;
   if (status === 403 && CONTENT_REFUSED.test(`${code} ${type} ${message}`)) return 400;
   if (status !== 400 || NAMED_FIELD.test(message)) return status;
   if (KEY_REFUSED.test(message)) return 401;
@@ -233,7 +240,8 @@ const WORDS: Partial<Record<ErrorCode, string>> = {
  * vendor's own reason, scrubbed. Context overflow is recognised whatever the vendor calls it, and re-worded so that agents compact.
  */
 export function upstreamError(status: number, raw: RawError, retryAfterSeconds?: number): GatewayError {
-  const cause = { status, type: raw.type, code: raw.code, message: scrub(raw.message) };
+  const told = scrub(raw.message.replace(TEMPLATE_REFUSED, ""));
+  const cause = { status, type: raw.type, code: raw.code, message: told };
   const overflow = readOverflow(status, `${raw.code} ${raw.type} ${raw.message}`);
   if (overflow) return new ContextOverflow({ ...overflow, ...raw.figures }, cause);
   const meant = meantStatus(status, raw);
@@ -244,7 +252,7 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
     retry = false;
   }
   if (meant === 404) retry = false;
-  const excerpt = code === "invalid_request" ? scrub(raw.message) : "";
+  const excerpt = code === "invalid_request" ? told : "";
   const waitSeconds = waitOf(code, retryAfterSeconds);
   const details = {
     cause,

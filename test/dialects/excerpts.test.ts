@@ -124,3 +124,16 @@ test.each(["Your credit balance is too low", "Insufficient balance", "Invalid AP
     expect(readUpstreamError(422, JSON.stringify(fault)).code).toBe("invalid_request");
   },
 );
+
+test("a conversation that a model's template refuses is the request's own fault, though llama.cpp tells it as one of its server", () => {
+  const source = "...first %}\u21b5            {{- raise_exception('System message must be at the beginnin...";
+  const message = `\n------------\nWhile executing CallExpression at line 85, column 32 in source:\n${source}\n${" ".repeat(43)}^\nError: Jinja Exception: System message must be at the beginning.`;
+  const tell = (words: string) =>
+    readUpstreamError(500, JSON.stringify({ error: { code: 500, message: words, type: "server_error" } }));
+  const error = tell(message);
+  expect([error.code, error.message]).toEqual([
+    "invalid_request",
+    "The vendor refused the request. It says: Jinja Exception: System message must be at the beginning.",
+  ]);
+  expect(tell("Jinja is not there").code).toBe("upstream_error");
+});
