@@ -9,7 +9,10 @@ const MAX_EXCERPT = 300;
 /** Longest `retry-after` handed on, seconds (contract 6). */
 const MAX_RETRY_AFTER = 60;
 
-/** Keys, tokens, URLs, addresses, people and machine paths: replaced, whatever vendor wrote them. A JSON pointer (`#/a/b`) is no path. */
+/**
+ * Keys, tokens, URLs, addresses, people and machine paths: replaced, whatever vendor wrote them. A JSON pointer (`#/a/b`, and Cloudflare's
+ * `/messages/0/content`) is no path.
+ */
 const SECRETS: readonly RegExp[] = [
   /\b(?:sk|pk|rk|gsk|xai|csk|fw|nvapi|pplx|tgp|hf|r8|key|AIza|slt|gh[opusr]|github_pat|glpat|xox[abeprs])[-_][A-Za-z0-9_*.-]{6,}/g,
   /\bAIza[A-Za-z0-9_-]{10,}|\bya29\.[\w.-]{6,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}\b/g,
@@ -21,7 +24,7 @@ const SECRETS: readonly RegExp[] = [
   /\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+/g,
   /\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g,
   /\[[\da-f.]*:[\da-f.]*:[\da-f:.]*(?:%\w+)?\](?::\d+)?|(?<!\w|::)(?:[\da-f]{1,4}(?::[\da-f]{1,4})*)?::[\da-f]{1,4}(?::[\da-f]{1,4})*(?![\w:])/gi,
-  /(?<![\w.\])}#-])(?:\/[\w.@-]+){2,}|[A-Za-z]:\\[^\s"']+|\\\\[\w.-]+\\[^\s"']+/g,
+  /(?<![\w.\])}#-])(?!\/(?:messages|tools|tool_choice|response_format)\/)(?:\/[\w.@-]+){2,}|[A-Za-z]:\\[^\s"']+|\\\\[\w.-]+\\[^\s"']+/g,
 ];
 
 /** Shorter keys are words: taking them out would blank what a vendor says. */
@@ -94,7 +97,7 @@ function wordsIn(value: Record<string, unknown>, wrappings: number): string {
     writeFaults(detail) ||
     text(value["msg"]) ||
     text(value["Message"]) ||
-    (Array.isArray(errors) ? readRawError(errors, wrappings - 1).message : "") ||
+    readRawError(errors, wrappings - 1).message ||
     (isObject(response) ? text(response["status_msg"]) : "")
   );
 }

@@ -59,6 +59,7 @@ test.each([
 
 test.each([
   "#/messages/0: extraneous key [x] is not permitted",
+  "Type mismatch of '/messages/0/content', 'null' not in 'string'",
   "Use and/or/not in std::string at 12:30:45, 1.5/2.5/3, or lab/model/x.",
   "tools[0].function.parameters: object schema missing properties",
 ])("what points into the request stays: %s", (words) => {
@@ -86,6 +87,7 @@ test.each<[string, unknown, string]>([
   ],
   ["FastAPI's, in a word", { detail: "Not so." }, "Not so."],
   ["Cloudflare's", { success: false, errors: [{ code: 5007, message: "No such thing." }] }, "No such thing."],
+  ["Cloudflare's, of one", { success: false, errors: { code: 5006, message: "Bad input." } }, "Bad input."],
   ["Amazon's", { Message: "Not so." }, "Not so."],
   ["MiniMax's", { base_resp: { status_code: 2013, status_msg: "invalid params" } }, "invalid params"],
   ["a gateway's", { code: 400, msg: "Not so." }, "Not so."],
