@@ -57,6 +57,8 @@ export type Quirks = {
   plainSchemas?: boolean;
   /** chat: all tools must say the same of `strict`: where they do not, none is strict (Cerebras). */
   evenStrictTools?: boolean;
+  /** chat: a tool that says whether it is strict is refused (Cohere). */
+  noStrictTools?: boolean;
   /** chat: a tool's name must begin with a letter (Moonshot). */
   letterFirstNames?: boolean;
   /** chat: `stream_options` is refused. */
@@ -90,6 +92,8 @@ export type Quirks = {
   userFirst?: boolean;
   /** chat: behind the system messages, which all stand first, user and assistant take turns: neighbours of one role become one message (Perplexity). */
   alternatingRoles?: boolean;
+  /** chat: the system speaks once, and first: what it says later is joined to that (Qwen's template). */
+  oneSystemMessage?: boolean;
   /** chat: at most this many stop sequences; the gateway drops and names the rest. Default 4. */
   maxStopSequences?: number;
   /** chat: a higher temperature is refused; it is brought down to this. Default: as it is. */
@@ -138,6 +142,9 @@ export type Quirks = {
   /** Images and documents at URLs that the vendor fetches by itself; the gateway fetches the others. Default: as its dialect's own vendor does. */
   remoteMedia?: RemoteMedia;
 };
+
+/** What is minded of a vendor for one request: its quirks, and fields that it has refused. */
+export type VendorTerms = { quirks: Quirks; refuses?: readonly string[] };
 
 /** What the way upstream changed of a request, as far as its reply must be changed back. */
 export type ReplyChanges = {
@@ -314,6 +321,11 @@ export interface UpstreamDialect {
    * vendor; else undefined. Absent: no server knows less than others.
    */
   plainer?(body: Record<string, unknown>, quirks: Quirks): Quirks | undefined;
+  /**
+   * What a refusal in these words may teach of a vendor of which no more than `terms` is known, the likeliest first. Absent: its servers refuse for
+   * one reason, which {@link plainer} knows.
+   */
+  lessons?(words: string, terms: VendorTerms): VendorTerms[];
   /** On the diagonal: client headers that this vendor wants in the body, as edits of it. */
   headerEdits?(body: Record<string, unknown>, headers: Fields, quirks: Quirks): Edits;
 

@@ -26,6 +26,7 @@ const NOTHING: Readonly<Record<keyof Dialect, undefined>> = {
   repairs: undefined,
   replyChanges: undefined,
   plainer: undefined,
+  lessons: undefined,
   headerEdits: undefined,
   decodeReply: undefined,
   decoder: undefined,

@@ -4,7 +4,7 @@ import type { ReplyContext } from "../dialects/dialect.ts";
 import { upstreamFor } from "../dialects/index.ts";
 import { ContextOverflow } from "../dialects/overflow.ts";
 import { randomName } from "../lib/id.ts";
-import { isObject } from "../lib/json.ts";
+import { isObject, wholeText } from "../lib/json.ts";
 import type { Answer } from "../vendors/answer.ts";
 import type { Way } from "../vendors/health.ts";
 import { send } from "../vendors/send.ts";
@@ -71,11 +71,12 @@ const isRefusedProof = ({ code, message }: GatewayError, { upstream }: Target): 
 
 /**
  * Whether the vendor is to be told the request once more: without what it refused of it, which is such proofs, once, or what it does not know of its
- * dialect; or in plainer terms, once. `job` is told so.
+ * dialect; or in plainer terms, once, or as often as it teaches others. `job` is told so.
  */
 export function isToBeTold(error: GatewayError, job: Job, target: Target): boolean {
   if (job.withoutProofs || !isRefusedProof(error, target)) {
-    return learnRefused(error, target, job) || tellPlainly(error, target, job);
+    const told = () => wholeText(prepare(mendHistory(job, target), target).sending.body);
+    return learnRefused(error, target, job) || tellPlainly(error, target, job, told);
   }
   job.withoutProofs = true;
   return true;

@@ -3,7 +3,7 @@ import type { Plans } from "../accounts/plans.ts";
 import type { Intent } from "../canon/intent.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Entry } from "../catalog/entry.ts";
-import type { ClientDialect, Quirks } from "../dialects/dialect.ts";
+import type { ClientDialect, VendorTerms } from "../dialects/dialect.ts";
 import type { OfferedTool } from "../dialects/server-tools.ts";
 import type { Hold, Ledger } from "../ledger/ledger.ts";
 import type { Abort, Leaving } from "../lib/abort.ts";
@@ -106,8 +106,8 @@ export type Job = {
   money?: Pick<Hold, "ceiling" | "asStream"> | undefined;
   /** A vendor has refused the proofs of earlier reasoning: the request goes without any. */
   withoutProofs?: boolean;
-  /** A vendor has refused the request as it was written: it is told it in terms that every server of the dialect knows. */
-  plainly?: { vendor: Vendor; quirks: Quirks };
+  /** A vendor has refused the request as it was written: it is told it in these terms, which every server of the dialect knows, or which it has taught. */
+  plainly?: { vendor: Vendor } & VendorTerms;
   /** How often a vendor has refused what it does not know of its dialect, and the request was told again without. */
   lessons?: number;
   served?: Served | undefined;

@@ -1,20 +1,22 @@
-import type { GatewayError } from "../canon/errors.ts";
-import type { Quirks } from "../dialects/dialect.ts";
+import { type GatewayError, toGatewayError } from "../canon/errors.ts";
+import type { Quirks, VendorTerms } from "../dialects/dialect.ts";
 import { isSame } from "../dialects/translate.ts";
 import { MINUTE_MS } from "../lib/spans.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Job } from "./job.ts";
 import type { Target } from "./read-reply.ts";
+import { MAX_LESSONS, refusalWords } from "./refused-extras.ts";
 
-/** How long it is kept in mind that a server took a request only when it was told it plainly, ms. */
+/** How long it is kept in mind that a server took a request only when it was told it otherwise, ms. */
 export const PLAIN_MS = 10 * MINUTE_MS;
 /** Accounts' models of one vendor that are kept in mind: the oldest go. */
 const MAX_MODELS = 1_000;
 
 type Asked = Pick<Job, "request" | "services" | "body" | "plainly">;
+type Kept = { until: number; terms: VendorTerms };
 
-/** Until when whom's requests to which of a vendor's models are told plainly: what one account writes changes no other's requests. */
-const known = new WeakMap<Vendor, Map<string, number>>();
+/** Until when whom's requests to which of a vendor's models are told otherwise: what one account writes changes no other's requests. */
+const known = new WeakMap<Vendor, Map<string, Kept>>();
 
 const keyOf = ({ request }: Asked, { route }: Target): string => `${request.caller.accountId} ${route.model}`;
 
@@ -23,33 +25,80 @@ const plainTermsOf = ({ body }: Asked, { client, upstream, vendor }: Target): Qu
   isSame(client, upstream) ? upstream.plainer?.(body.value as Record<string, unknown>, vendor.quirks) : undefined;
 
 /**
- * Whether the vendor refused a request that can be told more plainly: some servers of a dialect know less of it than its own vendor does, and their rows
- * need not say so. `job` is told so, once. Nothing was billed.
+ * Whether the vendor refused a request that can be told otherwise: some servers of a dialect know less of it than its own vendor does, and their rows
+ * need not say so. `job` is told so: in plainer terms once, or, in a dialect whose servers say what they refuse, as often as that changes anything
+ * of what they are told, `told`, and at most {@link MAX_LESSONS} times. Nothing was billed.
  */
-export function tellPlainly({ code }: GatewayError, target: Target, job: Asked): boolean {
-  const { vendor } = target;
-  if (code !== "invalid_request" || job.plainly?.vendor === vendor) return false;
+export function tellPlainly(
+  error: GatewayError,
+  target: Target,
+  job: Asked & Pick<Job, "lessons">,
+  told: () => string,
+): boolean {
+  const { vendor, upstream } = target;
+  if (error.code !== "invalid_request") return false;
+  if (upstream.lessons)
+    return learnTerms(upstream.lessons(refusalWords(error), termsFor(job, target)), vendor, job, told);
+  if (job.plainly?.vendor === vendor) return false;
   const quirks = plainTermsOf(job, target);
   if (quirks) job.plainly = { vendor, quirks };
   return quirks !== undefined;
 }
 
-/** The request was answered: where it had to be told plainly for that, the next ones are told so at once. */
+/** What is sent, as it is told; undefined where it cannot be. */
+function tryTelling(told: () => string): string | undefined {
+  try {
+    return told();
+  } catch (thrown) {
+    // What cannot be told so is told to the client in the vendor's words.
+    if (toGatewayError(thrown).code === "invalid_request") return undefined;
+    throw thrown;
+  }
+}
+
+/** Has `job` told in the first of these terms that change anything. */
+function learnTerms(
+  taught: readonly VendorTerms[],
+  vendor: Vendor,
+  job: Asked & Pick<Job, "lessons">,
+  told: () => string,
+): boolean {
+  const lessons = (job.lessons ?? 0) + 1;
+  if (taught.length === 0 || lessons > MAX_LESSONS) return false;
+  const { plainly } = job;
+  const refused = tryTelling(told);
+  for (const terms of taught) {
+    job.plainly = { vendor, ...terms };
+    const changed = tryTelling(told);
+    if (changed === undefined || changed === refused) continue;
+    job.lessons = lessons;
+    return true;
+  }
+  if (plainly) job.plainly = plainly;
+  else delete job.plainly;
+  return false;
+}
+
+/** The request was answered: where it had to be told otherwise for that, the next ones are told so at once. */
 export function keepPlain(job: Asked, target: Target): void {
   const { vendor } = target;
   if (job.plainly?.vendor !== vendor) return;
-  const models = known.get(vendor) ?? new Map<string, number>();
+  const { vendor: _vendor, ...terms } = job.plainly;
+  const models = known.get(vendor) ?? new Map<string, Kept>();
   known.set(vendor, models);
-  models.set(keyOf(job, target), job.services.clock.monotonic() + PLAIN_MS);
+  models.set(keyOf(job, target), { until: job.services.clock.monotonic() + PLAIN_MS, terms });
   const [oldest] = models.keys();
   if (models.size > MAX_MODELS && oldest !== undefined) models.delete(oldest);
 }
 
 /** What is to be minded of a target's vendor, for this request. */
-export function quirksFor(asked: Asked, target: Target): Quirks {
-  const { vendor } = target;
-  if (asked.plainly?.vendor === vendor) return asked.plainly.quirks;
-  const until = known.get(vendor)?.get(keyOf(asked, target));
-  const isPlain = until !== undefined && until > asked.services.clock.monotonic();
-  return (isPlain ? plainTermsOf(asked, target) : undefined) ?? vendor.quirks;
+export function termsFor(asked: Asked, target: Target): VendorTerms {
+  const { vendor, upstream } = target;
+  const usual = { quirks: vendor.quirks };
+  if (asked.plainly?.vendor === vendor) return asked.plainly;
+  const kept = known.get(vendor)?.get(keyOf(asked, target));
+  if (kept === undefined || kept.until <= asked.services.clock.monotonic()) return usual;
+  if (upstream.lessons) return kept.terms;
+  const quirks = plainTermsOf(asked, target);
+  return quirks ? { quirks } : usual;
 }

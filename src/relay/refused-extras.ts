@@ -13,8 +13,8 @@ export const KEPT_MS = HOUR_MS;
 /** Different things that are refused to one account by one model's vendor, and accounts' models of one vendor, that are kept in mind: the oldest go. */
 const MAX_REFUSED = 32;
 const MAX_MODELS = 1_000;
-/** How often one request is told again. */
-const MAX_LESSONS = 8;
+/** How often one request is told again, whatever is refused of it. */
+export const MAX_LESSONS = 8;
 
 /** Paths of fields, and betas that were refused together, with the time until which they are kept in mind. */
 type Refused = Map<string, number>;
@@ -45,21 +45,19 @@ function refusedOf(asked: Asked, target: Target, clock: Clock): string[] {
   return [...refused].flatMap(([extra, until]) => (until > now ? [extra] : []));
 }
 
+/** A refusal in the vendor's own words, scrubbed: in what the client reads, a model's name may be another. "": it is the gateway's own. */
+export const refusalWords = ({ cause }: GatewayError): string =>
+  isObject(cause) && typeof cause["message"] === "string" ? cause["message"] : "";
+
 /**
  * Whether the vendor refused nothing but what it does not know of its dialect, and had not refused before: without that the request can be told
  * again, and so is every later one. Nothing was billed.
  */
-export function learnRefused(
-  { code, cause }: GatewayError,
-  target: Target,
-  job: Asked & Pick<Job, "body" | "lessons">,
-): boolean {
+export function learnRefused(error: GatewayError, target: Target, job: Asked & Pick<Job, "body" | "lessons">): boolean {
   const { vendor } = target;
   const lessons = (job.lessons ?? 0) + 1;
-  if (code !== "invalid_request" || !vendor.quirks.refusesExtras || lessons > MAX_LESSONS) return false;
-  // As the vendor said it: in what the client reads, a model's name may be another.
-  const words = isObject(cause) && typeof cause["message"] === "string" ? cause["message"] : "";
-  const paths = readRefusedExtras(words);
+  if (error.code !== "invalid_request" || !vendor.quirks.refusesExtras || lessons > MAX_LESSONS) return false;
+  const paths = readRefusedExtras(refusalWords(error));
   if (paths.length === 0) return false;
   const { clock } = job.services;
   const before = refusedOf(job, target, clock);

@@ -12,7 +12,7 @@ import { fitFormat } from "./output-format.ts";
 import { PICTURES, refusesPictures } from "./pictures.ts";
 import { withPlainFormat, withPlainSchemas } from "./plain-schema.ts";
 import { LOST_REASONING, lacksReasoning, renameReasoning } from "./replay.ts";
-import { inRoleOrder, inTurns, openedByUser } from "./role-order.ts";
+import { inRoleOrder, inTurns, openedByUser, withOneSystem } from "./role-order.ts";
 import { soundMessages } from "./sound-messages.ts";
 import { saidStops } from "./stops.ts";
 import { nameEdits } from "./wire-names.ts";
@@ -324,7 +324,8 @@ const mindsRoleOrder = (quirks: Quirks, { upstreamModel }: Orders): boolean =>
   quirks.strictRoleOrder === true || upstreamModel.startsWith("mistralai/");
 
 function inOrder(messages: readonly unknown[], orders: Orders, quirks: Quirks): readonly unknown[] {
-  const turns = quirks.alternatingRoles ? inTurns(messages) : messages;
+  const led = quirks.oneSystemMessage ? withOneSystem(messages) : messages;
+  const turns = quirks.alternatingRoles ? inTurns(led) : led;
   const opened = quirks.userFirst ? openedByUser(turns) : turns;
   return mindsRoleOrder(quirks, orders) ? inRoleOrder(opened) : opened;
 }

@@ -3,7 +3,7 @@ import type { Quirks } from "../dialect.ts";
 
 type Wire = Record<string, unknown>;
 
-/** Tools as a vendor takes them that wants all or none of them strict, and which of them, by their place, lose it. */
+/** Tools as a vendor takes them that wants all or none of them strict, or none at all, and which of them, by their place, lose it. */
 export type EvenTools = { tools: unknown; loosened: readonly number[] };
 
 const NONE: readonly number[] = [];
@@ -19,8 +19,9 @@ function loosen(tool: unknown): unknown {
 
 /** Where not all tools say the same, none is strict: a schema that is open cannot be held to strictly. The same value where they do. */
 export function evenStrict(tools: unknown, quirks: Quirks): EvenTools {
-  if (!quirks.evenStrictTools || !Array.isArray(tools)) return { tools, loosened: NONE };
+  if (!(quirks.evenStrictTools || quirks.noStrictTools) || !Array.isArray(tools)) return { tools, loosened: NONE };
   const said = tools.map((tool) => calledOf(tool)?.["strict"]);
-  if (said.every((strict) => strict === said[0])) return { tools, loosened: NONE };
+  const taken = quirks.noStrictTools ? undefined : said[0];
+  if (said.every((strict) => strict === taken)) return { tools, loosened: NONE };
   return { tools: tools.map(loosen), loosened: said.flatMap((strict, at) => (strict === true ? [at] : [])) };
 }

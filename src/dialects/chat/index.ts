@@ -12,6 +12,7 @@ import { ChatEncoder } from "./encode-stream.ts";
 import { encodeError, encodeErrorFrame } from "./errors.ts";
 import { evenStrict } from "./even-strict.ts";
 import { readIntent } from "./intent.ts";
+import { lessons } from "./lessons.ts";
 import { lostMessageFields } from "./message-fields.ts";
 import { lostGrammars, replyChanges } from "./older-tools.ts";
 import { ChatRelabeler } from "./relabel.ts";
@@ -54,6 +55,7 @@ export const chat: Dialect = {
     if (quirks.acceptsCacheControl) markChatBody(body, model);
   },
   amend,
+  lessons,
   replyChanges: (body, quirks) =>
     withToolNames(body, quirks, ofOneAnswer(body, withUnsaidStops(body, quirks, replyChanges(body, quirks)))),
   decodeReply,

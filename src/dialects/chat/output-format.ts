@@ -46,7 +46,7 @@ export function fitFormat(format: unknown, quirks: Quirks, tools: unknown): Fitt
   if (!wrapped) return { format };
   if (quirks.noJsonSchema || forTools) {
     const hint = `${asked} It must meet this JSON Schema: ${JSON.stringify(wrapped["schema"] ?? {})}`;
-    return { format: forTools ? undefined : { type: "json_object" }, hint };
+    return { format: forTools || quirks.noJsonObject ? undefined : { type: "json_object" }, hint };
   }
   if (wrapped === format) return { format };
   const name = formatName(wrapped["name"]);

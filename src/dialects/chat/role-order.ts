@@ -74,6 +74,15 @@ export function inTurns(messages: readonly unknown[]): readonly unknown[] {
   return changed ? [...system, ...turns] : messages;
 }
 
+/** A conversation in which the system speaks once, at the beginning, and says all that it has to say. The same array where that is so. */
+export function withOneSystem(messages: readonly unknown[]): readonly unknown[] {
+  const said = messages.filter((message): message is Wire => roleOf(message) === "system");
+  const [first] = said;
+  if (!first || (said.length === 1 && messages[0] === first)) return messages;
+  const content = said.map((message) => message["content"]).reduce(joined);
+  return [{ ...first, content }, ...messages.filter((message) => roleOf(message) !== "system")];
+}
+
 /** Opens a conversation that does not begin with the user (dialects.md 4.3). */
 const OPENING = { role: "user", content: CONTINUE_TEXT };
 

@@ -44,7 +44,6 @@ export function lostFields(body: Wire, edits: Readonly<Wire>, quirks: Quirks): s
   const beside = saidBesideReasoning(body, isTaken);
   const isPictured = refusesPictures(quirks) && Object.hasOwn(edits, "messages");
   const pictures = isPictured ? picturePaths(body["messages"]) : [];
-  if (!quirks.unknownFields && quirks.maxStopSequences === undefined) return [...beside, ...pictures];
   const lost = (quirks.unknownFields ?? []).filter((field) => isTaken(field) && !asksForNothing(field, body[field]));
   watchable(unsaidStops(body, quirks), lost);
   lost.push(...beside);

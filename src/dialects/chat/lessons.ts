@@ -1,0 +1,138 @@
+import type { Quirks, VendorTerms } from "../dialect.ts";
+
+/** The place of a field in words, such as `body.messages.0.name`, `messages[0].name` or `'body', 'messages', 0, 'name'`. */
+type Place = readonly string[];
+
+/**
+ * How servers of this dialect say that they do not know a field. In the group stands its place, or in a list of names several: vLLM and SGLang (pydantic
+ * in Python's notation), FastAPI and NIM (pydantic in words), Fireworks, Groq and Cerebras, Go's reader (Databricks), Rust's, Cohere, OpenAI and
+ * Azure, LiteLLM, JSON Schema.
+ */
+const UNKNOWN_PLACES: readonly RegExp[] = [
+  /'type': 'extra_forbidden', 'loc': \(([^)]*)\)/g,
+  /([\w.[\]]+): extra (?:inputs are|fields) not permitted/gi,
+  /(body(?: -> \w+)+)\s+Extra inputs are not permitted/g,
+  /Extra inputs are not permitted, field: '([\w.[\]]+)'/g,
+  /((?:'messages[\w.]*' : )?property '[\w.]+') is unsupported/g,
+  /unknown field(?:: parameter)? ["'`]([\w.]+)["'`]/g,
+  /Unsupported value: '([\w.[\]]+)' does not support/g,
+  /["'`]?\b([a-z]+(?:_[a-z]+)+|(?<=["'`])[a-z]+)["'`]? (?:is|are) (?:not supported|unsupported)/g,
+  /(?:^|: )([a-z]+) is not supported/g,
+];
+const UNKNOWN_NAMES: readonly RegExp[] = [
+  /(?:unsupported|unknown|unrecognized) (?:parameter|request argument|argument|field|key)(?:s|\(s\))?(?: supplied| in object)?: ((?:["'`]?[\w.[\]]+["'`]?(?:, )?)+)/gi,
+  /Additional properties are not allowed \(([^)]*) w(?:as|ere) unexpected\)/g,
+  /does not support parameters: \[([^\]]*)\]/g,
+];
+
+/** Numbers of places in lists, the body itself, what a property is, and the kinds between which pydantic had to choose, are none. */
+const isStep = (step: string): boolean => /^[a-z_]/.test(step) && step !== "body" && step !== "property";
+const placeOf = (words: string): Place => words.split(/\W+/).filter(isStep);
+
+function unknownPlaces(words: string): Place[] {
+  const found = (patterns: readonly RegExp[]) =>
+    patterns.flatMap((pattern) => [...words.matchAll(pattern)].map(([, group = ""]) => group));
+  const places = [...found(UNKNOWN_PLACES), ...found(UNKNOWN_NAMES).flatMap((names) => names.split(","))];
+  return places.map(placeOf).filter((place) => place.length > 0);
+}
+
+/** Without these a request would be another one: who refuses them is not told it again. */
+const ESSENTIAL: ReadonlySet<string> = new Set([
+  ...["model", "messages", "stream", "tools", "functions", "n", "stop", "modalities", "audio", "response_format"],
+  ...["tool_choice", "function_call", "role", "content", "tool_calls", "tool_call_id"],
+]);
+/** What messages hold, be it of a reply that is sent back: a server that refuses one of these may want any other. */
+const MESSAGE_FIELDS: readonly string[] = [
+  ...["role", "content", "name", "tool_calls", "tool_call_id", "function_call", "audio", "refusal", "annotations"],
+  ...["reasoning_content", "reasoning", "reasoning_details", "images", "prefix", "cache_control"],
+];
+/** Fields that stand in messages alone: some servers say no more of one than its name. */
+const OF_MESSAGES: ReadonlySet<string> = new Set(
+  "name refusal annotations reasoning_content reasoning_details".split(" "),
+);
+const REASONING_FIELDS = ["reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget", "think"];
+
+/** What follows for a server that does not know a field. */
+function withoutField({ quirks, refuses = [] }: VendorTerms, place: Place): VendorTerms {
+  const [first = ""] = place;
+  const name = place.at(-1) ?? "";
+  const isOfMessage = first === "messages" ? place[1] !== "content" : OF_MESSAGES.has(name);
+  const terms = (more: Quirks): VendorTerms => ({ quirks: { ...quirks, ...more }, refuses });
+  if (name === "cache_control") return terms({ acceptsCacheControl: false });
+  if (name === "strict" && first !== "response_format") return terms({ noStrictTools: true });
+  if (first === "stream_options") return terms({ noStreamOptions: true });
+  if (ESSENTIAL.has(name)) return { quirks, refuses };
+  if (isOfMessage) {
+    return terms({ messageFields: (quirks.messageFields ?? MESSAGE_FIELDS).filter((field) => field !== name) });
+  }
+  if (name === "max_tokens" || name === "max_completion_tokens") {
+    const other = name === "max_tokens" ? "max_completion_tokens" : "max_tokens";
+    return quirks.maxTokensField ? { quirks, refuses } : terms({ maxTokensField: other });
+  }
+  if (place.length > 1) return { quirks, refuses };
+  return { quirks, refuses: [...refuses, name] };
+}
+
+/** No server that refuses so knows more than one way: Qwen's, Gemma's and Mistral's templates, Mistral's own reader. */
+const IN_TURNS: Quirks = {
+  ...{ alternatingRoles: true, strictRoleOrder: true, userFirst: true, oneSystemMessage: true },
+  noDeveloperRole: true,
+};
+
+/**
+ * What else servers refuse of what the dialect's own vendor takes, and how each can be told it. A rule that changes nothing of a request is passed
+ * by; none loses anything that is not named.
+ */
+const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
+  [
+    /\bdeveloper\b.*\b(?:roles?|variant|is not one of)\b|\b(?:roles?|variant|value)\b.*\bdeveloper\b|unexpected message role|roles are supported|\brole: input should be/i,
+    { noDeveloperRole: true },
+  ],
+  // Null, or a list of parts: which of them the words seldom say, and neither loses anything.
+  [
+    /\bcontent\b.{0,80}\b(?:string|str|null|none)\b|missing (?:field )?["'`]content|\bcontent["'`]?(?: field)?:? (?:is |field )?required|invalid ["'`]content|invalid type: (?:sequence|null), expected a string|invalid message (?:format|content type)/i,
+    { emptyContent: true, joinedContent: true },
+  ],
+  [
+    /\bsystem messages?\b.*\b(?:beginning|first|start|one|multiple)\b|\b(?:one|multiple) system messages?\b/i,
+    { oneSystemMessage: true, noDeveloperRole: true },
+  ],
+  [/\balternat(?:e|ing)\b|unexpected role '\w+' after role/i, IN_TURNS],
+  [/\bcall ids?\b.*\blength (?:of )?9\b/i, { nineCharacterToolIds: true }],
+  [
+    /\btool_choice\b.*\b(?:not?|only|must|invalid|unsupported|supported|incompatible)\b|(?:invalid|unsupported) tool_choice/i,
+    { toolChoiceRequired: "auto" },
+  ],
+];
+
+const FORMAT = /\b(?:response_?format|json_schema|json_object|json mode|grammar constraints)\b/i;
+const FORMAT_REFUSED =
+  /\b(?:not supported|unsupported|not support|unavailable|unknown variant|must be|one of|cannot|incompatible)\b/i;
+/** A schema that is at fault is the client's to mend. */
+const SCHEMA_AT_FAULT = /\b(?:invalid (?:json )?schema|additionalProperties)\b/i;
+
+function formatLessons(words: string): Quirks[] {
+  if (!FORMAT.test(words) || !FORMAT_REFUSED.test(words) || SCHEMA_AT_FAULT.test(words)) return [];
+  const inWords: Quirks[] = [
+    { noJsonSchema: true },
+    { noJsonObject: true },
+    { noJsonSchema: true, noJsonObject: true },
+  ];
+  return /\btools?\b/i.test(words) ? [{ noFormatBesideTools: true }, ...inWords] : inWords;
+}
+
+/**
+ * See {@link UpstreamDialect.lessons}: servers of this dialect differ in what they know of it, and say so in words alone. A vendor that knows all that the
+ * dialect's own one does is taught nothing.
+ */
+export function lessons(words: string, terms: VendorTerms): VendorTerms[] {
+  const { quirks, refuses = [] } = terms;
+  if (words === "" || quirks.customTools === true) return [];
+  const places = unknownPlaces(words);
+  const taught: VendorTerms[] = places.length > 0 ? [places.reduce(withoutField, terms)] : [];
+  if (/\bdoes not support (?:thinking|reasoning)\b/i.test(words)) {
+    taught.push({ quirks, refuses: [...refuses, ...REASONING_FIELDS] });
+  }
+  const more = [...RULES.flatMap(([pattern, rule]) => (pattern.test(words) ? [rule] : [])), ...formatLessons(words)];
+  return [...taught, ...more.map((rule) => ({ quirks: { ...quirks, ...rule }, refuses }))];
+}

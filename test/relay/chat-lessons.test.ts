@@ -1,0 +1,432 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { PLAIN_MS } from "../../src/relay/plain-servers.ts";
+import { startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { manualClock } from "../support/clock.ts";
+import { type Answer, chatReply, json, startUpstream, type Upstream } from "../support/upstream.ts";
+
+type Wire = Record<string, unknown>;
+
+const PATH = "/v1/chat/completions";
+const user = { role: "user", content: "Hi" };
+const parameters = { type: "object", properties: {} };
+const called = { name: "f", parameters };
+const tool = { type: "function", function: called };
+const call = { id: "call_abcdefghijk", type: "function", function: { name: "f", arguments: "{}" } };
+const result = { role: "tool", tool_call_id: "call_abcdefghijk", content: "found" };
+const SCHEMA = { type: "object", properties: {}, additionalProperties: false };
+
+/** What a vendor says who refuses a request, and how. */
+type Refusal = { status?: number; words: string } | { status?: number; body: Wire };
+const refuse = (refusal: Refusal): Answer => {
+  const error = "words" in refusal ? { error: { message: refusal.words, type: "invalid_request_error" } } : undefined;
+  return json(error ?? ("body" in refusal ? refusal.body : {}), { status: refusal.status ?? 400 });
+};
+
+const messagesOf = (body: Wire) => body["messages"] as Wire[];
+const somewhere = (is: (message: Wire, at: number) => boolean) => (body: Wire) => messagesOf(body).some(is);
+const has = (field: string) => (body: Wire) => Object.hasOwn(body, field);
+const isLate = somewhere(({ role }, at) => role === "system" && at > 0);
+const isDeveloper = somewhere(({ role }) => role === "developer");
+
+function isOutOfTurn(body: Wire): boolean {
+  let before = "assistant";
+  return messagesOf(body).some(({ role, tool_calls: calls }, at) => {
+    if ((role === "system" && at === 0) || role === "tool" || calls) return false;
+    const isOut = role === before || (role !== "user" && role !== "assistant");
+    before = String(role);
+    return isOut;
+  });
+}
+
+const ask = (...messages: Wire[]): Wire => ({ messages });
+const brief = { role: "developer", content: "Be brief." };
+
+describe("a chat server of which nothing is known", () => {
+  let upstream: Upstream;
+  let gateway: TestApp;
+  const clock = manualClock();
+  let models = 0;
+
+  beforeAll(async () => {
+    upstream = startUpstream();
+    const all = vendorAt(upstream, "chat", "all", { customTools: true });
+    gateway = await startApp({ vendors: [vendorAt(upstream, "chat", "lab"), all], clock });
+  });
+  afterEach(() => upstream.reset());
+  afterAll(async () => {
+    await gateway.stop();
+    upstream.close();
+  });
+
+  const refusing = (isRefused: (body: Wire) => boolean, refusal: Refusal) =>
+    upstream.always(PATH, ({ json: body }) => (isRefused(body as Wire) ? refuse(refusal) : json(chatReply("ok"))));
+  const post = (body: Wire, path = PATH, headers: Record<string, string> = {}) => gateway.post(path, body, { headers });
+  const told = (at: number) => upstream.calls[at]?.json as Wire;
+
+  test.each<[string, Wire, (body: Wire) => boolean, Refusal, Wire, string | null]>([
+    [
+      "fields, as vLLM does in Python's notation",
+      { ...ask(user), store: true, metadata: { a: "b" } },
+      has("store"),
+      {
+        body: {
+          object: "error",
+          message:
+            "[{'type': 'extra_forbidden', 'loc': ('body', 'store'), 'msg': 'Extra inputs are not permitted', 'input': True}, {'type': 'extra_forbidden', 'loc': ('body', 'metadata'), 'msg': 'Extra inputs are not permitted'}]",
+        },
+      },
+      { store: undefined, metadata: undefined },
+      "store, metadata",
+    ],
+    [
+      "fields, as FastAPI does in a list",
+      { ...ask(user), store: true },
+      has("store"),
+      {
+        status: 422,
+        body: { detail: [{ type: "extra_forbidden", loc: ["body", "store"], msg: "Extra inputs are not permitted" }] },
+      },
+      { store: undefined },
+      "store",
+    ],
+    [
+      "fields, as NIM does by their names",
+      { ...ask(user), prompt_cache_key: "k", user: "u" },
+      has("user"),
+      { body: { title: "Bad Request", detail: "Validation: Unsupported parameter(s): `prompt_cache_key`, `user`" } },
+      { prompt_cache_key: undefined, user: undefined },
+      "prompt_cache_key, user",
+    ],
+    [
+      "fields, as NIM does in lines",
+      { ...ask(user), frequency_penalty: 1 },
+      has("frequency_penalty"),
+      {
+        status: 422,
+        body: { detail: "body -> frequency_penalty\n  Extra inputs are not permitted (type=extra_forbidden)" },
+      },
+      { frequency_penalty: undefined },
+      "frequency_penalty",
+    ],
+    [
+      "a field, as Fireworks does",
+      { ...ask(user), store: true },
+      has("store"),
+      { words: "Extra inputs are not permitted, field: 'store', value: True" },
+      { store: undefined },
+      "store",
+    ],
+    [
+      "a field, as Cohere does in a word",
+      { ...ask(user), user: "u" },
+      has("user"),
+      { status: 422, body: { id: "1", message: "unprocessable entity: user is not supported" } },
+      { user: undefined },
+      "user",
+    ],
+    [
+      "a field, as OpenAI does",
+      { ...ask(user), reasoning_effort: "low" },
+      has("reasoning_effort"),
+      { words: "Unrecognized request argument supplied: reasoning_effort" },
+      { reasoning_effort: undefined },
+      "reasoning_effort",
+    ],
+    [
+      "a value, as OpenAI does",
+      { ...ask(user), temperature: 0.2 },
+      has("temperature"),
+      {
+        words:
+          "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) is supported.",
+      },
+      { temperature: undefined },
+      "temperature",
+    ],
+    [
+      "a field, as LiteLLM does for its vendors",
+      { ...ask(user), reasoning_effort: "low" },
+      has("reasoning_effort"),
+      { words: "litellm.UnsupportedParamsError: groq does not support parameters: ['reasoning_effort'], for model=x" },
+      { reasoning_effort: undefined },
+      "reasoning_effort",
+    ],
+    [
+      "reasoning, as Ollama does",
+      { ...ask(user), reasoning_effort: "low" },
+      has("reasoning_effort"),
+      { words: '"tiny" does not support thinking' },
+      { reasoning_effort: undefined },
+      "reasoning_effort",
+    ],
+    [
+      "a ceiling by its new name",
+      { ...ask(user), max_completion_tokens: 9 },
+      has("max_completion_tokens"),
+      { words: "max_completion_tokens: Extra inputs are not permitted" },
+      { max_completion_tokens: undefined, max_tokens: 9 },
+      null,
+    ],
+    [
+      "what a reply had, sent back (Groq)",
+      ask(user, { role: "assistant", content: "Yes?", annotations: [], reasoning_content: "hm" }, user),
+      somewhere((message) => Object.hasOwn(message, "annotations")),
+      {
+        words:
+          "'messages.1' : for 'role:assistant' the following must be satisfied[('messages.1' : property 'annotations' is unsupported)]",
+      },
+      ask(user, { role: "assistant", content: "Yes?", reasoning_content: "hm" }, user),
+      null,
+    ],
+    [
+      "strictness of tools (Cohere)",
+      { ...ask(user), tools: [{ type: "function", function: { ...called, strict: true } }] },
+      (body) => JSON.stringify(body).includes('"strict"'),
+      { status: 422, body: { message: "unknown field: parameter 'strict' is not a valid field." } },
+      { tools: [tool] },
+      "tools[0].function.strict",
+    ],
+    [
+      "a developer, by its enum (DeepSeek)",
+      ask(brief, user),
+      isDeveloper,
+      {
+        words:
+          "Failed to deserialize the JSON body: messages[0].role: unknown variant `developer`, expected one of `system`",
+      },
+      ask({ ...brief, role: "system" }, user),
+      null,
+    ],
+    [
+      "a developer, by its template (Qwen)",
+      ask(brief, user),
+      isDeveloper,
+      { words: "Unexpected message role." },
+      ask({ ...brief, role: "system" }, user),
+      null,
+    ],
+    [
+      "a developer, by what it knows (FastAPI)",
+      ask(brief, user),
+      isDeveloper,
+      {
+        status: 422,
+        body: { detail: [{ loc: ["body", "messages", 0, "role"], msg: "Input should be 'system' or 'user'" }] },
+      },
+      ask({ ...brief, role: "system" }, user),
+      null,
+    ],
+    [
+      "null as content (Cloudflare)",
+      { ...ask(user, { role: "assistant", content: null, tool_calls: [call] }, result), tools: [tool] },
+      somewhere(({ content }) => content === null),
+      {
+        body: {
+          errors: {
+            message:
+              "AiError: Bad input: oneOf at '/' not met, Type mismatch of '/messages/1/content', 'null' not in 'string'",
+          },
+        },
+      },
+      ask(user, { role: "assistant", content: "", tool_calls: [call] }, result),
+      null,
+    ],
+    [
+      "parts as content (DeepSeek)",
+      ask(
+        {
+          role: "system",
+          content: [
+            { type: "text", text: "a" },
+            { type: "text", text: "b" },
+          ],
+        },
+        user,
+      ),
+      somewhere(({ content }) => Array.isArray(content)),
+      {
+        words: "Failed to deserialize the JSON body: messages[0]: invalid type: sequence, expected a string at line 1",
+      },
+      ask({ role: "system", content: "a\nb" }, user),
+      null,
+    ],
+    [
+      "a system that speaks later (Qwen's template, vLLM)",
+      ask(
+        { role: "system", content: "a" },
+        user,
+        { role: "assistant", content: "b" },
+        { role: "system", content: "c" },
+        user,
+      ),
+      isLate,
+      { words: "System message must be at the beginning." },
+      ask({ role: "system", content: "a\nc" }, user, { role: "assistant", content: "b" }, user),
+      null,
+    ],
+    [
+      "a system that speaks later (Qwen's template, llama.cpp)",
+      ask(user, { role: "system", content: "c" }),
+      isLate,
+      {
+        status: 500,
+        words:
+          "\n------------\nWhile executing CallExpression:\n ^\nError: Jinja Exception: System message must be at the beginning.",
+      },
+      ask({ role: "system", content: "c" }, user),
+      null,
+    ],
+    [
+      "turns out of turn (Gemma's template)",
+      ask(brief, user, user, { role: "system", content: "c" }, { role: "assistant", content: "b" }, user),
+      isOutOfTurn,
+      { words: "Conversation roles must alternate user/assistant/user/assistant/..." },
+      ask(
+        { role: "system", content: "Be brief.\nc" },
+        { ...user, content: "Hi\nHi" },
+        { role: "assistant", content: "b" },
+        user,
+      ),
+      null,
+    ],
+    [
+      "the user behind a tool (Mistral's reader)",
+      { ...ask(user, { role: "assistant", content: null, tool_calls: [call] }, result, user), tools: [tool] },
+      somewhere(({ role }, at) => role === "user" && at === 3),
+      { words: "Unexpected role 'user' after role 'tool'" },
+      ask(
+        user,
+        { role: "assistant", content: null, tool_calls: [call] },
+        result,
+        { role: "assistant", content: "OK." },
+        user,
+      ),
+      null,
+    ],
+    [
+      "a tool that is forced (LM Studio)",
+      { ...ask(user), tools: [tool], tool_choice: { type: "function", function: { name: "f" } } },
+      (body) => typeof body["tool_choice"] === "object",
+      { body: { error: "Invalid tool_choice type: 'object'. Supported string values: none, auto, required" } },
+      { tool_choice: "auto", ...ask({ role: "system", content: "Answer this time by calling the tool f." }, user) },
+      null,
+    ],
+    [
+      "a schema (DeepSeek)",
+      {
+        ...ask(user),
+        response_format: { type: "json_schema", json_schema: { name: "x", strict: true, schema: SCHEMA } },
+      },
+      (body) => (body["response_format"] as Wire)["type"] === "json_schema",
+      { words: "This response_format type is unavailable now" },
+      { response_format: { type: "json_object" } },
+      "response_format.json_schema.strict",
+    ],
+    [
+      "any JSON (LM Studio)",
+      { ...ask(user), response_format: { type: "json_object" } },
+      has("response_format"),
+      { body: { error: "'response_format.type' must be 'json_schema' or 'text'" } },
+      {
+        response_format: undefined,
+        ...ask({ role: "system", content: "Answer with one JSON object and nothing else." }, user),
+      },
+      null,
+    ],
+    [
+      "a format beside tools (Groq)",
+      { ...ask(user), tools: [tool], response_format: { type: "json_object" } },
+      has("response_format"),
+      { words: "json mode cannot be combined with tool/function calling" },
+      { response_format: undefined, tools: [tool] },
+      null,
+    ],
+  ])(
+    "that refuses %s, is told it again without, and the next ones so at once",
+    async (_what, body, isRefused, refusal, again, dropped) => {
+      refusing(isRefused, refusal);
+      const model = `lab/m${models++}`;
+      const before = gateway.rows().length;
+      const response = await post({ model, ...body });
+      expect([response.status, response.headers.get("x-sluice-attempts")]).toEqual([200, "2"]);
+      expect(response.headers.get("x-sluice-dropped")).toBe(dropped);
+      expect(told(0)).toMatchObject(body);
+      for (const field in again) expect(told(1)[field]).toEqual(again[field]);
+      expect(gateway.rows()).toHaveLength(before + 1);
+      expect((await post({ model, ...body })).headers.get("x-sluice-attempts")).toBeNull();
+      expect(upstream.calls).toHaveLength(3);
+      await clock.advance(PLAIN_MS);
+      expect((await post({ model, ...body })).headers.get("x-sluice-attempts")).toBe("2");
+      // Who wants to lose nothing is told what would be lost.
+      if (dropped !== null) {
+        await clock.advance(PLAIN_MS);
+        const strict = await post({ model, ...body }, PATH, { "x-sluice-strict": "1" });
+        expect([strict.status, upstream.calls.length]).toEqual([400, 6]);
+      }
+      // A server that knows all of the dialect means what it says.
+      expect((await post({ ...body, model: model.replace("lab", "all") })).status).toBeOneOf([400, 502]);
+    },
+  );
+
+  test("teaches one thing after the other, to clients of every dialect, and what the gateway added goes too", async () => {
+    upstream.always(PATH, ({ json: sent }) => {
+      const known = new Set(["model", "messages", "stream", "max_tokens", "tools"]);
+      const odd = Object.keys(sent as Wire).find((field) => !known.has(field));
+      if (odd)
+        return refuse({ body: { error_code: "BAD_REQUEST", message: `Bad request: json: unknown field "${odd}"` } });
+      const record = {
+        id: "c",
+        choices: [{ index: 0, delta: { role: "assistant", content: "ok" }, finish_reason: "stop" }],
+      };
+      const parts = [`data: ${JSON.stringify(record)}\n\ndata: [DONE]\n\n`];
+      return { headers: { "content-type": "text/event-stream" }, parts, framing: "length", finish: "end" };
+    });
+    const messages = { max_tokens: 9, stream: true, metadata: { user_id: "u" }, ...ask(user) };
+    const ofMessages = await post({ model: "lab/go1", ...messages }, "/v1/messages");
+    expect([ofMessages.status, ofMessages.headers.get("x-sluice-attempts")]).toEqual([200, "4"]);
+    expect(ofMessages.headers.get("x-sluice-dropped")).toBe("metadata.user_id");
+    expect(await ofMessages.text()).toContain("message_stop");
+    expect(told(3)).toEqual({ model: "go1", messages: [user], max_tokens: 9, stream: true });
+    const responses = {
+      input: "Hi",
+      stream: true,
+      parallel_tool_calls: false,
+      tools: [{ type: "function", ...called }],
+    };
+    const ofResponses = await post({ model: "lab/go2", ...responses }, "/v1/responses");
+    expect([ofResponses.status, ofResponses.headers.get("x-sluice-attempts")]).toEqual([200, "3"]);
+    expect(ofResponses.headers.get("x-sluice-dropped")).toBe("parallel_tool_calls");
+    expect(await ofResponses.text()).toContain("response.completed");
+  });
+
+  test.each([
+    ["what it is about", "property 'messages' is unsupported"],
+    ["tools", '"tiny" does not support tools'],
+    ["a schema that is at fault", "Invalid schema for response_format 'x': 'additionalProperties' must be false"],
+    ["without a reason that is known", "No."],
+    ["what was said", "Your content was flagged. This is invalid."],
+  ])("is asked once where it refuses %s", async (_what, words) => {
+    refusing(() => true, { words });
+    const format = { type: "json_schema", json_schema: { name: "x", schema: SCHEMA } };
+    const parts = { role: "system", content: [{ type: "text", text: "a" }] };
+    const body = { ...ask(parts, user), tools: [tool], response_format: format };
+    expect((await post({ model: `lab/m${models++}`, ...body })).status).toBe(400);
+    expect(upstream.calls).toHaveLength(1);
+  });
+
+  test("is told nothing more than eight times again, and nothing is learnt of what it refuses for good", async () => {
+    const fields = Object.fromEntries(Array.from({ length: 12 }, (_, at) => [`odd_${at}`, at]));
+    upstream.always(PATH, ({ json: sent }) => {
+      const odd = Object.keys(sent as Wire).find((field) => field.startsWith("odd_"));
+      return refuse({ words: `property '${odd}' is unsupported` });
+    });
+    const model = `lab/m${models++}`;
+    const before = gateway.rows().length;
+    for (const calls of [9, 18]) {
+      const response = await post({ model, ...ask(user), ...fields });
+      expect([response.status, upstream.calls.length]).toEqual([400, calls]);
+    }
+    expect(told(9)).toMatchObject(fields);
+    expect(gateway.rows()).toHaveLength(before);
+  });
+});
