@@ -146,7 +146,7 @@ export type Cors = {
 /**
  * What the official SDKs, MCP clients and chat programs send from a browser, beside the names that always may cross; some of it is of no use here, and
  * yet without leave for it nothing is sent at all. Programs name themselves as OpenRouter asks them to, and many do so everywhere
- * (n4ze3m/page-assist, CherryHQ/cherry-studio).
+ * (n4ze3m/page-assist, CherryHQ/cherry-studio), or as another gateway does (`x-client`: lobehub/lobe-chat, provider "New API").
  */
 const ALLOWED_HEADERS = [
   "authorization",
@@ -171,6 +171,7 @@ const ALLOWED_HEADERS = [
   "http-referer",
   "x-title",
   "x-openrouter-title",
+  "x-client",
   "x-sluice-strict",
   "x-stainless-arch",
   "x-stainless-async",

@@ -367,6 +367,7 @@ describe("CORS", () => {
     "http-referer",
     "x-title",
     "x-openrouter-title",
+    "x-client",
   ])("a page may send %s", (name) => {
     const allowed = cors.preflight(preflight(CORS_ORIGIN))?.headers.get("access-control-allow-headers");
     expect(allowed?.split(", ")).toContain(name);
