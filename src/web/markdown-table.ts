@@ -6,21 +6,27 @@ const MAX_ROWS = 2_000;
 const MAX_COLUMNS = 60;
 
 type Cell = { element: Element; columns: number; rows: number };
-type Row = { cells: Cell[]; inHead: boolean };
+/** `part`: the head, body or foot that it stands in, or the table itself. */
+type Row = { cells: Cell[]; part: Element };
 
 const span = (value: string | undefined, most: number) =>
   Math.min(Math.max(Number.parseInt(value ?? "1", 10) || 1, 1), most);
 
+/** None: all that are left (HTML standard, `rowspan`). */
+const rowSpan = (value: string | undefined) => (value?.trim() === "0" ? MAX_ROWS : span(value, MAX_ROWS));
+
+const isInHead = ({ part }: Row) => part.name === "thead";
+
 /** Rows of this table, not of those inside its cells. */
 function rowsOf(table: Element): Row[] {
   const rows: Row[] = [];
-  const read = (parent: Element, inHead: boolean) => {
-    for (const child of elementsOf(parent)) {
-      if (child.name === "tr") rows.push({ cells: cellsOf(child), inHead });
-      else if (/^(?:thead|tbody|tfoot)$/.test(child.name)) read(child, child.name === "thead");
+  const read = (part: Element) => {
+    for (const child of elementsOf(part)) {
+      if (child.name === "tr") rows.push({ cells: cellsOf(child), part });
+      else if (/^(?:thead|tbody|tfoot)$/.test(child.name)) read(child);
     }
   };
-  read(table, false);
+  read(table);
   return rows.filter(({ cells }) => cells.length > 0);
 }
 
@@ -29,7 +35,7 @@ function cellsOf(row: Element): Cell[] {
   for (const element of elementsOf(row)) {
     if (element.name !== "td" && element.name !== "th") continue;
     const { colspan, rowspan } = element.attributes;
-    cells.push({ element, columns: span(colspan, MAX_COLUMNS), rows: span(rowspan, MAX_ROWS) });
+    cells.push({ element, columns: span(colspan, MAX_COLUMNS), rows: rowSpan(rowspan) });
   }
   return cells;
 }
@@ -63,19 +69,23 @@ function linesOf(element: Element, context: PageContext): string[] {
 const cellText = (element: Element, context: PageContext): string =>
   linesOf(element, context).join("<br>").replaceAll("|", "\\|");
 
-/** Cells laid out as a grid: a cell over several rows stands in each of them, one over several columns in the first, or in all of a heading's. */
+/**
+ * Cells laid out as a grid: a cell over several rows stands in each of them, but in none of another part of the table (HTML standard, "ending a row
+ * group"); one over several columns in the first, or in all of a heading's.
+ */
 function layOut(rows: readonly Row[], context: PageContext): string[][] {
   const grid: string[][] = rows.map(() => []);
-  rows.forEach(({ cells, inHead }, y) => {
+  rows.forEach((row, y) => {
+    const inHead = isInHead(row);
     let x = 0;
-    for (const { element, columns, rows: height } of cells) {
+    for (const { element, columns, rows: height } of row.cells) {
       while (grid[y]?.[x] !== undefined) x++;
       if (x >= MAX_COLUMNS) break;
       const text = cellText(element, context);
-      for (let down = 0; down < height && y + down < rows.length; down++) {
+      for (let down = 0; down < height && rows[y + down]?.part === row.part; down++) {
         for (let right = 0; right < columns && x + right < MAX_COLUMNS; right++) {
-          const row = grid[y + down];
-          if (row) row[x + right] = right === 0 || inHead ? text : "";
+          const line = grid[y + down];
+          if (line) line[x + right] = right === 0 || inHead ? text : "";
         }
       }
       x += columns;
@@ -84,7 +94,7 @@ function layOut(rows: readonly Row[], context: PageContext): string[][] {
   return grid;
 }
 
-const isHeading = ({ cells, inHead }: Row) => inHead || cells.every(({ element }) => element.name === "th");
+const isHeading = (row: Row) => isInHead(row) || row.cells.every(({ element }) => element.name === "th");
 
 const writeRow = (cells: readonly string[], width: number): string =>
   `| ${Array.from({ length: width }, (_, at) => cells[at] ?? "").join(" | ")} |`;
@@ -118,7 +128,7 @@ export function writeTable(table: Element, context: PageContext): string {
       ? 0
       : Math.max(
           1,
-          shown.findIndex(({ inHead }) => !inHead),
+          shown.findIndex((row) => !isInHead(row)),
         );
   const body = grid.slice(headings);
   const lines = [

@@ -601,6 +601,27 @@ describe("what belongs to a page", () => {
     expect(markdown).toContain("| b | c |");
   });
 
+  test.each([
+    [
+      "ends with the head",
+      "<thead><tr><th rowspan=2>A</th><th>B</th></tr></thead><tbody><tr><td>1</td><td>2</td></tr></tbody>",
+      "| A | B |\n| --- | --- |\n| 1 | 2 |",
+    ],
+    [
+      "ends with its body",
+      "<tr><th>A</th><th>B</th></tr><tbody><tr><td rowspan=9>x</td><td>1</td></tr><tr><td>2</td></tr></tbody><tbody><tr><td>y</td><td>3</td></tr></tbody>",
+      "| A | B |\n| --- | --- |\n| x | 1 |\n| x | 2 |\n| y | 3 |",
+    ],
+    [
+      "of none is over all that are left",
+      "<tr><th>A</th><th>B</th></tr><tr><td rowspan=0>x</td><td>1</td></tr><tr><td>2</td></tr><tr><td>3</td></tr>",
+      "| A | B |\n| --- | --- |\n| x | 1 |\n| x | 2 |\n| x | 3 |",
+    ],
+  ])("a cell over several rows: one that %s", async (_name, rows, expected) => {
+    const { markdown } = await readHtml(`<main><p>${TEXT}</p><table>${rows}</table></main>`);
+    expect(markdown).toBe(`${TEXT}\n\n${expected}`);
+  });
+
   test("a signature keeps its stars, emphasis in a term or not", async () => {
     const star = "<em><span>**</span><span>kwargs</span></em>";
     const { markdown } = await readHtml(
