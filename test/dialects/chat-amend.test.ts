@@ -46,16 +46,18 @@ test("streams ask for usage, beside what the client asked for", () => {
 });
 
 test("the ceiling goes under the vendor's name, ordered or the client's own", () => {
-  expect(amend({ max_tokens: 5 })).toStrictEqual({ max_completion_tokens: 5, max_tokens: undefined });
+  const newer = { max_completion_tokens: 5, max_tokens: undefined };
+  for (const customTools of [true, false]) expect(amend({ max_tokens: 5 }, {}, { customTools })).toStrictEqual(newer);
   expect(amend({ max_tokens: 5 }, {}, { maxTokensField: "max_tokens" })).toStrictEqual({});
   expect(amend({ max_completion_tokens: 7, max_tokens: 5 }, {}, { maxTokensField: "max_tokens" })).toStrictEqual({
     max_tokens: 7,
     max_completion_tokens: undefined,
   });
-  expect(amend({ max_tokens: 5 }, { maxOutputTokens: 3 })).toStrictEqual({
-    max_completion_tokens: 3,
-    max_tokens: undefined,
-  });
+  // A server of which nothing is known may read no more than what its client wrote.
+  expect(amend({ max_tokens: 5 })).toStrictEqual({});
+  expect(amend({ max_tokens: 5 }, { maxOutputTokens: 3 })).toStrictEqual({ max_tokens: 3 });
+  expect(amend({ max_tokens: 5, max_completion_tokens: null })).toStrictEqual({ max_completion_tokens: undefined });
+  expect(amend({ max_tokens: 5, max_completion_tokens: 7 })).toStrictEqual({ max_tokens: undefined });
   expect(amend({}, { maxOutputTokens: 3 })).toStrictEqual({ max_completion_tokens: 3 });
   expect(amend({ max_tokens: null })).toStrictEqual({});
 });

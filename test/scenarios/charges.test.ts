@@ -344,7 +344,7 @@ describe("the money is used up", () => {
     expect(lab.wallet().posted).toBeGreaterThanOrEqual(0n);
     // What the client asked of the vendor stays as it was: the gateway itself keeps the bound.
     expect(lab.vendors[upstream].calls[0]?.json).toMatchObject(
-      upstream === "messages" ? { max_tokens: 100_000 } : { max_completion_tokens: 100_000 },
+      upstream === "messages" || client === "chat" ? { max_tokens: 100_000 } : { max_completion_tokens: 100_000 },
     );
   });
 
@@ -387,8 +387,7 @@ describe("the money is used up", () => {
       lab.vendors[client].answer(PATH[client], json(cut));
       const response = await lab.gateway.post(PATH[client], body);
       expect([response.status, response.headers.get("x-sluice-stop")]).toEqual([200, "balance"]);
-      const field = client === "chat" ? "max_completion_tokens" : "max_tokens";
-      expect(lab.vendors[client].calls[0]?.json).toMatchObject({ [field]: 300 });
+      expect(lab.vendors[client].calls[0]?.json).toMatchObject({ max_tokens: 300 });
       await expectCharged(holdOf(body, 300), costOf(INPUT, OUTPUT), [{ finish: "length", flags: 4 }]);
     },
   );

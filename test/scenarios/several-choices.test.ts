@@ -48,7 +48,7 @@ test.each(MODES)("several replies at once are all paid for, and the ceiling is t
   const response = await lab.gateway.post(PATH.chat, ask({ max_tokens: 50, ...how.extra }));
   expect(response.status).toBe(200);
   await response.text();
-  expect(lab.vendors.chat.calls[0]?.json).toMatchObject({ n: CHOICES, max_completion_tokens: 50 });
+  expect(lab.vendors.chat.calls[0]?.json).toMatchObject({ n: CHOICES, max_tokens: 50 });
   const cost = costOf(10, CHOICES * 40);
   expect(lab.rows()[0]).toMatchObject({ output: CHOICES * 40, chargedNano: cost, flags: 0 });
   expect(lab.wallet()).toEqual({ posted: 10_000_000_000n - cost, held: 0n });

@@ -69,8 +69,12 @@ function amendStream(list: EditList, orders: Orders, quirks: Quirks): void {
   list.set("stream_options", { ...own, include_usage: true });
 }
 
+/** The name of the ceiling for a vendor whose row says none: where nothing is known of it, the client's own, since many servers read one of them alone. */
+const ceilingField = ({ max_completion_tokens: newer, max_tokens: older }: Wire, { customTools }: Quirks): string =>
+  newer == null && older != null && customTools === undefined ? "max_tokens" : "max_completion_tokens";
+
 function amendMaxTokens(list: EditList, orders: Orders, quirks: Quirks): void {
-  const field = quirks.maxTokensField ?? "max_completion_tokens";
+  const field = quirks.maxTokensField ?? ceilingField(list.body, quirks);
   const other = field === "max_tokens" ? "max_completion_tokens" : "max_tokens";
   const value = orders.maxOutputTokens ?? list.body["max_completion_tokens"] ?? list.body["max_tokens"];
   if (value == null) {
