@@ -154,3 +154,26 @@ describe.each(DIALECTS)("a %s vendor without web tools", (dialect) => {
     expectRows(before, "responses");
   });
 });
+
+describe.each(MODES)("a stop sequence that the vendor's dialect does not know, %s", (mode) => {
+  test.each([
+    { where: "the last round", replies: [searches("sluice gates"), says("At dawn. ", "ST", "OP And more.")] },
+    {
+      where: "the first one, before its search",
+      replies: [searches("sluice gates", "look", "At dawn. STOP And more.")],
+    },
+  ])("ends a served reply in $where", async ({ replies }) => {
+    const { gateway, vendors } = lab;
+    vendors.responses.play(...replies);
+    const response = await gateway.post("/v1/messages", {
+      ...{ model: modelOf("responses"), stream: mode === "stream", max_tokens: 500, stop_sequences: ["STOP"] },
+      messages: [{ role: "user", content: QUESTION }],
+      tools: [{ type: "web_search_20250305", name: "web_search" }],
+    });
+    const text = await response.text();
+    expect([response.status, vendors.responses.upstream.calls.length]).toEqual([200, replies.length]);
+    expect(text).toContain("At dawn. ");
+    expect(text).not.toContain("And more");
+    expect(text).toContain('"stop_reason":"stop_sequence","stop_sequence":"STOP"');
+  });
+});
