@@ -174,7 +174,7 @@ describe("a client that takes little at a time", () => {
     expect(told).toEqual(["answered"]);
   });
 
-  test.each([
+  test.each<{ name: string; fields: Record<string, string>; chunks: boolean; sent: string }>([
     { name: "chunks", fields: {}, chunks: true, sent: `3e8\r\n${"a".repeat(1_000)}\r\n0\r\n\r\n` },
     { name: "a length", fields: { "content-length": "1000" }, chunks: true, sent: "a".repeat(1_000) },
     { name: "the connection's end", fields: {}, chunks: false, sent: "a".repeat(1_000) },
@@ -223,6 +223,6 @@ describe("a client that takes little at a time", () => {
       sender.drain();
     }
     await clock.advance(until - takes.length * 10_000);
-    expect(told).toEqual(expected);
+    expect(told).toEqual([...expected]);
   });
 });
