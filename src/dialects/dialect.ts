@@ -144,7 +144,10 @@ export type Quirks = {
 };
 
 /** What is minded of a vendor for one request: its quirks, and fields that it has refused. */
-export type VendorTerms = { quirks: Quirks; refuses?: readonly string[] };
+export type VendorTerms = { quirks: Quirks; refuses?: readonly string[] | undefined };
+
+/** Terms that a refusal teaches. `isOnce`: it was of a value, or of what stood beside it, and says nothing of the next request. */
+export type Lesson = VendorTerms & { isOnce?: boolean };
 
 /** What the way upstream changed of a request, as far as its reply must be changed back. */
 export type ReplyChanges = {
@@ -325,7 +328,7 @@ export interface UpstreamDialect {
    * What a refusal in these words may teach of a vendor of which no more than `terms` is known, the likeliest first. Absent: its servers refuse for
    * one reason, which {@link plainer} knows.
    */
-  lessons?(words: string, terms: VendorTerms): VendorTerms[];
+  lessons?(words: string, terms: VendorTerms): Lesson[];
   /** On the diagonal: client headers that this vendor wants in the body, as edits of it. */
   headerEdits?(body: Record<string, unknown>, headers: Fields, quirks: Quirks): Edits;
 

@@ -106,8 +106,11 @@ export type Job = {
   money?: Pick<Hold, "ceiling" | "asStream"> | undefined;
   /** A vendor has refused the proofs of earlier reasoning: the request goes without any. */
   withoutProofs?: boolean;
-  /** A vendor has refused the request as it was written: it is told it in these terms, which every server of the dialect knows, or which it has taught. */
-  plainly?: { vendor: Vendor } & VendorTerms;
+  /**
+   * A vendor has refused the request as it was written: it is told it in these terms, which every server of the dialect knows, or which it has taught.
+   * `lasting`: what of them the next requests are told in as well.
+   */
+  plainly?: { vendor: Vendor; lasting?: VendorTerms | undefined } & VendorTerms;
   /** How often a vendor has refused what it does not know of its dialect, and the request was told again without. */
   lessons?: number;
   served?: Served | undefined;

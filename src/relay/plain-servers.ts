@@ -1,5 +1,5 @@
 import { type GatewayError, toGatewayError } from "../canon/errors.ts";
-import type { Quirks, VendorTerms } from "../dialects/dialect.ts";
+import type { Lesson, Quirks, VendorTerms } from "../dialects/dialect.ts";
 import { isSame } from "../dialects/translate.ts";
 import { MINUTE_MS } from "../lib/spans.ts";
 import type { Vendor } from "../vendors/vendor.ts";
@@ -37,11 +37,11 @@ export function tellPlainly(
 ): boolean {
   const { vendor, upstream } = target;
   if (error.code !== "invalid_request") return false;
-  if (upstream.lessons)
-    return learnTerms(upstream.lessons(refusalWords(error), termsFor(job, target)), vendor, job, told);
+  const words = refusalWords(error);
+  if (upstream.lessons) return learnTerms((terms) => upstream.lessons?.(words, terms) ?? [], target, job, told);
   if (job.plainly?.vendor === vendor) return false;
   const quirks = plainTermsOf(job, target);
-  if (quirks) job.plainly = { vendor, quirks };
+  if (quirks) job.plainly = { vendor, quirks, lasting: { quirks } };
   return quirks !== undefined;
 }
 
@@ -56,19 +56,23 @@ function tryTelling(told: () => string): string | undefined {
   }
 }
 
-/** Has `job` told in the first of these terms that change anything. */
+/** Has `job` told in the first of the terms taught that change anything. What is learnt of it once is not `lasting`. */
 function learnTerms(
-  taught: readonly VendorTerms[],
-  vendor: Vendor,
+  teach: (terms: VendorTerms) => Lesson[],
+  target: Target,
   job: Asked & Pick<Job, "lessons">,
   told: () => string,
 ): boolean {
+  const { vendor } = target;
+  const taught = teach(termsFor(job, target));
   const lessons = (job.lessons ?? 0) + 1;
   if (taught.length === 0 || lessons > MAX_LESSONS) return false;
   const { plainly } = job;
+  const lasting = plainly?.vendor === vendor ? plainly.lasting : undefined;
+  const toKeep = teach(lasting ?? keptTerms(job, target));
   const refused = tryTelling(told);
-  for (const terms of taught) {
-    job.plainly = { vendor, ...terms };
+  for (const [at, { isOnce, quirks, refuses }] of taught.entries()) {
+    job.plainly = { vendor, quirks, refuses, lasting: isOnce ? lasting : toKeep[at] };
     const changed = tryTelling(told);
     if (changed === undefined || changed === refused) continue;
     job.lessons = lessons;
@@ -79,11 +83,11 @@ function learnTerms(
   return false;
 }
 
-/** The request was answered: where it had to be told otherwise for that, the next ones are told so at once. */
+/** The request was answered: where it had to be told otherwise for that, the next ones are told so at once, as far as that is likely to help them. */
 export function keepPlain(job: Asked, target: Target): void {
   const { vendor } = target;
-  if (job.plainly?.vendor !== vendor) return;
-  const { vendor: _vendor, ...terms } = job.plainly;
+  const terms = job.plainly?.lasting;
+  if (terms === undefined || job.plainly?.vendor !== vendor) return;
   const models = known.get(vendor) ?? new Map<string, Kept>();
   known.set(vendor, models);
   models.set(keyOf(job, target), { until: job.services.clock.monotonic() + PLAIN_MS, terms });
@@ -93,9 +97,13 @@ export function keepPlain(job: Asked, target: Target): void {
 
 /** What is to be minded of a target's vendor, for this request. */
 export function termsFor(asked: Asked, target: Target): VendorTerms {
+  return asked.plainly?.vendor === target.vendor ? asked.plainly : keptTerms(asked, target);
+}
+
+/** What was learnt of a target's vendor before this request. */
+function keptTerms(asked: Asked, target: Target): VendorTerms {
   const { vendor, upstream } = target;
   const usual = { quirks: vendor.quirks };
-  if (asked.plainly?.vendor === vendor) return asked.plainly;
   const kept = known.get(vendor)?.get(keyOf(asked, target));
   if (kept === undefined || kept.until <= asked.services.clock.monotonic()) return usual;
   if (upstream.lessons) return kept.terms;

@@ -315,10 +315,10 @@ describe("a chat server of which nothing is known", () => {
       null,
     ],
     [
-      "a tool that is forced (LM Studio)",
+      "a tool that is forced",
       { ...ask(user), tools: [tool], tool_choice: { type: "function", function: { name: "f" } } },
       (body) => typeof body["tool_choice"] === "object",
-      { body: { error: "Invalid tool_choice type: 'object'. Supported string values: none, auto, required" } },
+      { words: "tool_choice is not supported" },
       { tool_choice: "auto", ...ask({ role: "system", content: "Answer this time by calling the tool f." }, user) },
       null,
     ],
@@ -377,6 +377,76 @@ describe("a chat server of which nothing is known", () => {
       // A server that knows all of the dialect means what it says, and is told the ceiling by its new name.
       const isTaken = Object.hasOwn(body, "max_tokens");
       expect((await post({ ...body, model: model.replace("lab", "all") })).status).toBe(isTaken ? 200 : 400);
+    },
+  );
+
+  test.each<[string, Wire, Wire, (body: Wire) => boolean, string]>([
+    [
+      "one value of several (OpenAI)",
+      { reasoning_effort: "minimal" },
+      { reasoning_effort: "high" },
+      ({ reasoning_effort: effort }) => effort === "minimal",
+      "Unsupported value: 'reasoning_effort' does not support 'minimal' with this model. Supported values are: 'low', 'medium', and 'high'.",
+    ],
+    [
+      "one way to force a tool (LM Studio)",
+      { tools: [tool], tool_choice: { type: "function", function: { name: "f" } } },
+      { tools: [tool], tool_choice: "required" },
+      ({ tool_choice: choice }) => typeof choice === "object",
+      "Invalid tool_choice type: 'object'. Supported string values: none, auto, required",
+    ],
+    [
+      "the other way to force a tool (vLLM)",
+      { tools: [tool], tool_choice: "required" },
+      { tools: [tool], tool_choice: { type: "function", function: { name: "f" } } },
+      ({ tool_choice: choice }) => choice === "required",
+      'Value error, `tool_choice` must either be a named tool, "auto", or "none".',
+    ],
+    [
+      "a forced tool while it thinks (Qwen)",
+      { tools: [tool], tool_choice: "required", enable_thinking: true },
+      { tools: [tool], tool_choice: "required" },
+      (body) => body["enable_thinking"] === true && body["tool_choice"] === "required",
+      "The tool_choice parameter does not support being set to required or object in thinking mode",
+    ],
+    [
+      "JSON while it thinks (Qwen)",
+      { response_format: { type: "json_object" }, enable_thinking: true },
+      { response_format: { type: "json_object" } },
+      (body) => body["enable_thinking"] === true && Object.hasOwn(body, "response_format"),
+      "Json mode response is not supported when enable_thinking is true",
+    ],
+    [
+      "a field beside another one",
+      { logprobs: true, tools: [tool] },
+      { logprobs: true },
+      (body) => body["tools"] !== undefined && body["logprobs"] === true,
+      "`logprobs` is not supported with tools",
+    ],
+    [
+      "an effort beside tools (OpenAI)",
+      { reasoning_effort: "low", tools: [tool] },
+      { reasoning_effort: "low" },
+      (body) => body["tools"] !== undefined && body["reasoning_effort"] === "low",
+      "Function tools with reasoning_effort are not supported for gpt-5.2 in /v1/chat/completions.",
+    ],
+  ])(
+    "that refuses %s, is told what else it takes as it came, and what it knows no more at once",
+    async (_what, odd, taken, isRefused, words) => {
+      upstream.always(PATH, ({ json: body }) => {
+        if (has("store")(body as Wire)) return refuse({ words: "property 'store' is unsupported" });
+        return isRefused(body as Wire) ? refuse({ words }) : json(chatReply("ok"));
+      });
+      const model = `lab/m${models++}`;
+      // What it does not know is learnt before and behind what it refuses of this request alone.
+      upstream.answer(PATH, refuse({ words }));
+      const first = await post({ model, ...ask(user), store: true, ...odd });
+      expect([first.status, first.headers.get("x-sluice-attempts")]).toEqual([200, "3"]);
+      const next = await post({ model, ...ask(user), store: true, ...taken });
+      expect([next.headers.get("x-sluice-attempts"), next.headers.get("x-sluice-dropped")]).toEqual([null, "store"]);
+      expect(told(3)).toMatchObject({ ...ask(user), ...taken });
+      expect(told(3)["store"]).toBeUndefined();
+      expect((await post({ model, ...ask(user), store: true, ...odd })).headers.get("x-sluice-attempts")).toBe("2");
     },
   );
 

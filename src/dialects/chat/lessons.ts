@@ -1,4 +1,4 @@
-import type { Quirks, VendorTerms } from "../dialect.ts";
+import type { Lesson, Quirks, VendorTerms } from "../dialect.ts";
 
 /** The place of a field in words, such as `body.messages.0.name`, `messages[0].name` or `'body', 'messages', 0, 'name'`. */
 type Place = readonly string[];
@@ -35,6 +35,13 @@ function unknownPlaces(words: string): Place[] {
   const places = [...found(UNKNOWN_PLACES), ...found(UNKNOWN_NAMES).flatMap((names) => names.split(","))];
   return places.map(placeOf).filter((place) => place.length > 0);
 }
+
+/** What is refused beside something else, or of one value among others: of another request it may be taken. */
+const BESIDE_OTHERS =
+  /\b(?:not?|only|cannot|must|unsupported|incompatible)\b.*\b(?:when|while|in [\w-]+ mode|with (?:stream|tool|function|think|reason))|\bwith [\w'`-]+ (?:is|are) (?:not supported|unsupported)/i;
+const OF_FIELDS_VALUE = /\bunsupported value\b(?!.*\bonly the default\b)/i;
+const OF_CHOICES = /\bsupported (?:string )?values\b|\bmust (?:either )?be\b|\bone of\b|\bnot support this\b/i;
+const OF_LEVELS = /\b(?:thinking|reasoning) (?:effort|level|budget|mode)\b/i;
 
 /** Without these a request would be another one: who refuses them is not told it again. */
 const ESSENTIAL: ReadonlySet<string> = new Set([
@@ -99,11 +106,10 @@ const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
   ],
   [/\balternat(?:e|ing)\b|unexpected role '\w+' after role/i, IN_TURNS],
   [/\bcall ids?\b.*\blength (?:of )?9\b/i, { nineCharacterToolIds: true }],
-  [
-    /\btool_choice\b.*\b(?:not?|only|must|invalid|unsupported|supported|incompatible)\b|(?:invalid|unsupported) tool_choice/i,
-    { toolChoiceRequired: "auto" },
-  ],
 ];
+
+const FORCED_REFUSED =
+  /\btool_choice\b.*\b(?:not?|only|must|invalid|unsupported|supported|incompatible)\b|(?:invalid|unsupported) tool_choice/i;
 
 const FORMAT = /\b(?:response_?format|json_schema|json_object|json mode|grammar constraints)\b/i;
 const FORMAT_REFUSED =
@@ -111,28 +117,39 @@ const FORMAT_REFUSED =
 /** A schema that is at fault is the client's to mend. */
 const SCHEMA_AT_FAULT = /\b(?:invalid (?:json )?schema|additionalProperties)\b/i;
 
-function formatLessons(words: string): Quirks[] {
+/** Quirks that follow from words. */
+type Taught = { rule: Quirks; isOnce?: boolean };
+
+function formatLessons(words: string, isOnce: boolean): Taught[] {
   if (!FORMAT.test(words) || !FORMAT_REFUSED.test(words) || SCHEMA_AT_FAULT.test(words)) return [];
-  const inWords: Quirks[] = [
-    { noJsonSchema: true },
-    { noJsonObject: true },
-    { noJsonSchema: true, noJsonObject: true },
+  const inWords: Taught[] = [
+    { rule: { noJsonSchema: true }, isOnce },
+    { rule: { noJsonObject: true }, isOnce },
+    { rule: { noJsonSchema: true, noJsonObject: true }, isOnce },
   ];
-  return /\btools?\b/i.test(words) ? [{ noFormatBesideTools: true }, ...inWords] : inWords;
+  return /\btools?\b/i.test(words) ? [{ rule: { noFormatBesideTools: true } }, ...inWords] : inWords;
 }
 
 /**
  * See {@link UpstreamDialect.lessons}: servers of this dialect differ in what they know of it, and say so in words alone. A vendor that knows all that the
  * dialect's own one does is taught nothing.
  */
-export function lessons(words: string, terms: VendorTerms): VendorTerms[] {
+export function lessons(words: string, terms: VendorTerms): Lesson[] {
   const { quirks, refuses = [] } = terms;
   if (words === "" || quirks.customTools === true) return [];
+  const isBeside = BESIDE_OTHERS.test(words);
+  const isOnce = (pattern: RegExp) => isBeside || pattern.test(words);
   const places = unknownPlaces(words);
-  const taught: VendorTerms[] = places.length > 0 ? [places.reduce(withoutField, terms)] : [];
+  const taught: Lesson[] =
+    places.length > 0 ? [{ ...places.reduce(withoutField, terms), isOnce: isOnce(OF_FIELDS_VALUE) }] : [];
   if (/\bdoes not support (?:thinking|reasoning)\b/i.test(words)) {
-    taught.push({ quirks, refuses: [...refuses, ...REASONING_FIELDS] });
+    taught.push({ quirks, refuses: [...refuses, ...REASONING_FIELDS], isOnce: isOnce(OF_LEVELS) });
   }
-  const more = [...RULES.flatMap(([pattern, rule]) => (pattern.test(words) ? [rule] : [])), ...formatLessons(words)];
-  return [...taught, ...more.map((rule) => ({ quirks: { ...quirks, ...rule }, refuses }))];
+  const forced: Taught = { rule: { toolChoiceRequired: "auto" }, isOnce: isOnce(OF_CHOICES) };
+  const more: Taught[] = [
+    ...RULES.flatMap(([pattern, rule]) => (pattern.test(words) ? [{ rule }] : [])),
+    ...(FORCED_REFUSED.test(words) ? [forced] : []),
+    ...formatLessons(words, isBeside),
+  ];
+  return [...taught, ...more.map(({ rule, isOnce = false }) => ({ quirks: { ...quirks, ...rule }, refuses, isOnce }))];
 }
