@@ -319,6 +319,8 @@ export interface UpstreamDialect {
   repairs?(body: Record<string, unknown>, edits: Edits, orders: Orders, quirks: Quirks): string[];
   /** On the diagonal: what `amend` changes of a client's body so that its reply must be changed back; usually nothing. */
   replyChanges?(body: Record<string, unknown>, quirks: Quirks): ReplyChanges | undefined;
+  /** On the diagonal: throws GatewayError (invalid_request, with param) for a body whose reply cannot be written anew. Absent: every one can. */
+  refuseWriting?(body: Record<string, unknown>): void;
   /**
    * By what a body of the dialect's own client is told in terms that every server of it knows, where it says more than that and nothing is known of the
    * vendor; else undefined. Absent: no server knows less than others.

@@ -25,6 +25,7 @@ const NOTHING: Readonly<Record<keyof Dialect, undefined>> = {
   amend: undefined,
   repairs: undefined,
   replyChanges: undefined,
+  refuseWriting: undefined,
   plainer: undefined,
   lessons: undefined,
   headerEdits: undefined,

@@ -82,6 +82,7 @@ function editSame(
   const unwatched: string[] = [];
   const watched = watchRefusedStops({ body: value, dropped: unwatched, changes }, edits);
   if (!watched) return { text, dropped: showPaths(lost), changes };
+  if (!namesAlone(watched.changes)) upstream.refuseWriting?.(value);
   const untold = tellLost(unwatched, sent, client.ownNames);
   const unseen = lostInWriting(sent, client, watched.changes);
   const dropped = showPaths([...lost.filter((field) => field !== watched.field), ...untold, ...unseen]);

@@ -5,7 +5,7 @@ import { changeEvents } from "../../src/dialects/reply-changer.ts";
 import { StopWatch } from "../../src/dialects/stop-watch.ts";
 import { eventList } from "./chat-events.ts";
 import { grammarFault } from "./chat-run.ts";
-import { readBack, send, write } from "./crossing.ts";
+import { faultOf, readBack, send, write } from "./crossing.ts";
 
 /** What a watch lets out of a text cut at the given places. */
 function watched(stops: readonly string[], text: string, cuts: readonly number[]): { text: string; stop?: string } {
@@ -157,6 +157,11 @@ describe("a reply whose upstream was not told a stop sequence", () => {
       const own = send({ from: "chat", to: "chat", orders }, { messages: body.messages, stop });
       expect([own.changes?.stops, own.dropped, own.body["stop"]]).toEqual([["a"], [], undefined]);
     }
+    // Then one answer is written anew, and no second one.
+    const several = { messages: body.messages, n: 2 };
+    const refused = faultOf(() => send({ from: "chat", to: "chat", orders }, { ...several, stop: "a" }));
+    expect(refused).toMatchObject({ code: "invalid_request", param: "n" });
+    expect(send({ from: "chat", to: "chat", orders }, several).body["n"]).toBe(2);
   });
 
   test("there is a most that is watched for: what is beyond is named as lost", () => {

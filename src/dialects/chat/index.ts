@@ -24,11 +24,17 @@ import { renameReply, withToolNames } from "./wire-names.ts";
 
 const REASONING_FIELDS = ["reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget"];
 
-/** Changes of a reply. Throws GatewayError (invalid_request) for `n` above 1: what must be written anew is one answer. */
-function ofOneAnswer(body: Record<string, unknown>, changes: ReplyChanges | undefined): ReplyChanges | undefined {
-  if (!changes || typeof body["n"] !== "number" || body["n"] <= 1) return changes;
+/** Throws GatewayError (invalid_request) for `n` above 1: what must be written anew is one answer. */
+function refuseWriting({ n }: Record<string, unknown>): void {
+  if (typeof n !== "number" || n <= 1) return;
   const text = "n must be 1 with these tools or stop sequences: this model's vendor knows them in another form.";
   throw new GatewayError("invalid_request", text, { param: "n" });
+}
+
+/** Changes of a reply. Throws as {@link refuseWriting} does where there are any. */
+function ofOneAnswer(body: Record<string, unknown>, changes: ReplyChanges | undefined): ReplyChanges | undefined {
+  if (changes) refuseWriting(body);
+  return changes;
 }
 
 /** The chat completions dialect, both halves (interface 4.7, dialects.md 1). */
@@ -58,6 +64,7 @@ export const chat: Dialect = {
   lessons,
   replyChanges: (body, quirks) =>
     withToolNames(body, quirks, ofOneAnswer(body, withUnsaidStops(body, quirks, replyChanges(body, quirks)))),
+  refuseWriting,
   decodeReply,
   encodeReply,
   relabel: relabelReply,
