@@ -32,7 +32,7 @@ export function watchRefusedStops(
     changes,
   }: { body: Readonly<Record<string, unknown>>; dropped: string[]; changes?: ReplyChanges | undefined },
   edits: Edits,
-): { field: string; changes: ReplyChanges } | undefined {
+): { field: string; changes: ReplyChanges | undefined } | undefined {
   const field = Object.hasOwn(edits, CHAT_STOPS) ? CHAT_STOPS : MESSAGES_STOPS;
   if (!Object.hasOwn(edits, field) || edits[field] !== undefined) return undefined;
   const refused = body[field];
@@ -40,5 +40,6 @@ export function watchRefusedStops(
   const said = (Array.isArray(refused) ? refused : [refused]).filter(
     (stop): stop is string => typeof stop === "string",
   );
-  return { field, changes: { ...changes, stops: watchable([...said, ...(changes?.stops ?? [])], dropped) } };
+  const stops = watchable([...said, ...(changes?.stops ?? [])], dropped);
+  return { field, changes: stops.length > 0 ? { ...changes, stops } : changes };
 }

@@ -82,9 +82,9 @@ function editSame(
   const unwatched: string[] = [];
   const watched = watchRefusedStops({ body: value, dropped: unwatched, changes }, edits);
   if (!watched) return { text, dropped: showPaths(lost), changes };
-  if (!namesAlone(watched.changes)) upstream.refuseWriting?.(value);
+  if (watched.changes && !namesAlone(watched.changes)) upstream.refuseWriting?.(value);
   const untold = tellLost(unwatched, sent, client.ownNames);
-  const unseen = lostInWriting(sent, client, watched.changes);
+  const unseen = watched.changes ? lostInWriting(sent, client, watched.changes) : [];
   const dropped = showPaths([...lost.filter((field) => field !== watched.field), ...untold, ...unseen]);
   return { text, dropped, changes: watched.changes };
 }

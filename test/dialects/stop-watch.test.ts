@@ -157,7 +157,10 @@ describe("a reply whose upstream was not told a stop sequence", () => {
       const own = send({ from: "chat", to: "chat", orders }, { messages: body.messages, stop });
       expect([own.changes?.stops, own.dropped, own.body["stop"]]).toEqual([["a"], [], undefined]);
     }
-    // Then one answer is written anew, and no second one.
+    // None that asks for anything: the reply goes back as it comes.
+    const empty = send({ from: "chat", to: "chat", orders }, { ...body, stop_sequences: undefined, stop: [""] });
+    expect([empty.changes, empty.dropped, empty.body["stop"]]).toEqual([undefined, ["temperature"], undefined]);
+    // One answer is written anew, and no second one.
     const several = { messages: body.messages, n: 2 };
     const refused = faultOf(() => send({ from: "chat", to: "chat", orders }, { ...several, stop: "a" }));
     expect(refused).toMatchObject({ code: "invalid_request", param: "n" });
