@@ -310,6 +310,19 @@ describe("responses: a client's own items", () => {
       [{ type: "message", ...user("Result of tool call 1:\nx") }, call("1"), output("1", "(no result)")],
     ],
     [
+      "an output without a call that shows an image",
+      [output("1", [part("input_text"), { type: "input_image", image_url: "I" }])],
+      [
+        {
+          type: "message",
+          ...user([
+            { type: "input_text", text: "Result of tool call 1:\nx" },
+            { type: "input_image", image_url: "I" },
+          ]),
+        },
+      ],
+    ],
+    [
       "a custom call without an output",
       [{ type: "custom_tool_call", call_id: "1", name: "p", input: "" }],
       [

@@ -1,4 +1,4 @@
-import { isObject, stringOf } from "../../lib/json.ts";
+import { isObject, listOf, stringOf } from "../../lib/json.ts";
 import { DistinctNames } from "../distinct-names.ts";
 import { Lines } from "../lines.ts";
 import { callIdIn } from "./client-tools.ts";
@@ -95,6 +95,13 @@ class Counts {
   }
 }
 
+/** An output whose call nobody made, as the user's words. What is no text, as an image, stands behind it. */
+function strayContent(callId: string, output: unknown): unknown {
+  const said = `Result of tool call ${callId}:\n${messageText({ content: output })}`;
+  const others = listOf(output).filter((part) => isObject(part) && typeof part["text"] !== "string");
+  return others.length > 0 ? [{ type: "input_text", text: said }, ...others] : said;
+}
+
 /** Writes the items anew, untouched but where they stand in the way. Linear, whatever a client sends. */
 class Rebuilder {
   readonly #out: unknown[] = [];
@@ -141,8 +148,7 @@ class Rebuilder {
       return;
     }
     if (call === undefined) {
-      const said = messageText({ content: item["output"] });
-      this.#out.push({ type: "message", role: "user", content: `Result of tool call ${given}:\n${said}` });
+      this.#out.push({ type: "message", role: "user", content: strayContent(given, item["output"]) });
       return;
     }
     this.#waitingFor.add(given, -1);
