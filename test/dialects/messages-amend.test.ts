@@ -204,6 +204,22 @@ describe("reasoning orders", () => {
       thinking: { type: "enabled", budget_tokens: 4000 },
     });
   });
+
+  test("nor does a system turn end it: thinking that is switched off there goes out of all of it", () => {
+    const said = { role: "user", content: "go" };
+    const call = (id: string) => ({ type: "tool_use", id, name: "f", input: {} });
+    const turn = (id: string, ...thought: object[]) => [
+      { role: "assistant", content: [...thought, call(id)] },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: id, content: "r" }] },
+      { role: "system", content: "note" },
+    ];
+    const thought = { type: "thinking", thinking: "hm", signature: "ErUB" };
+    const off = { kind: "off", form: "adaptive-effort" } as const;
+    const body = { messages: [said, ...turn("a", thought), ...turn("b", thought)], thinking: { type: "disabled" } };
+    expect(think(body, off, { upstreamModel: "claude-opus-4-8" })).toMatchObject({
+      messages: [said, ...turn("a"), ...turn("b")],
+    });
+  });
 });
 
 describe("thinking that its vendor cannot have signed", () => {

@@ -1,4 +1,5 @@
 import { isObject } from "../../lib/json.ts";
+import { loopBegin, type Said } from "../lost-reasoning.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -13,17 +14,17 @@ const givesResults = (message: unknown): boolean =>
 
 const isAssistant = (message: unknown): message is Wire => isObject(message) && message["role"] === "assistant";
 
-/**
- * Where the tool loop begins that the conversation stands in: the place of its first assistant turn, -1 when the last turn gives no
- * results. All of the loop counts as one turn of the assistant (dialects.md 2.9).
- */
+/** A system turn, which newer models take anywhere, is nobody's word. */
+function saidIn(message: unknown): Said {
+  if (isAssistant(message)) return "answer";
+  if (!isObject(message) || message["role"] !== "user") return undefined;
+  return givesResults(message) ? "results" : "words";
+}
+
+/** Where the tool loop begins that the conversation stands in: the place of its first assistant turn, -1 when its end gives no results. */
 export function loopStart(messages: readonly unknown[]): number {
-  let start = -1;
-  for (let at = messages.length - 1; at >= 1; at -= 2) {
-    if (!givesResults(messages[at]) || !isAssistant(messages[at - 1])) break;
-    start = at - 1;
-  }
-  return start;
+  const begin = loopBegin(messages.length, (at) => saidIn(messages[at]));
+  return begin < messages.length ? begin : -1;
 }
 
 /** Whether the request continues a tool loop that does not begin with thinking: thinking must then be off (dialects.md 4.8 #7). */
