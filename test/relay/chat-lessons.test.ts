@@ -323,6 +323,22 @@ describe("a chat server of which nothing is known", () => {
       null,
     ],
     [
+      "a choice of some tools (vLLM)",
+      {
+        ...ask(user),
+        tools: [tool, { type: "function", function: { ...called, name: "g" } }],
+        tool_choice: { type: "allowed_tools", allowed_tools: { mode: "required", tools: [tool] } },
+      },
+      (body) => typeof body["tool_choice"] === "object",
+      { words: '`tool_choice` must either be a named tool, "auto", "none" or "required".' },
+      {
+        tools: [tool],
+        tool_choice: "auto",
+        ...ask({ role: "system", content: "Answer this time by calling one of the tools." }, user),
+      },
+      null,
+    ],
+    [
       "a schema (DeepSeek)",
       {
         ...ask(user),

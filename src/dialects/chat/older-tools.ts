@@ -97,13 +97,17 @@ const nameOf = (tool: Wire): unknown => {
   return isObject(called) ? called["name"] : undefined;
 };
 
+/** A vendor that takes no other choice than by a word, whatever else is known of it, has none for some of the tools either. */
+const knowsAllowed = ({ customTools, toolChoiceRequired }: Quirks): boolean =>
+  customTools !== false && toolChoiceRequired === undefined;
+
 /**
  * A choice that leaves only some of the tools, which nobody but OpenAI knows, as these tools and what else it says; undefined for every other one
  * (dialects.md 4.1).
  */
 function onlyAllowed({ tools, tool_choice: choice }: Wire, quirks: Quirks): Edits | undefined {
   const allowed = isObject(choice) ? choice["allowed_tools"] : undefined;
-  if (quirks.customTools !== false || !isObject(allowed) || !Array.isArray(allowed["tools"])) return undefined;
+  if (knowsAllowed(quirks) || !isObject(allowed) || !Array.isArray(allowed["tools"])) return undefined;
   const names = new Set(listOf(allowed["tools"]).map(nameOf));
   const left = listOf(tools).filter((tool) => nameOf(tool) !== undefined && names.has(nameOf(tool)));
   return { tools: left, tool_choice: left.length > 0 ? (allowed["mode"] ?? "auto") : undefined };
