@@ -6,12 +6,15 @@ import {
   fsyncSync,
   linkSync,
   openSync,
+  readdirSync,
   readSync,
   renameSync,
   rmSync,
   statSync,
 } from "node:fs";
-import { dirname } from "node:path";
+import { basename, dirname, join } from "node:path";
+import { randomName } from "../lib/id.ts";
+import { HOUR_MS } from "../lib/spans.ts";
 import { giveToFolderOwner } from "./folder-owner.ts";
 import { isOwnStore } from "./migrations.ts";
 import { openStore, type Store, withPrivateFiles } from "./open.ts";
@@ -22,6 +25,10 @@ const MAGIC = "SQLite format 3\0";
 /** What SQLite keeps of a database that is not in its file yet, and reads with whatever file it finds beside it. */
 const NOT_TAKEN_IN = ["-wal", "-journal"] as const;
 const ENDINGS = ["", ...NOT_TAKEN_IN, "-shm"] as const;
+/** How the name of a backup ends that is not whole yet. */
+const PARTIAL = ".partial";
+/** A part that nobody has written to for so long is of a backup that was killed, ms. */
+const ABANDONED_MS = HOUR_MS;
 
 /** Makes what was written to a file, or named in a folder, survive a loss of power. Windows does that only for who may write to it. */
 function sync(path: string, mode: "r+" | "r"): void {
@@ -68,19 +75,44 @@ function look(file: string, shown: string): void {
   }
 }
 
+/** Removes what killed backups to `file` have left; a part that is being written stays, whoever writes it. */
+function removeAbandoned(file: string): void {
+  const folder = dirname(file);
+  const parts = readdirSync(folder).filter((name) => name.startsWith(`${basename(file)}.`) && name.endsWith(PARTIAL));
+  for (const path of parts.map((name) => join(folder, name))) {
+    const touched = statSync(path, { throwIfNoEntry: false })?.mtimeMs;
+    if (touched !== undefined && Date.now() - touched > ABANDONED_MS) remove(path);
+  }
+}
+
+const isTaken = (file: string) => new StoreError("unusable", `There already is a file ${file}; choose another name.`);
+
+/** Gives `partial` the name `file`, unless somebody has it: of two backups to one name the first that is whole. */
+function publish(partial: string, file: string): void {
+  try {
+    linkSync(partial, file);
+  } catch (thrown) {
+    if (errorCode(thrown) === "EEXIST") throw isTaken(file);
+    // Not every file system has links.
+    renameSync(partial, file);
+  }
+}
+
 /**
  * A copy of the store as it stands, in one file, while others use it: what is written meanwhile is not in it. The file must not exist; it appears
  * when it is whole, checked and on the disk. Throws StoreError.
  */
 export function backupStore(store: Store, file: string): void {
-  if (existsSync(file)) throw new StoreError("unusable", `There already is a file ${file}; choose another name.`);
-  const partial = `${file}.partial`;
+  if (existsSync(file)) throw isTaken(file);
+  // A name of its own: another backup to this file may be under way.
+  const partial = `${file}.${randomName(8)}${PARTIAL}`;
   try {
-    remove(partial);
+    removeAbandoned(file);
     withPrivateFiles(() => store.database.query("VACUUM INTO ?").run(partial));
     look(partial, file);
     sync(partial, "r+");
-    renameSync(partial, file);
+    publish(partial, file);
+    remove(partial);
     syncFolder(dirname(file));
   } catch (thrown) {
     // The copy is new: what is damaged is what it was made of.

@@ -120,7 +120,7 @@ test.skipIf(!strace)("what is synced to the disk was opened for writing", async 
   const command = [strace ?? "", "-f", "-qq", "-e", "trace=openat,fsync", "-o", trace, ...COMMAND];
   await done("keys", "create");
   for (const [verb, name] of [
-    ["backup", "copy.db.partial"],
+    ["backup", ".partial"],
     ["restore", "sluice.db.restoring"],
   ]) {
     const { code, stderr } = await runBinary([verb ?? "", join(folder, "copy.db")], { folder, command });

@@ -9,6 +9,7 @@ import {
   readFileSync,
   readlinkSync,
   statSync,
+  utimesSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
@@ -108,6 +109,39 @@ describe("a backup", () => {
     });
     damaged.close();
     expect(readdirSync(home).filter((name) => name.startsWith("second"))).toEqual([]);
+  });
+
+  test("leaves alone what another one to the same name has written so far, and removes what a killed one left", () => {
+    const { home, store } = place();
+    for (const [part, hours] of [
+      ["busy.db.other.partial", 0],
+      ["busy.db.killed.partial", 2],
+    ] as const) {
+      writeFileSync(join(home, part), "half");
+      const touched = Date.now() / 1_000 - hours * 3_600;
+      utimesSync(join(home, part), touched, touched);
+    }
+    backupStore(store, join(home, "busy.db"));
+    store.close();
+    expect(
+      readdirSync(home)
+        .filter((name) => name.startsWith("busy"))
+        .sort(),
+    ).toEqual(["busy.db", "busy.db.other.partial"]);
+  });
+
+  test("does not take the place of one to the same name that was whole before it", () => {
+    const { home, store } = place();
+    const file = join(home, "busy.db");
+    const run = (path: string) => {
+      store.database.query("VACUUM INTO ?").run(path);
+      writeFileSync(file, "the other's");
+    };
+    const slow = { path: store.path, database: { query: () => ({ run }) } } as unknown as Store;
+    expect(faultOf(() => backupStore(slow, file)).message).toContain("already is a file");
+    expect(readFileSync(file, "utf8")).toBe("the other's");
+    expect(readdirSync(home).filter((name) => name.includes("partial"))).toEqual([]);
+    store.close();
   });
 
   test("never takes another file's place", () => {

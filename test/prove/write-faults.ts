@@ -4,7 +4,7 @@
  * nothing is ever half done: whoever was told yes has it, whoever was told no has nothing of it, the books are right, reads go on, nobody is told 500, and the gateway
  * serves again by itself once the disk does.
  */
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Accounts } from "../../src/accounts/accounts.ts";
@@ -209,7 +209,8 @@ class Proof {
       check(disk.thrown > 0, `${this.#case}: a backup failed without a fault: ${thrown}`);
       check(!existsSync(file), `${this.#case}: a backup that failed left a file`);
     }
-    check(!existsSync(`${file}.partial`), `${this.#case}: a backup left a part of itself`);
+    const parts = readdirSync(this.#folder).filter((left) => left.endsWith(".partial"));
+    check(parts.length === 0, `${this.#case}: a backup left a part of itself`);
     rmSync(file, { force: true });
   }
 
