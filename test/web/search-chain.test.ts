@@ -148,22 +148,25 @@ describe("the chain", () => {
     expect(await thrownBy(both().search(QUERY, NEVER))).toMatchObject({ code: "invalid_request", param: "query" });
   });
 
-  test("an engine that has had enough is left alone for as long as it says, in header or body", async () => {
-    const chain = both();
-    first.answer("/search", json({}, { status: 429, headers: { "retry-after": "40" } }));
-    const tavilys = { detail: { error: { code: "keyless_limit", retry_after_seconds: 90 } } };
-    second.answer("/search", json(tavilys, { status: 432 }));
-    const refused = await thrownBy(chain.search(QUERY, NEVER));
-    expect(refused).toMatchObject({ code: "upstream_overloaded", retryAfterSeconds: 40 });
-    expect((await thrownBy(chain.search(QUERY, NEVER))).code).toBe("upstream_overloaded");
-    await clock.advance(39_999);
-    await thrownBy(chain.search(QUERY, NEVER));
-    expect([first.calls.length, second.calls.length]).toEqual([1, 1]);
-    await clock.advance(1);
-    first.answer("/search", ORGANIC);
-    expect((await chain.search(QUERY, NEVER)).engine).toBe("serper");
-    expect(second.calls).toHaveLength(1);
-  });
+  test.each([() => "40", () => new Date(clock.now() + 40_000).toUTCString()])(
+    "an engine that has had enough is left alone for as long as it says, in header or body: %#",
+    async (wait) => {
+      const chain = both();
+      first.answer("/search", json({}, { status: 429, headers: { "retry-after": wait() } }));
+      const tavilys = { detail: { error: { code: "keyless_limit", retry_after_seconds: 90 } } };
+      second.answer("/search", json(tavilys, { status: 432 }));
+      const refused = await thrownBy(chain.search(QUERY, NEVER));
+      expect(refused).toMatchObject({ code: "upstream_overloaded", retryAfterSeconds: 40 });
+      expect((await thrownBy(chain.search(QUERY, NEVER))).code).toBe("upstream_overloaded");
+      await clock.advance(39_999);
+      await thrownBy(chain.search(QUERY, NEVER));
+      expect([first.calls.length, second.calls.length]).toEqual([1, 1]);
+      await clock.advance(1);
+      first.answer("/search", ORGANIC);
+      expect((await chain.search(QUERY, NEVER)).engine).toBe("serper");
+      expect(second.calls).toHaveLength(1);
+    },
+  );
 
   test("an engine that keeps failing is left alone, and tried again by one search at a time", async () => {
     const chain = both();

@@ -1,5 +1,6 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { retryAfterSeconds } from "../../lib/http1/retry-after.ts";
 import { isObject } from "../../lib/json.ts";
 import { HOUR_MS } from "../../lib/spans.ts";
 import { ResponseAnswer } from "../../vendors/answer.ts";
@@ -44,18 +45,22 @@ function readReset(headers: Headers): number | undefined {
   return waits.length > 0 ? Math.max(...waits) : undefined;
 }
 
-/** Milliseconds that an answer asks to wait: its headers, or Tavily's field (web-and-mcp.md B4), however deep it lies. */
-function readPause(headers: Headers, answer: unknown, depth = 0): number | undefined {
-  const seconds = Number(headers.get("retry-after") ?? readReset(headers) ?? Number.NaN);
-  if (seconds >= 0) return Math.min(MAX_PAUSE_MS, seconds * 1_000);
+/** Seconds to wait by Tavily's field (web-and-mcp.md B4), however deep it lies. */
+function readOwnPause(answer: unknown, depth = 0): number | undefined {
   if (!isObject(answer) || depth > 3) return undefined;
   const own = answer["retry_after_seconds"];
-  if (typeof own === "number" && own >= 0) return Math.min(MAX_PAUSE_MS, own * 1_000);
+  if (typeof own === "number" && own >= 0) return own;
   for (const inner of Object.values(answer)) {
-    const found = isObject(inner) ? readPause(headers, inner, depth + 1) : undefined;
+    const found = isObject(inner) ? readOwnPause(inner, depth + 1) : undefined;
     if (found !== undefined) return found;
   }
   return undefined;
+}
+
+/** Milliseconds that an answer asks to wait, in its headers or its body. `now`: Unix ms. */
+function readPause(headers: Headers, answer: unknown, now: number): number | undefined {
+  const seconds = retryAfterSeconds(headers, now) ?? readReset(headers) ?? readOwnPause(answer);
+  return seconds === undefined ? undefined : Math.min(MAX_PAUSE_MS, seconds * 1_000);
 }
 
 function parse(text: string): unknown {
@@ -72,11 +77,15 @@ const KINDS: Readonly<Record<number, Refusal>> = {
   433: "busy",
 };
 
-async function toFault(response: Response, { kindOf }: Pick<SearchEngine, "kindOf">): Promise<EngineFault> {
+async function toFault(
+  response: Response,
+  { kindOf }: Pick<SearchEngine, "kindOf">,
+  clock: Clock,
+): Promise<EngineFault> {
   const { status, headers } = response;
   const answer = parse(await readCapped(new ResponseAnswer(response), MAX_REFUSAL_BYTES));
   const kind = kindOf?.(answer) ?? KINDS[status] ?? "broken";
-  return new EngineFault(kind, `it answered ${status}`, readPause(headers, answer));
+  return new EngineFault(kind, `it answered ${status}`, readPause(headers, answer, clock.now()));
 }
 
 /**
@@ -99,7 +108,7 @@ export async function askEngine(
   try {
     const request = { url, headers: sent, body: JSON.stringify(body) ?? "", signal: patience.signal };
     const response = await fetchUpstream(method, request);
-    if (!response.ok) throw await toFault(response, engine);
+    if (!response.ok) throw await toFault(response, engine, clock);
     const answer = parse(await readCapped(new ResponseAnswer(response), MAX_ANSWER_BYTES));
     if (!isObject(answer)) throw new EngineFault("broken", "its answer is no JSON object");
     return answer;
