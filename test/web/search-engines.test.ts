@@ -253,6 +253,8 @@ describe("each engine is told the five arguments in its own words", () => {
     expect(unmet.sent).toMatchObject({ freshness: "pd", q: "w ".repeat(50).trim() });
     expect(unmet.sent).not.toHaveProperty("country");
     expect(unmet.answer.notes).toHaveLength(3);
+    const halved = await ask("brave", { query: `${"w".repeat(399)}😀` });
+    expect(halved.sent).toMatchObject({ q: "w".repeat(399) });
   });
 
   test("tavily", async () => {

@@ -1,3 +1,4 @@
+import { cutText } from "../../lib/cut-text.ts";
 import { DAY_MS, HOUR_MS } from "../../lib/spans.ts";
 import type { RECENCIES } from "../../wire/web.ts";
 
@@ -93,7 +94,7 @@ export function withSites(
   { maxCharacters, maxWords }: { maxCharacters: number; maxWords: number },
 ): string {
   const fits = (text: string) => text.length <= maxCharacters && text.split(/\s+/).length <= maxWords;
-  const own = query.split(/\s+/).slice(0, maxWords).join(" ").slice(0, maxCharacters);
+  const own = cutText(query.split(/\s+/).slice(0, maxWords).join(" "), maxCharacters);
   const group = include.map((host) => `site:${host}`).join(" OR ");
   if (group !== "") {
     const whole = `${own} ${include.length > 1 ? `(${group})` : group}`;
