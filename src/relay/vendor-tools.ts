@@ -76,12 +76,11 @@ function without(body: JsonText, places: readonly string[]): JsonText {
   const tools = listOf(value["tools"]);
   const isLeft = (_tool: unknown, at: number) => places.includes(`tools[${at}]`);
   const kept = tools.filter((tool, at) => !isLeft(tool, at));
-  if (kept.length < tools.length) {
-    const isEmpty = kept.length === 0;
-    edits["tools"] = isEmpty ? undefined : kept;
-    if (isEmpty || chooses(value["tool_choice"], tools.filter(isLeft))) edits["tool_choice"] = undefined;
-    if (isEmpty) edits["parallel_tool_calls"] = undefined;
-  }
+  const isEmpty = kept.length === 0 && listOf(value["functions"]).length === 0;
+  if (kept.length < tools.length) edits["tools"] = kept.length === 0 ? undefined : kept;
+  // What is chosen may be a search that a field asked for.
+  if (isEmpty || chooses(value["tool_choice"], tools.filter(isLeft))) edits["tool_choice"] = undefined;
+  if (isEmpty) edits["parallel_tool_calls"] = undefined;
   return new JsonText(body.edit(edits));
 }
 

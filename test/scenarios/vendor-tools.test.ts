@@ -84,10 +84,18 @@ describe("a vendor that searches itself", () => {
     const { accountId, app } = lab.gateway;
     const { key } = await app.keys.create({ accountId, name: "narrow", kind: "api", endpoints: [client] });
     lab.vendors[client].play(says("I cannot search."));
-    const { status, dropped, sent } = await ask(client, {}, { authorization: `Bearer ${key}` });
+    const demand = { tool_choice: client === "messages" ? { type: "any" } : "required" };
+    const { status, dropped, sent } = await ask(client, demand, { authorization: `Bearer ${key}` });
     const place = client === "chat" ? "web_search_options" : "tools[0]";
     expect([status, dropped, sent.length]).toEqual([200, place, 1]);
-    expect(sent[0]).not.toContainKeys(["tools", "web_search_options"]);
+    for (const field of ["tools", "web_search_options", "tool_choice"]) expect(sent[0]).not.toContainKey(field);
+  });
+
+  test("may be demanded where it is all that is offered: of the first round alone", async () => {
+    join("paying");
+    lab.vendors.chat.play(searches("sluice gates"), says("At dawn."));
+    const { status, sent } = await ask("chat", { tool_choice: "required" });
+    expect([status, sent.map((body) => body["tool_choice"])]).toEqual([200, ["required", "auto"]]);
   });
 });
 

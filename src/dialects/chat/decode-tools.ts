@@ -89,12 +89,13 @@ function offeredNames(body: Wire): string[] | undefined {
   return names.includes("") ? undefined : names;
 }
 
-/** Throws GatewayError (invalid_request) for a choice of a tool that is not there, which every vendor refuses. */
+/** Throws GatewayError (invalid_request) for a choice of a tool that is not there, which every vendor refuses. A search that is asked for is one. */
 export function checkToolChoice(body: Wire): void {
   const choice = body["tool_choice"] ?? body["function_call"];
   const name = nameIn(choice);
   const isDemand = choiceOfWord(choice)?.type === "required";
   if (name === "" && !isDemand) return;
+  if (isDemand && isObject(body["web_search_options"])) return;
   const names = offeredNames(body);
   if (!names) return;
   if (isDemand ? names.length === 0 : !names.includes(name)) throw notOffered(choiceField(body), isDemand);
