@@ -75,6 +75,6 @@ export function fileSource(fileData: string, filename: string): MediaSource {
 }
 
 function bareData(data: string, filename: string): { mediaType: string; data: string } {
-  const said = /\.(?:txt|md|csv)$/i.test(filename) ? "text/plain" : "application/pdf";
+  const said = /\.(?:txt|md|csv|tsv|jsonl?|xml|ya?ml|html?|log)$/i.test(filename) ? "text/plain" : "application/pdf";
   return { mediaType: mediaTypeOf(said, data), data };
 }

@@ -295,6 +295,7 @@ describe("a client's request", () => {
           { type: "image_url", image_url: "https://a.example/b.png" },
           { type: "file", file: { filename: "a.pdf", file_data: "data:application/pdf;base64,JVBERi0x" } },
           { type: "file", file: { filename: "a.txt", file_data: "data:text/plain,a%20b" } },
+          { type: "file", file: { filename: "a.json", file_data: btoa("[1]") } },
           { type: "input_audio", input_audio: { data: "UklGRg==", format: "wav" } },
           film,
         ],
@@ -302,7 +303,7 @@ describe("a client's request", () => {
     ]);
     const parts = prompt.turns[0]!.parts;
     // Whoever is told no films names it.
-    expect(parts.pop()).toEqual({ type: "opaque", dialect: "chat", name: "messages[0].content[5]", value: film });
+    expect(parts.pop()).toEqual({ type: "opaque", dialect: "chat", name: "messages[0].content[6]", value: film });
     expect(parts).toEqual(
       [
         {
@@ -318,6 +319,7 @@ describe("a client's request", () => {
           title: "a.pdf",
         },
         { type: "document", source: { kind: "text", text: "a b" }, title: "a.txt" },
+        { type: "document", source: { kind: "text", text: "[1]" }, title: "a.json" },
         { type: "audio", data: "UklGRg==", format: "wav" },
       ].map((part, at) => ({ ...part, place: `messages[0].content[${at}]` })) as Part[],
     );
