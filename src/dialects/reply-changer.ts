@@ -1,4 +1,4 @@
-import type { Event } from "../canon/events.ts";
+import type { Event, Finish } from "../canon/events.ts";
 import { InputReader, wrapInput } from "./custom-tools.ts";
 import type { ReplyChanges } from "./dialect.ts";
 import { StopWatch } from "./stop-watch.ts";
@@ -51,8 +51,9 @@ export class ReplyChanger {
     if (event.type === "usage" || event.type === "error") return [event];
     if (event.type !== "finish") return [];
     const stopSequence = this.#stopped ?? "";
-    if (this.#calledTool) return [{ type: "finish", finish: { reason: "tool-calls" } }];
-    return [{ type: "finish", finish: { reason: "stop-sequence", stopSequence } }];
+    const { tier } = event.finish;
+    const finish: Finish = this.#calledTool ? { reason: "tool-calls" } : { reason: "stop-sequence", stopSequence };
+    return [{ type: "finish", finish: { ...finish, ...(tier !== undefined && { tier }) } }];
   }
 
   #start(event: BlockStart): readonly Event[] {

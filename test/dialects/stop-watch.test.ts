@@ -85,6 +85,15 @@ describe("a reply whose upstream was not told a stop sequence", () => {
     ]);
   });
 
+  test.each([
+    ["stop-sequence", []],
+    ["tool-calls", call],
+  ] as const)("keeps the tier that it was served in: %s", (reason, before) => {
+    const served = { type: "finish", finish: { reason: "stop", tier: "flex" } } as const;
+    const changed = changeEvents([...before, ...block("text", "END"), served], stops);
+    expect(changed.at(-1)).toMatchObject({ finish: { reason, tier: "flex" } });
+  });
+
   test("that begins with it has no text at all", () => {
     expect(changeEvents([...block("text", "END and more"), finish], stops)).toEqual([
       { type: "finish", finish: { reason: "stop-sequence", stopSequence: "END" } },
