@@ -20,6 +20,10 @@ const known = new WeakMap<Vendor, Map<string, Kept>>();
 
 const keyOf = ({ request }: Asked, { route }: Target): string => `${request.caller.accountId} ${route.model}`;
 
+/** What was learnt for this request of this model of the vendor's: of another one nothing is known by that. */
+const plainlyFor = ({ plainly }: Asked, { vendor, route }: Target) =>
+  plainly?.vendor === vendor && plainly.model === route.model ? plainly : undefined;
+
 /** The terms in which every server of the dialect can be told this request; undefined where they are the ones in which it was written. */
 const plainTermsOf = ({ body }: Asked, { client, upstream, vendor }: Target): Quirks | undefined =>
   isSame(client, upstream) ? upstream.plainer?.(body.value as Record<string, unknown>, vendor.quirks) : undefined;
@@ -35,13 +39,13 @@ export function tellPlainly(
   job: Asked & Pick<Job, "lessons">,
   told: () => string,
 ): boolean {
-  const { vendor, upstream } = target;
+  const { vendor, upstream, route } = target;
   if (error.code !== "invalid_request") return false;
   const words = refusalWords(error);
   if (upstream.lessons) return learnTerms((terms) => upstream.lessons?.(words, terms) ?? [], target, job, told);
-  if (job.plainly?.vendor === vendor) return false;
+  if (plainlyFor(job, target)) return false;
   const quirks = plainTermsOf(job, target);
-  if (quirks) job.plainly = { vendor, quirks, lasting: { quirks } };
+  if (quirks) job.plainly = { vendor, model: route.model, quirks, lasting: { quirks } };
   return quirks !== undefined;
 }
 
@@ -63,16 +67,16 @@ function learnTerms(
   job: Asked & Pick<Job, "lessons">,
   told: () => string,
 ): boolean {
-  const { vendor } = target;
+  const { vendor, route } = target;
   const taught = teach(termsFor(job, target));
   const lessons = (job.lessons ?? 0) + 1;
   if (taught.length === 0 || lessons > MAX_LESSONS) return false;
   const { plainly } = job;
-  const lasting = plainly?.vendor === vendor ? plainly.lasting : undefined;
+  const lasting = plainlyFor(job, target)?.lasting;
   const toKeep = teach(lasting ?? keptTerms(job, target));
   const refused = tryTelling(told);
   for (const [at, { isOnce, quirks, refuses }] of taught.entries()) {
-    job.plainly = { vendor, quirks, refuses, lasting: isOnce ? lasting : toKeep[at] };
+    job.plainly = { vendor, model: route.model, quirks, refuses, lasting: isOnce ? lasting : toKeep[at] };
     const changed = tryTelling(told);
     if (changed === undefined || changed === refused) continue;
     job.lessons = lessons;
@@ -86,8 +90,8 @@ function learnTerms(
 /** The request was answered: where it had to be told otherwise for that, the next ones are told so at once, as far as that is likely to help them. */
 export function keepPlain(job: Asked, target: Target): void {
   const { vendor } = target;
-  const terms = job.plainly?.lasting;
-  if (terms === undefined || job.plainly?.vendor !== vendor) return;
+  const terms = plainlyFor(job, target)?.lasting;
+  if (terms === undefined) return;
   const models = known.get(vendor) ?? new Map<string, Kept>();
   known.set(vendor, models);
   models.set(keyOf(job, target), { until: job.services.clock.monotonic() + PLAIN_MS, terms });
@@ -97,7 +101,7 @@ export function keepPlain(job: Asked, target: Target): void {
 
 /** What is to be minded of a target's vendor, for this request. */
 export function termsFor(asked: Asked, target: Target): VendorTerms {
-  return asked.plainly?.vendor === target.vendor ? asked.plainly : keptTerms(asked, target);
+  return plainlyFor(asked, target) ?? keptTerms(asked, target);
 }
 
 /** What was learnt of a target's vendor before this request. */

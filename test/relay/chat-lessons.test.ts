@@ -50,7 +50,9 @@ describe("a chat server of which nothing is known", () => {
   beforeAll(async () => {
     upstream = startUpstream();
     const all = vendorAt(upstream, "chat", "all", { customTools: true });
-    gateway = await startApp({ vendors: [vendorAt(upstream, "chat", "lab"), all], clock });
+    const routes = ["big", "small"].map((model) => ({ vendor: "lab", model }));
+    const vendors = [vendorAt(upstream, "chat", "lab"), all];
+    gateway = await startApp({ vendors, models: [{ id: "two-ways", routes }], clock });
   });
   afterEach(() => upstream.reset());
   afterAll(async () => {
@@ -465,6 +467,20 @@ describe("a chat server of which nothing is known", () => {
       expect((await post({ model, ...ask(user), store: true, ...odd })).headers.get("x-sluice-attempts")).toBe("2");
     },
   );
+
+  test("tells by one model nothing of another one, which the request goes to next", async () => {
+    upstream.always(PATH, ({ json: body }) => {
+      if ((body as Wire)["model"] === "small") return json(chatReply("ok"));
+      return has("store")(body as Wire)
+        ? refuse({ words: "property 'store' is unsupported" })
+        : json({}, { status: 500 });
+    });
+    const response = await post({ model: "two-ways", ...ask(user), store: true });
+    expect([response.status, response.headers.get("x-sluice-attempts")]).toEqual([200, "3"]);
+    expect(upstream.calls.map(({ json: body }) => (body as Wire)["store"])).toEqual([true, undefined, true]);
+    await post({ model: "lab/small", ...ask(user), store: true });
+    expect(told(3)["store"]).toBe(true);
+  });
 
   test("teaches one thing after the other, to clients of every dialect, and what the gateway added goes too", async () => {
     upstream.always(PATH, ({ json: sent }) => {
