@@ -516,14 +516,25 @@ describe("a chat server of which nothing is known", () => {
   test.each([
     ["what it is about", "property 'messages' is unsupported"],
     ["tools", '"tiny" does not support tools'],
+    [
+      "tools beside what it does not know",
+      "litellm: ollama does not support parameters: ['user', 'tools'], for model=x",
+    ],
+    ["what an answer must look like", "Validation: Unsupported parameter(s): `guided_json`"],
+    ["what the answer is made from", "body.documents: Extra inputs are not permitted"],
     ["a schema that is at fault", "Invalid schema for response_format 'x': 'additionalProperties' must be false"],
     ["without a reason that is known", "No."],
+    ["a schema's words", "response_format: unsupported keyword in json_schema: uniqueItems"],
+    ["a schema that it cannot compile", "Failed to compile json_schema: unsupported type 'foo'"],
     ["what was said", "Your content was flagged. This is invalid."],
+    ["what was said, in other words", "Your content was flagged; none of it was processed."],
+    ["a long message", "Invalid 'messages[1].content': string too long. Expected a string with maximum length 10"],
   ])("is asked once where it refuses %s", async (_what, words) => {
     refusing(() => true, { words });
     const format = { type: "json_schema", json_schema: { name: "x", schema: SCHEMA } };
     const parts = { role: "system", content: [{ type: "text", text: "a" }] };
-    const body = { ...ask(parts, user), tools: [tool], response_format: format };
+    const own = { guided_json: SCHEMA, documents: ["a"], user: "u" };
+    const body = { ...ask(parts, user), tools: [tool], response_format: format, ...own };
     expect((await post({ model: `lab/m${models++}`, ...body })).status).toBe(400);
     expect(upstream.calls).toHaveLength(1);
   });

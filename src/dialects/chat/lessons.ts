@@ -43,10 +43,13 @@ const OF_FIELDS_VALUE = /\bunsupported value\b(?!.*\bonly the default\b)/i;
 const OF_CHOICES = /\bsupported (?:string )?values\b|\bmust (?:either )?be\b|\bone of\b|\bnot support this\b/i;
 const OF_LEVELS = /\b(?:thinking|reasoning) (?:effort|level|budget|mode)\b/i;
 
-/** Without these a request would be another one: who refuses them is not told it again. */
+/** Without these a request would be another one: who refuses them, be it beside others, is not told it again. */
 const ESSENTIAL: ReadonlySet<string> = new Set([
   ...["model", "messages", "stream", "tools", "functions", "n", "stop", "modalities", "audio", "response_format"],
   ...["tool_choice", "function_call", "role", "content", "tool_calls", "tool_call_id"],
+  // What the answer is made from, and what it must be, in fields of servers' own (Cohere, vLLM, SGLang, llama.cpp).
+  ...["documents", "structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar"],
+  ...["grammar", "json_schema", "regex", "ebnf", "structural_tag"],
 ]);
 /** What messages hold, be it of a reply that is sent back: a server that refuses one of these may want any other. */
 const MESSAGE_FIELDS: readonly string[] = [
@@ -59,6 +62,8 @@ const OF_MESSAGES: ReadonlySet<string> = new Set(
 );
 const REASONING_FIELDS = ["reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget", "think"];
 
+const isEssential = (place: Place): boolean => ESSENTIAL.has(place.at(-1) ?? "");
+
 /** What follows for a server that does not know a field. */
 function withoutField({ quirks, refuses = [] }: VendorTerms, place: Place): VendorTerms {
   const [first = ""] = place;
@@ -68,7 +73,6 @@ function withoutField({ quirks, refuses = [] }: VendorTerms, place: Place): Vend
   if (name === "cache_control") return terms({ acceptsCacheControl: false });
   if (name === "strict" && first !== "response_format") return terms({ noStrictTools: true });
   if (first === "stream_options") return terms({ noStreamOptions: true });
-  if (ESSENTIAL.has(name)) return { quirks, refuses };
   if (isOfMessage) {
     return terms({ messageFields: (quirks.messageFields ?? MESSAGE_FIELDS).filter((field) => field !== name) });
   }
@@ -97,7 +101,7 @@ const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
   ],
   // Null, or a list of parts: which of them the words seldom say, and neither loses anything.
   [
-    /\bcontent\b.{0,80}\b(?:string|str|null|none)\b|missing (?:field )?["'`]content|\bcontent["'`]?(?: field)?:? (?:is |field )?required|invalid ["'`]content|invalid type: (?:sequence|null), expected a string|invalid message (?:format|content type)/i,
+    /\bcontent\b(?!.*\b(?:too long|length|empty|policy|flagged)\b).{0,80}\b(?:string|str|null|none)\b|missing (?:field )?["'`]content|\bcontent["'`]?(?: field)?:? (?:is |field )?required|invalid ["'`]content|invalid type: (?:sequence|null), expected a string|invalid message (?:format|content type)/i,
     { emptyContent: true, joinedContent: true },
   ],
   [
@@ -115,7 +119,8 @@ const FORMAT = /\b(?:response_?format|json_schema|json_object|json mode|grammar 
 const FORMAT_REFUSED =
   /\b(?:not supported|unsupported|not support|unavailable|unknown variant|must be|one of|cannot|incompatible)\b/i;
 /** A schema that is at fault is the client's to mend. */
-const SCHEMA_AT_FAULT = /\b(?:invalid (?:json )?schema|additionalProperties)\b/i;
+const SCHEMA_AT_FAULT =
+  /\b(?:invalid (?:json[ _])?schema|additionalProperties|properties|keywords?|features?|compile)\b/i;
 
 /** Quirks that follow from words. */
 type Taught = { rule: Quirks; isOnce?: boolean };
@@ -141,7 +146,9 @@ export function lessons(words: string, terms: VendorTerms): Lesson[] {
   const isOnce = (pattern: RegExp) => isBeside || pattern.test(words);
   const places = unknownPlaces(words);
   const taught: Lesson[] =
-    places.length > 0 ? [{ ...places.reduce(withoutField, terms), isOnce: isOnce(OF_FIELDS_VALUE) }] : [];
+    places.length > 0 && !places.some(isEssential)
+      ? [{ ...places.reduce(withoutField, terms), isOnce: isOnce(OF_FIELDS_VALUE) }]
+      : [];
   if (/\bdoes not support (?:thinking|reasoning)\b/i.test(words)) {
     taught.push({ quirks, refuses: [...refuses, ...REASONING_FIELDS], isOnce: isOnce(OF_LEVELS) });
   }
