@@ -24,7 +24,7 @@ const SECRETS: readonly RegExp[] = [
   /\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+/g,
   /\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g,
   /\[[\da-f.]*:[\da-f.]*:[\da-f:.]*(?:%\w+)?\](?::\d+)?|(?<!\w|::)(?:[\da-f]{1,4}(?::[\da-f]{1,4})*)?::[\da-f]{1,4}(?::[\da-f]{1,4})*(?![\w:])/gi,
-  /(?<![\w.\])}#-])(?!\/(?:messages|tools|tool_choice|response_format)\/)(?:\/[\w.@-]+){2,}|[A-Za-z]:\\[^\s"']+|\\\\[\w.-]+\\[^\s"']+/g,
+  /(?<![\w.\])}#-])(?!\/(?:(?:messages|tools)\/\d|(?:tool_choice|response_format)\/))(?:\/[\w.@-]+){2,}|[A-Za-z]:\\[^\s"']+|\\\\[\w.-]+\\[^\s"']+/g,
 ];
 
 /** Shorter keys are words: taking them out would blank what a vendor says. */

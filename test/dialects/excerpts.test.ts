@@ -38,6 +38,7 @@ test.each([
   "file:///home/bob/models/x.gguf",
   "ws://lab.internal:9000/x",
   "/home/bob/models/x.gguf",
+  "/tools/bob/models/x.gguf",
   "~/models/x.gguf",
   String.raw`\\nas\models\x.gguf`,
 ])("a vendor's words are shown without %s", (secret) => {
