@@ -59,6 +59,11 @@ describe("chat: a client's own messages (dialects.md 1.2)", () => {
       ],
     ],
     [
+      "a result without a call that holds an image, before nothing that the user says",
+      [chatResult("9", [text("x"), { type: "image_url", image_url: "I" }]), user("")],
+      [user([text("Result of tool call 9:\nx"), { type: "image_url", image_url: "I" }])],
+    ],
+    [
       "a result without a call between a user's words, and a user's own two turns",
       [user("a"), chatResult("9", "x"), user("b"), user("c")],
       [user("a\nResult of tool call 9:\nx\nb"), user("c")],

@@ -32,8 +32,9 @@ export function inRoleOrder(messages: readonly unknown[]): readonly unknown[] {
   return [...kept.slice(0, begin), ...lifted, ...kept.slice(begin)];
 }
 
+/** An empty text is no part: vendors refuse one. */
 const partsOf = (content: unknown): unknown[] =>
-  Array.isArray(content) ? content : typeof content === "string" ? [{ type: "text", text: content }] : [];
+  Array.isArray(content) ? content : typeof content === "string" && content ? [{ type: "text", text: content }] : [];
 
 /** What two messages say as the content of one. */
 function joined(first: unknown, second: unknown): unknown {
