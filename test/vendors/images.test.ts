@@ -3,7 +3,7 @@ import { GatewayError } from "../../src/canon/errors.ts";
 import type { ImageStep } from "../../src/vendors/image-upstream.ts";
 import { imageRows } from "../../src/vendors/images/rows.ts";
 import { ranOf } from "../../src/vendors/retry-policy.ts";
-import { html, json, neverAnswer, redirect, reset, truncatedJson } from "../support/upstream.ts";
+import { html, json, neverAnswer, redirect, reset, type Script, truncatedJson } from "../support/upstream.ts";
 import { BFL_BLOCKED, CASES, play, type VendorCase } from "./image-cases.ts";
 import { follow, type Lab, type LabOptions, linesOf, openLab, PNG, RESULT, request, VENDOR_KEY } from "./image-lab.ts";
 
@@ -34,6 +34,12 @@ const thrownBy = (work: Promise<unknown>) =>
     () => undefined,
     (thrown: unknown) => thrown,
   );
+/** A JSON answer behind a byte order mark; an image as it is. */
+function withMark(script: Script): Script {
+  if (typeof script === "function") return script;
+  const [first, ...parts] = script.parts ?? [];
+  return typeof first === "string" ? { ...script, parts: [`\ufeff${first}`, ...parts] } : script;
+}
 const title = (each: VendorCase) => `${each.id} ${each.model}`;
 
 test("every row is tried, and every row is sound", () => {
@@ -78,6 +84,13 @@ for (const each of CASES) {
       // Results on other hosts go through the guarded fetch, which has no key to give.
       const isLinked = JSON.stringify(Object.values(each.wins(lab.upstream))).includes(RESULT);
       expect(lab.fetched).toEqual(isLinked ? [RESULT] : []);
+    });
+
+    test("succeeds where its JSON begins with a byte order mark", async () => {
+      const lab = start(each.id);
+      const marked = Object.entries(each.wins(lab.upstream)).map(([path, answers]) => [path, answers.map(withMark)]);
+      play(lab.upstream, Object.fromEntries(marked));
+      expect((await follow(lab.draw, wanted(each))).kind).toBe("image");
     });
 
     if (each.blocked.length > 0) {

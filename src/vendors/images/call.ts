@@ -65,9 +65,12 @@ function addressOf(vendor: Vendor, { apiHosts = [] }: ImageRow, call: Call): str
   return url.href;
 }
 
+/** What may stand before JSON: white space, and the three bytes of a byte order mark, which the decoder takes away. */
+const BEFORE_JSON: ReadonlySet<number> = new Set([0x20, 0x0a, 0x0d, 0x09, 0xef, 0xbb, 0xbf]);
+
 function parse(bytes: Uint8Array): unknown {
   // An image is no JSON: nothing of it is decoded in vain.
-  const first = bytes.find((byte) => byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09);
+  const first = bytes.find((byte) => !BEFORE_JSON.has(byte));
   if (first !== 0x7b && first !== 0x5b) return undefined;
   try {
     return JSON.parse(new TextDecoder().decode(bytes));
