@@ -253,9 +253,15 @@ describe("work that has a name", () => {
       lab.upstream.reset();
       // A lost GET is asked a second time by fetch itself.
       const losses = each.calls[1]!.startsWith("GET") ? [reset(), reset()] : [reset()];
-      lab.upstream.answer(path, html(502), json({}, { status: 429 }), html(500), ...losses);
-      for (const expected of [{ ran: "no" }, { ran: "no" }, { ran: "no" }])
-        expect(await poll()).toMatchObject({ kind: "failed", ...expected });
+      const faults = [html(502), json({}, { status: 429 }), html(500), json({ detail: "Not found" }, { status: 404 })];
+      // ComfyUI's history says nothing of work that is not done.
+      const pages = each.id === "comfyui" ? [] : [html(200), { ...html(200), parts: ['{"status": "IN_'] }];
+      lab.upstream.answer(path, ...faults, ...pages, ...losses);
+      for (const _ of [...faults, ...pages]) {
+        const step = await poll();
+        expect(step).toMatchObject({ kind: "failed", ran: "no" });
+        expect(step).not.toContainKey("fault");
+      }
       expect(await thrownBy(poll())).toBeInstanceOf(GatewayError);
       play(lab.upstream, each.wins(lab.upstream));
       lab.upstream.answer(path);

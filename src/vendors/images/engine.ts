@@ -109,9 +109,12 @@ class Engine {
   async #ask(call: Call, phase: Phase, signal: AbortSignal): Promise<ImageStep | { next: Call }> {
     const limit = phase.name === "poll" ? AbortSignal.any([signal, AbortSignal.timeout(phase.limitMs)]) : signal;
     const answer = await ask(this.vendor, this.row, call, this.tools, limit);
+    const isPoll = phase.name === "poll";
     if (answer.status < 200 || answer.status > 299) {
-      const drewNothing = phase.name === "poll" || call.prepares === true;
-      return readFailure(answer, this.row.refusal, { drewNothing, now: this.tools.clock.now() });
+      const drewNothing = isPoll || call.prepares === true;
+      const step = readFailure(answer, this.row.refusal, { drewNothing, now: this.tools.clock.now() });
+      // Right behind its order not every server of a vendor knows of the work.
+      return isPoll && answer.status === 404 && step.kind === "failed" ? failed(step.message, "no") : step;
     }
     let reading: Reading;
     try {
@@ -120,6 +123,9 @@ class Engine {
       if (thrown instanceof RequestFault) throw thrown;
       return failed(UNREADABLE, "maybe");
     }
+    // A page, or half an answer: something before the vendor spoke, and says nothing of the work.
+    const isSilent = reading.kind === "failed" && reading.words === undefined && answer.json === undefined;
+    if (isPoll && isSilent) return failed(UNREADABLE, "no");
     return this.#take(reading, phase, signal);
   }
 
