@@ -40,7 +40,13 @@ async function buildCatalog(config: Config): Promise<Catalog> {
 
 const formatPrice = (price: number | undefined) => (price === undefined ? "-" : String(price));
 
-function formatEntry(entry: Entry): string[] {
+/** What an image costs, USD, where a model has such a price. */
+function imagePrice({ pricing }: Entry): number | undefined {
+  const price = pricing?.["per_image"];
+  return typeof price === "number" ? price : undefined;
+}
+
+function formatEntry(entry: Entry, withImages: boolean): string[] {
   const { pricing, capabilities } = entry;
   const abilities = Object.entries(capabilities).filter(([, has]) => has);
   return [
@@ -51,11 +57,12 @@ function formatEntry(entry: Entry): string[] {
     formatCount(entry.maxOutputTokens),
     formatPrice(pricing?.input),
     formatPrice(pricing?.output),
+    ...(withImages ? [formatPrice(imagePrice(entry))] : []),
     abilities.map(([name]) => name).join(" ") || "-",
   ];
 }
 
-const COLUMNS: readonly Column[] = [
+const columnsFor = (withImages: boolean): Column[] => [
   { title: "id" },
   { title: "modality" },
   { title: "tier" },
@@ -63,6 +70,7 @@ const COLUMNS: readonly Column[] = [
   { title: "max output", align: "right" },
   { title: "input", align: "right" },
   { title: "output", align: "right" },
+  ...(withImages ? [{ title: "image", align: "right" } as const] : []),
   { title: "capabilities" },
 ];
 
@@ -73,13 +81,16 @@ const formatSwitches = ({ routable, switchedOnBy }: Listing) =>
   routable ? "on" : `needs ${switchedOnBy.map(switchOf).join(" or ")}`;
 
 function printTable(listings: readonly Listing[], withState: boolean): void {
-  const columns = withState ? [...COLUMNS, { title: "state" }] : COLUMNS;
+  const withImages = listings.some(({ entry }) => imagePrice(entry) !== undefined);
+  const columns = [...columnsFor(withImages), ...(withState ? [{ title: "state" }] : [])];
   const rows = listings.map((listing) => [
-    ...formatEntry(listing.entry),
+    ...formatEntry(listing.entry, withImages),
     ...(withState ? [formatSwitches(listing)] : []),
   ]);
   print(...formatTable(columns, rows));
-  if (rows.some((row) => row[5] !== "-")) warn("Prices are USD per 1M tokens, or per the unit that --json names.");
+  if (!listings.some(({ entry }) => entry.pricing !== undefined)) return;
+  const images = withImages ? " (image: per image)" : "";
+  warn(`Prices are USD per 1M tokens${images}, or per the unit that --json names.`);
 }
 
 /**

@@ -247,6 +247,22 @@ describe("models", () => {
     expect(dataExists()).toBe(false);
   });
 
+  test("models that draw have their price per image in a column of its own", async () => {
+    const pricing = { per_image: 0.04 };
+    const rows = [
+      { id: "openai/drawn", modality: "image", pricing },
+      { id: "openai/unknown", modality: "image" },
+    ];
+    writeFileSync(join(folder, "models.json"), JSON.stringify({ models: rows }));
+    const args = ["models", "--modality", "image", "--config", join(folder, "models.json")];
+    const { stdout, stderr } = await sluice(folder, args, { OPENAI_API_KEY: "sk-x" });
+    const lines = stdout.split("\n");
+    expect(lines[0]).toMatch(/ output +image +capabilities$/);
+    expect(lines.find((line) => line.startsWith("openai/drawn "))).toMatch(/ - +- +0\.04 +\S+$/);
+    expect(lines.find((line) => line.startsWith("openai/unknown "))).toMatch(/ - +- +- +\S+$/);
+    expect(stderr).toContain("(image: per image)");
+  });
+
   test("a key switches its vendor's models on; --all-models says what would", async () => {
     const on = ids((await sluice(folder, ["models", "--json"], { ANTHROPIC_API_KEY: "sk-ant-x" })).stdout);
     expect(on.some((id) => id.startsWith("anthropic/"))).toBe(true);
