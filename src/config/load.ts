@@ -26,6 +26,7 @@ import {
 import { ownVariables } from "./variables.ts";
 import {
   allowedHosts,
+  authorityWarnings,
   exposureWarnings,
   listeningWarnings,
   lostModelWarnings,
@@ -138,6 +139,7 @@ export function loadConfig(context: LoadContext): Config {
   if (chooser.faults.length > 0) throw new ConfigError(chooser.faults, chooser.fromFlags);
   const search = chooseSearch(file.web ?? {}, context.environment);
   warnings.push(...listeningWarnings(host, publicUrl), ...search.warnings);
+  warnings.push(...authorityWarnings(context.environment["NODE_EXTRA_CA_CERTS"]));
   if (path !== undefined) warnings.push(...exposureWarnings(path, raw, context.platform));
   const vendorIds = vendorIdsOf(file.vendors ?? [], context);
   warnings.push(...lostModelWarnings(file.models ?? [], vendorIds), ...tokenPriceWarnings(file.models ?? []));

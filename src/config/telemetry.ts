@@ -1,6 +1,6 @@
-import { readFileSync } from "node:fs";
 import type { Sampling } from "../observe/spans.ts";
 import type { TraceSettings } from "../observe/traces.ts";
+import { readCertificate, readPrivateKey } from "./pem.ts";
 import type { ConfigFile } from "./schema.ts";
 import { type Reader, readUrl } from "./values.ts";
 
@@ -44,23 +44,6 @@ const readPacked: Reader<boolean> = {
   what: "gzip or none",
   from: (text) => (/^(?:gzip|none)$/i.test(text) ? text.toLowerCase() === "gzip" : undefined),
 };
-/** A file in PEM, of which `check` throws where it is none of its kind. */
-const readPem = (kind: string, check: (pem: string) => unknown): Reader<string> => ({
-  what: `the path of ${kind} in PEM that can be read`,
-  from(path) {
-    try {
-      const pem = readFileSync(path, "utf8");
-      check(pem);
-      return pem;
-    } catch {
-      return undefined;
-    }
-  },
-});
-/** Loaded where somebody names a file: a start is dearer with it. */
-const nodeCrypto = () => process.getBuiltinModule("node:crypto");
-const readCertificate = readPem("a certificate", (pem) => new (nodeCrypto().X509Certificate)(pem));
-const readKey = readPem("a private key without a password", (pem) => nodeCrypto().createPrivateKey(pem));
 /** Others are said to be left aside; the usual one for HTTP is not, since whoever takes that takes JSON as well. */
 const readProtocol: Reader<string> = {
   what: "http/json, which is what is sent",
@@ -127,7 +110,7 @@ function readTls(read: ReadVariable, exporter: (name: string) => string, warning
   const told = warnings.length;
   const ca = read(exporter("CERTIFICATE"), readCertificate);
   const cert = read(names[0], readCertificate);
-  const key = read(names[1], readKey);
+  const key = read(names[1], readPrivateKey);
   const own = cert !== undefined && key !== undefined ? { cert, key } : undefined;
   const halves = cert !== undefined || key !== undefined;
   if (halves && !own && warnings.length === told)

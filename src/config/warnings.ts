@@ -3,6 +3,7 @@ import { builtInRows } from "../catalog/rows.ts";
 import { LOOPBACK } from "../http/guard.ts";
 import { isObject } from "../lib/json.ts";
 import { nearest } from "./nearest.ts";
+import { readCertificate } from "./pem.ts";
 import type { ModelSetting } from "./schema.ts";
 import { isLoopback } from "./values.ts";
 
@@ -33,6 +34,12 @@ export function listeningWarnings(host: string, publicUrl: string | undefined): 
     );
   }
   return warnings;
+}
+
+/** A word when the runtime will find no certificate where it is told of an authority of the operator's own: it trusts none then. */
+export function authorityWarnings(path: string | undefined): string[] {
+  if (!path || readCertificate.from(path) !== undefined) return [];
+  return [`NODE_EXTRA_CA_CERTS is left aside: expected ${readCertificate.what}, found "${path}".`];
 }
 
 /** Models of the file that no vendor can serve: a route to an unknown vendor is a fault, a prefix may be of a row that is left out for a while. */

@@ -195,6 +195,16 @@ describe("warnings", () => {
     ]);
   });
 
+  test("an authority's file that is not there, or holds no certificate", () => {
+    const at = (path: string) => warnings({ environment: { NODE_EXTRA_CA_CERTS: path } });
+    const certificate = (name: string) => new URL(`../fixtures/certificates/${name}.txt`, import.meta.url).pathname;
+    expect([at(""), at(certificate("authority"))]).toEqual([[], []]);
+    for (const path of [certificate("key"), "/nowhere/authority.pem"]) {
+      const what = "the path of a certificate in PEM that can be read";
+      expect(at(path)).toEqual([`NODE_EXTRA_CA_CERTS is left aside: expected ${what}, found "${path}".`]);
+    }
+  });
+
   test("a listener beyond this machine", () => {
     expect(warnings({ flags: { host: "0.0.0.0", publicUrl: "https://gate.example" } })).toEqual([]);
     expect(warnings({ flags: { host: "192.168.1.5" } })).toHaveLength(1);
