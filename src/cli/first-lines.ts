@@ -42,7 +42,7 @@ function describeFound({ vendors, servers, configFile }: Start): string {
 }
 
 /**
- * A curl that streams from the built-in echo model and succeeds as it stands, for the platform's own shell; at later starts the key is
+ * A curl that streams from the built-in echo model and succeeds as it stands, for the platform's own shell (on Windows both of them); at later starts the key is
  * no longer known, so it stands there as a variable.
  */
 function makeCurl({ askUrl, key, platform }: Start): string {
@@ -51,7 +51,9 @@ function makeCurl({ askUrl, key, platform }: Start): string {
   if (platform === "win32") {
     const escaped = body.replaceAll('"', '\\"');
     const bearer = key ?? "%SLUICE_API_KEY%";
-    return `curl.exe -N ${path} -H "Authorization: Bearer ${bearer}" -H "Content-Type: application/json" -d "${escaped}"`;
+    // From `--%` on PowerShell hands all on as cmd does, and takes the word away; for cmd, which does not, it is the agent's name. So in
+    // PowerShell the `-N` behind it is, and both have one.
+    return `curl.exe -N -A --% -N ${path} -H "Authorization: Bearer ${bearer}" -H "Content-Type: application/json" -d "${escaped}"`;
   }
   const header = key === undefined ? '"Authorization: Bearer $SLUICE_API_KEY"' : `'Authorization: Bearer ${key}'`;
   return `curl -N ${path} -H ${header} -H 'Content-Type: application/json' -d '${body}'`;

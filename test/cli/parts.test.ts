@@ -171,10 +171,27 @@ describe("the first lines", () => {
     expect(formatFirstLines({ ...source, dataFlag: "/d" })[1]).toContain("`npm start -- keys create --data /d`");
   });
 
-  test("on Windows the curl has only double quotes", () => {
-    const line = formatFirstLines({ ...start, platform: "win32" })[3]!;
-    expect(line).toStartWith("Try: curl.exe -N ");
+  // How a C program reads its command line there: `\\"` is a quote within quotes.
+  const wordsOf = (line: string) =>
+    [...line.matchAll(/(?:[^\s"]|"(?:\\"|[^"])*")+/g)].map(([word]) =>
+      word.replace(/"((?:\\"|[^"])*)"/g, "$1").replaceAll('\\"', '"'),
+    );
+  const WINDOWS = formatFirstLines({ ...start, platform: "win32" })[3]!.replace("Try: ", "");
+
+  test.each([
+    ["cmd", WINDOWS],
+    ["PowerShell, which reads what is before its stop-parsing word and takes that away", WINDOWS.replace("--% ", "")],
+  ])("on Windows the curl is one for both shells: %s", (_shell, line) => {
+    expect(WINDOWS.split(" --% ")[0]).not.toMatch(/["'$@(){}]/);
     expect(line).not.toContain("'");
+    const [program, ...words] = wordsOf(line);
+    const agent = words.splice(words.indexOf("-A"), 2);
+    expect(agent).toHaveLength(2);
+    expect([program, words[0]]).toEqual(["curl.exe", "-N"]);
+    const [url, ...rest] = words.filter((word) => word !== "-N");
+    expect(url).toBe(`${start.askUrl}/v1/chat/completions`);
+    expect(rest.filter((_, at) => at % 2 === 0)).toEqual(["-H", "-H", "-d"]);
+    expect(JSON.parse(rest.at(-1)!)).toMatchObject({ model: "sluice/echo", stream: true });
   });
 });
 
