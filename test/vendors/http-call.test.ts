@@ -25,6 +25,11 @@ test.each([
   ["HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nx", [false]],
   ["HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n", [false]],
   ["HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\na", []],
+  ["HTTP/1.1 200 OK\ncontent-length: 2\n\nab", [true]],
+  // What ends a head in other answers stands in the body of this one.
+  ["HTTP/1.1 200 OK\ncontent-length: 8\n\na: b\r\n\r\n", [true]],
+  ["HTTP/1.1 200 OK\ntransfer-encoding: chunked\n\n2\r\nab\r\n0\r\n\r\n", [true]],
+  ["HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n\n\n", [true]],
 ] as [string, boolean[]][])("%p is told once, and clean only without a byte too many", (wire, told) => {
   expect(endOf(wire)).toEqual(told);
 });

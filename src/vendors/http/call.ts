@@ -320,9 +320,10 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     for (;;) {
       let at = all.indexOf(HEAD_END, start);
       let length = HEAD_END.length;
-      if (at < 0) {
-        // Some small servers leave out the carriage returns.
-        at = all.indexOf(BARE_HEAD_END, start);
+      // Some small servers leave out the carriage returns, and may have them in the body that follows.
+      const bare = all.subarray(0, at < 0 ? all.length : at).indexOf(BARE_HEAD_END, start);
+      if (bare >= 0) {
+        at = bare;
         length = BARE_HEAD_END.length;
       }
       if ((at < 0 ? all.length : at) - start > MAX_HEAD_BYTES) throw new MalformedMessage("a head that is too long");
