@@ -270,22 +270,24 @@ export class WorkerPool {
     return pause;
   }
 
+  /** Resolves when its figures are there, or do not come in time. Never rejects. */
   async #ask(worker: Worker): Promise<void> {
-    const { clock, log } = this.parts;
-    const late = Promise.withResolvers<undefined>();
-    const cancel = clock.after(FIGURES_MS, () => late.resolve(undefined));
+    const late = Promise.withResolvers<void>();
+    const cancel = this.parts.clock.after(FIGURES_MS, late.resolve);
+    await Promise.race([this.#hear(worker), late.promise]);
+    cancel();
+  }
+
+  /** Who tells its figures late, or says that it cannot, has much to do, and does not stand still. Never rejects. */
+  async #hear(worker: Worker): Promise<void> {
     try {
-      const told = await Promise.race([worker.session.channel.call("figures", null), late.promise]);
-      if (!told) return;
-      worker.figures = readFigures(told);
+      worker.figures = readFigures(await worker.session.channel.call("figures", null));
       worker.unheard = 0;
     } catch (thrown) {
-      // It died meanwhile, or cannot tell: what it told last stands. Who says that it cannot does not stand still.
+      // It died meanwhile, or cannot tell: what it told last stands.
       if (this.#workers.get(worker.number) !== worker) return;
       if (worker.isConnected) worker.unheard = 0;
-      log.warn("worker-figures", errorFields(thrown));
-    } finally {
-      cancel();
+      this.parts.log.warn("worker-figures", errorFields(thrown));
     }
   }
 

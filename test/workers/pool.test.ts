@@ -20,6 +20,17 @@ const UNABLE = [
    process.on("disconnect", () => process.exit());`,
 ];
 
+/** One that answers whatever it is asked when it is asked the next time, and says behind it what makes no sense, so that it is seen to have answered. */
+const LATE = [
+  "-e",
+  `let asked = [];
+   process.on("message", (batch) => {
+     process.send([...asked.map(([, id]) => ["=", id, []]), [".", "proof", { proof: "none", maker: "" }]]);
+     asked = batch.filter(([kind]) => kind === "?");
+   });
+   process.on("disconnect", () => process.exit());`,
+];
+
 /** Seven looks, one each five seconds: what a worker that stands still has at the most; its answers alone would have 101 seconds. */
 const UNHEARD_MS = 35_000;
 
@@ -70,6 +81,24 @@ test.skipIf(process.platform !== "linux")(
       await until(() => said.length > before, "its answer");
     }
     expect(new Set(said)).toEqual(new Set(["worker-figures"]));
+    expect(made.processIds).toEqual([worker ?? 0]);
+  },
+);
+
+test.skipIf(process.platform !== "linux")(
+  "a worker that tells its figures late each time is left at work",
+  async () => {
+    const clock = manualClock();
+    const said: string[] = [];
+    const log = { ...silentLog, error: (event: string) => void said.push(event) };
+    const made = await startPool(LATE, clock, log);
+    const [worker] = made.processIds;
+    for (let look = 1; look <= 10; look++) {
+      const before = said.length;
+      await clock.advance(5_000);
+      await until(() => said.length > before, "its answer to the look before");
+    }
+    expect(new Set(said)).toEqual(new Set(["worker-note"]));
     expect(made.processIds).toEqual([worker ?? 0]);
   },
 );
