@@ -39,8 +39,13 @@ const BEARER = ["authorization", "Bearer KEY"] as const;
 const base64 = json({ created: 1, data: [{ b64_json: PNG_BASE64 }], usage: { output_tokens: 1 } });
 
 const GEMINI = "/v1beta/models/gemini-3-pro-image:generateContent";
-const candidate = (finishReason: string, parts: unknown[] = []) =>
-  json({ candidates: [{ content: { role: "model", parts }, finishReason }] });
+const candidate = (finishReason: string, parts: unknown[] = [], finishMessage?: string) =>
+  json({ candidates: [{ content: { role: "model", parts }, finishReason, finishMessage }] });
+/** What Google says where nothing came of a prompt, and where that was for what is in it. */
+const NOT_MADE =
+  "Unable to show the generated image. The model could not make it. You will not be charged. Rephrase it.";
+const NOT_SHOWN =
+  "Unable to show the generated image. It was filtered out because it violated the Prohibited Use policy.";
 
 const REPLICATE = "/v1/models/black-forest-labs/flux-schnell/predictions";
 const prediction = (status: string, more: object = {}) =>
@@ -146,8 +151,13 @@ export const CASES: readonly VendorCase[] = [
       ].map((reason) => ({ [GEMINI]: [candidate(reason)] })),
       { [GEMINI]: [candidate("STOP", [{ text: "I'm sorry, I can't create that image." }])] },
       { [GEMINI]: [candidate("NO_IMAGE"), candidate("IMAGE_SAFETY")] },
+      { [GEMINI]: [candidate("IMAGE_OTHER", [], NOT_SHOWN)] },
     ],
-    fails: [{ [GEMINI]: [candidate("NO_IMAGE"), candidate("STOP", [{ text: "Which fox?" }])] }, /says: Which fox/],
+    fails: [
+      // Nothing came of it, which is no refusal: it is asked for once more.
+      { [GEMINI]: [candidate("IMAGE_OTHER", [], NOT_MADE), candidate("STOP", [{ text: "Which fox?" }])] },
+      /says: Which fox/,
+    ],
   },
   {
     id: "google",

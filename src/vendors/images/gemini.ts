@@ -11,6 +11,12 @@ const REFUSED =
 const DECLINES =
   /\b(?:can(?:['’]?t|not)|unable to|not able to|won['’]?t|will not|must decline|against (?:my|our|the) (?:policy|policies|guidelines|rules)|violat\w+|inappropriate|not (?:appropriate|allowed|permitted))\b/i;
 
+/**
+ * How Google says for the model that it was for what is in the image. Its sentence begins the same whatever became of it ("Unable to show the generated
+ * image"), also where nothing came of a prompt that may as well be tried again (`IMAGE_OTHER`).
+ */
+const GROUNDS = /\b(?:violat\w+|polic(?:y|ies)|guidelines|unsafe|inappropriate)\b/i;
+
 const isThought = (part: unknown) =>
   typeof part === "object" && part !== null && "thought" in part && part.thought === true;
 
@@ -34,13 +40,14 @@ function read({ json }: Answer, again: Call | undefined): Reading {
   const data = findImage(parts);
   if (data) return { kind: "base64", data };
   if (REFUSED.test(textAt(candidate, "finishReason"))) return { kind: "blocked" };
-  const words =
-    parts
-      .map((part) => textAt(part, "text"))
-      .join(" ")
-      .trim() || textAt(candidate, "finishMessage");
-  if (DECLINES.test(words)) return { kind: "blocked" };
+  const own = parts
+    .map((part) => textAt(part, "text"))
+    .join(" ")
+    .trim();
+  const told = textAt(candidate, "finishMessage");
+  if (DECLINES.test(own) || GROUNDS.test(told)) return { kind: "blocked" };
   if (again) return { kind: "next", call: again };
+  const words = own || told;
   return words ? { kind: "failed", words } : { kind: "failed" };
 }
 
