@@ -317,6 +317,14 @@ describe("the shelf", () => {
 });
 
 describe("the breaker", () => {
+  test("a rest during which its engine is told to be used up, by another search, is none that anybody waits for", () => {
+    const breaker = new Breaker(clock);
+    breaker.rests("one", 1_000);
+    expect(breaker.restOf("one")).toBe(1_000);
+    breaker.failed("one", 3_600_000);
+    expect([breaker.restOf("one"), breaker.waitOf("one")]).toEqual([0, 3_600_000]);
+  });
+
   test("pauses double up to the longest, and one success forgets them", () => {
     const breaker = new Breaker(clock);
     const pauses: number[] = [];

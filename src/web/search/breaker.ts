@@ -53,6 +53,8 @@ export class Breaker {
     if (pauseMs === undefined && state.failures < FAILURES) return;
     const own = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(10, state.pauses));
     state.pauses++;
+    // Of a short rest that was under way: this is none, and nobody waits for it.
+    state.rests = false;
     state.until = this.clock.monotonic() + (pauseMs ?? own);
   }
 
