@@ -400,10 +400,12 @@ export class Scheduler {
     await Promise.all(late.map((id) => this.#endQueued(id)));
   }
 
+  /** One whose end cannot be written keeps its deadline: it is ended with a later round. */
   async #endQueued(id: string): Promise<void> {
     this.#queue.remove(id);
+    const ended = await this.parts.closing.failQueued(id, TIMED_OUT);
     this.#forget(id);
-    if (await this.parts.closing.failQueued(id, TIMED_OUT)) this.parts.onEnded(id);
+    if (ended) this.parts.onEnded(id);
   }
 }
 

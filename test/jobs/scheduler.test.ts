@@ -228,6 +228,25 @@ describe("time", () => {
     expect(lab.gateway.app.book.verify()).toEqual([]);
   });
 
+  test("a job that waited too long, and whose end could not be written, is ended later, and gives its place back", async () => {
+    const { lab, clock, painter } = await start();
+    const { store } = lab.gateway;
+    painter.create_ = [unreachable()];
+    const { id } = await lab.create();
+    await until(() => stateOf(lab, id) === "queued" && painter.creates.length === 1, "the wait for another attempt");
+    await settle();
+    store.database.run(
+      "CREATE TRIGGER no BEFORE UPDATE ON image_job WHEN old.state = 'queued' BEGIN SELECT raise(ABORT, 'no'); END",
+    );
+    await clock.advance(JOB_MS + TICK_MS);
+    await until(() => lab.gateway.log.some(({ event }) => event === "image-jobs"), "an end that cannot be written");
+    expect((await lab.show(id)).status).toBe("processing");
+    store.database.run("DROP TRIGGER no");
+    await turnUntil(clock, () => stateOf(lab, id) === "failed");
+    expect(await lab.show(id)).toMatchObject({ status: "failed", error: { code: "timeout" } });
+    expect([lab.claims()[0]?.state, painter.creates.length]).toEqual(["returned", 1]);
+  });
+
   test("a step of the wall clock ends nothing", async () => {
     const { lab, clock, painter } = await start();
     const waiting = hang();
