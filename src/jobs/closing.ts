@@ -3,7 +3,6 @@ import type { Book, ClaimCount } from "../ledger/book.ts";
 import type { Outcome } from "../ledger/ledger.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { KeySpend } from "../limits/key-spend.ts";
-import { errorFields, type Log } from "../observe/log.ts";
 import type { JobError, JobRow } from "./job.ts";
 import type { JobTraces } from "./job-traces.ts";
 import type { KeyHolds } from "./key-holds.ts";
@@ -14,7 +13,6 @@ type Parts = {
   writer: Writer;
   book: Book;
   clock: Clock;
-  log: Log;
   /** The caps of keys that have some. */
   spend?: KeySpend | undefined;
   holds: KeyHolds;
@@ -105,20 +103,18 @@ export class Closing {
 
   /** The last thing of its operation, as the ledger asks. */
   #count(job: JobRow, outcome: Outcome, error?: string): Told {
-    const { book, clock } = this.parts;
+    const { book, clock, spend } = this.parts;
     const usage: ClaimCount["usage"] = {
       ...{ dialect: "images", model: job.model, vendor: job.vendor, upstreamModel: job.upstreamModel, outcome },
       ...{ attempts: Math.max(1, job.tries), durationMs: Math.max(0, clock.now() - job.createdMs) },
       ...(error !== undefined && { error }),
     };
-    const { chargedNano } = book.countUnits({ claimId: job.id, used: 1, charge: error === undefined, usage });
-    return chargedNano > 0n ? () => this.#postToKey(job, chargedNano) : nothing;
-  }
-
-  /** What a key with caps in money has come to. Not before that is on the disk: an end that is taken back comes again. */
-  #postToKey({ id, keyId }: JobRow, nano: bigint): void {
-    const { spend, log } = this.parts;
-    const posted = spend?.of(keyId)?.post(0, nano);
-    posted?.catch((thrown) => log.error("image-key-cap", { job: id, ...errorFields(thrown) }));
+    let told = nothing;
+    // What a key with caps in money has come to. In memory not before it is on the disk: an end that is taken back comes again.
+    const beside = (nano: bigint) => {
+      if (nano > 0n) told = spend?.of(job.keyId)?.postBeside(0, nano) ?? nothing;
+    };
+    book.countUnits({ claimId: job.id, used: 1, charge: error === undefined, usage, beside });
+    return told;
   }
 }

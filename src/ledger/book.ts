@@ -167,6 +167,8 @@ export type ClaimCount = {
   claimId: string;
   used: number;
   charge?: boolean;
+  /** Told what is charged, nano-USD, before any sum counts it: writes what has to stand or fall with the charge, and waits for nothing. */
+  beside?(chargedNano: bigint): void;
   usage: {
     /** What `usage.dialect` shows: the endpoint's family. */
     dialect: string;

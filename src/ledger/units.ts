@@ -138,7 +138,7 @@ export class Units {
 
   /** See `Book.countUnits`. */
   count(order: ClaimCount): ClaimResult {
-    const { claimId, used, charge = true, usage } = order;
+    const { claimId, used, charge = true, usage, beside } = order;
     const row = this.#find(claimId);
     if (row.state !== "claimed") return earlierResult(row);
     if (!Number.isInteger(used) || used < 0 || used > Number(row.units)) {
@@ -165,6 +165,7 @@ export class Units {
         ...{ owner: row.account_id, requestId: claimId },
       });
     }
+    beside?.(chargedNano);
     this.rows.count(written);
     return { counted, chargedNano, repeated: false };
   }

@@ -53,7 +53,8 @@ export class KeySpend {
       const account = new KeyAccount(this.#load(keyId), {
         now: () => this.clock.now(),
         read: (day) => this.#day(keyId, day),
-        write: (day, requests, nano) => this.#add(keyId, day, requests, nano),
+        put: (day, requests, nano) => this.#put(keyId, day, requests, nano),
+        write: (put) => this.writer.runSingle(put),
       });
       known = { account, under: caps };
       this.#accounts.set(keyId, known);
@@ -82,10 +83,8 @@ export class KeySpend {
     return { day, requests: Number(requests), dayNano };
   }
 
-  #add(keyId: string, day: number, requests: number, nano: bigint): Promise<void> {
-    return this.writer.runSingle(() => {
-      this.#statements.add.run(keyId, day, requests, nano);
-    });
+  #put(keyId: string, day: number, requests: number, nano: bigint): void {
+    this.#statements.add.run(keyId, day, requests, nano);
   }
 }
 
@@ -109,7 +108,10 @@ type AccountDesk = {
   /** Unix ms. */
   now(): number;
   read(day: number): DayTally;
-  write(day: number, requests: number, nano: bigint): Promise<void>;
+  /** Adds to what the store has of the key, inside an operation of the writer. */
+  put(day: number, requests: number, nano: bigint): void;
+  /** Has `put` done in an operation of its own. */
+  write(put: () => void): Promise<void>;
 };
 
 /** One key's caps and what it has come to. */
@@ -227,13 +229,23 @@ export class KeyAccount {
     this.#add(requests, nano, day);
     this.#atWork++;
     try {
-      await this.desk.write(day, requests, nano);
+      await this.desk.write(() => this.desk.put(day, requests, nano));
     } catch (thrown) {
       this.#add(-requests, -nano, day);
       throw thrown;
     } finally {
       this.#atWork--;
     }
+  }
+
+  /**
+   * {@link post} inside the operation of the writer that charges it: a process that dies leaves both or neither. What is returned counts it in memory, and is
+   * called once the operation is on the disk.
+   */
+  postBeside(requests: number, nano: bigint): () => void {
+    const { day } = this.#today();
+    this.desk.put(day, requests, nano);
+    return () => this.#add(requests, nano, day);
   }
 
   #add(requests: number, nano: bigint, day: number): void {
@@ -294,6 +306,15 @@ export class KeyClaim {
     } catch (thrown) {
       onFault(thrown);
     }
+  }
+
+  /** {@link count} inside the operation that charges it; see {@link KeyAccount.postBeside}. What is returned ends the claim too. */
+  countBeside(requests: number, nano: bigint): () => void {
+    const counted = this.account.postBeside(requests, nano);
+    return () => {
+      counted();
+      this.#close();
+    };
   }
 
   /** Nothing was used. */

@@ -5,7 +5,7 @@ import { OwedWrites } from "../db/owed-writes.ts";
 import type { Writer } from "../db/writer.ts";
 import { type Book, type Claim, LedgerError } from "../ledger/book.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { KeySpend } from "../limits/key-spend.ts";
+import type { KeyClaim, KeySpend } from "../limits/key-spend.ts";
 import { RateLimited, type RateState, type SpeedLimiter } from "../limits/limiter.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 
@@ -85,13 +85,14 @@ export class WebMeter {
           return work();
         });
         call.onWorked?.(worked);
-        const ended = this.#end(call, tool, worked, this.parts.clock.monotonic() - startedAt);
-        // Free calls that others gave back meanwhile have taken the place of paid ones: what is charged is known when it is booked. Where it can be
-        // nothing alone, both are in one commit: neither is waited for before the other is asked for.
-        const chargedNano = keyClaim && claim.paid > 0 ? await ended : 0n;
+        const durationMs = this.parts.clock.monotonic() - startedAt;
+        // Free calls that others gave back meanwhile have taken the place of paid ones: what is charged is known when it is booked.
+        const isPaid = keyClaim !== undefined && claim.paid > 0;
+        const ended = this.#end(call, tool, worked, durationMs, isPaid ? keyClaim : undefined);
         const tell = (thrown: unknown) =>
           this.parts.log.error("web-key-cap", { call: call.requestId, ...errorFields(thrown) });
-        const noted = worked.used > 0 ? keyClaim?.note(worked.used, chargedNano, tell) : undefined;
+        // Both are in one commit: neither is waited for before the other is asked for.
+        const noted = worked.used > 0 && !isPaid ? keyClaim?.note(worked.used, 0n, tell) : undefined;
         await Promise.all([ended, noted]);
         return { value: worked.value, rate: permit.state };
       } finally {
@@ -194,18 +195,31 @@ export class WebMeter {
     }
   }
 
-  /** Resolves with what is charged, nano-USD, once it is booked. */
-  async #end<T>({ requestId, dialect }: WebCall, tool: string, worked: Worked<T>, durationMs: number): Promise<bigint> {
+  /** Resolves once it is booked; on `keyClaim`, where one is given, together with what is charged: a process that dies leaves both or neither. */
+  async #end<T>(
+    { requestId, dialect }: WebCall,
+    tool: string,
+    worked: Worked<T>,
+    durationMs: number,
+    keyClaim: KeyClaim | undefined,
+  ): Promise<void> {
     const { used, vendor, upstreamModel, attempts } = worked;
     if (used === 0) {
       await this.#owed.do(requestId);
-      return 0n;
+      return;
     }
     const { book, writer } = this.parts;
     const usage = { dialect, model: tool, vendor, upstreamModel, outcome: "completed", attempts, durationMs } as const;
     try {
-      const { chargedNano } = await writer.run(() => book.countUnits({ claimId: requestId, used, usage }));
-      return chargedNano;
+      const counted = await writer.run(() => {
+        let told: (() => void) | undefined;
+        const beside = (nano: bigint) => {
+          told = keyClaim?.countBeside(used, nano);
+        };
+        book.countUnits({ claimId: requestId, used, usage, beside });
+        return told;
+      });
+      counted?.();
     } catch (thrown) {
       // Whoever called is told that it came to nothing.
       this.#owed.add(requestId);

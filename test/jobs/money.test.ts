@@ -43,10 +43,10 @@ describe("what images cost", () => {
     painter.create_ = [hang().script];
     const { id } = await lab.create();
     await until(() => painter.running === 1, "the call");
-    const { store, app } = lab.gateway;
+    const { store } = lab.gateway;
     const jobs = new JobStore(store);
     const writer = new Writer(store, clock);
-    const closing = new Closing({ jobs, writer, book, clock, log: app.services.log, holds: new KeyHolds(undefined) });
+    const closing = new Closing({ jobs, writer, book, clock, holds: new KeyHolds(undefined) });
     const job = jobs.find(id);
     if (!job) throw new Error("it is there");
     const blocked = { code: "content_policy", message: "No." } as const;
@@ -313,6 +313,29 @@ describe("keys with caps of their own", () => {
     expect((await ask()).status).toBe(402);
   });
 
+  test("an image is charged and counted on its key in one: whose count cannot be written down has not ended, and is charged once later", async () => {
+    const { lab, clock, accountId, deposit, balance } = await start("fast");
+    await deposit(1_000_000_000n);
+    for (let free = 0; free < 3; free++) await lab.ended((await lab.create()).id);
+    const { database } = lab.gateway.store;
+    const { keys, book } = lab.gateway.app;
+    const { key } = await keys.create({ accountId, name: "capped", kind: "api", capTotalNano: PRICE_NANO });
+    database.run(
+      "CREATE TRIGGER full BEFORE INSERT ON key_spend WHEN NEW.nano > 0 BEGIN SELECT RAISE(ABORT, 'no room'); END",
+    );
+    const ask = () => lab.post({ model: "paint/priced", prompt: "a cat" }, {}, key);
+    const { id } = (await (await ask()).json()) as { id: string };
+    await until(() => lab.gateway.log.some(({ event }) => event === "image-job"), "an end that cannot be written");
+    expect([(await lab.show(id)).status, balance().postedNano]).toEqual(["processing", 1_000_000_000n]);
+    database.run("DROP TRIGGER full");
+    for (let at = 0; at < 8; at++) await clock.advance(5_000);
+    expect((await lab.ended(id)).status).toBe("succeeded");
+    expect(database.query("SELECT sum(nano) FROM key_spend").values()).toEqual([[PRICE_NANO]]);
+    expect([balance().postedNano, lab.painter.creates.length]).toEqual([1_000_000_000n - PRICE_NANO, 4]);
+    expect((await ask()).status).toBe(402);
+    expect(book.verify()).toEqual([]);
+  });
+
   test("an end that the store took back and that is written later counts once", async () => {
     const { lab, clock, accountId, deposit } = await start("fast");
     await deposit(1_000_000_000n);
@@ -333,15 +356,13 @@ describe("keys with caps of their own", () => {
     for (let at = 0; at < 8; at++) await clock.advance(5_000);
     expect((await lab.ended(id)).status).toBe("succeeded");
     const spent = () => (database.query("SELECT sum(nano) AS nano FROM key_spend").get() as { nano: bigint }).nano;
-    // Behind the end itself, in a batch of its own.
-    await until(() => spent() >= PRICE_NANO, "the key's count");
+    // In the commit of the end itself.
     expect(spent()).toBe(PRICE_NANO);
     const more = await ask();
     expect(more.status).toBe(202);
     await lab.ended(((await more.json()) as { id: string }).id);
-    expect((await ask()).status).toBe(402);
-    await until(() => spent() > PRICE_NANO, "the key's second count");
     expect(spent()).toBe(PRICE_NANO * 2n);
+    expect((await ask()).status).toBe(402);
     expect(lab.gateway.app.book.verify()).toEqual([]);
   });
 });

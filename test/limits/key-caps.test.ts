@@ -110,6 +110,7 @@ describe("caps of a key (contract 4)", () => {
     const account = new KeyAccount(tally, {
       now: () => now,
       read: (day) => ({ day, requests: 0, dayNano: 0n }),
+      put() {},
       write: () => written.promise,
     });
     const posted = account.under({ capDayNano: 10n, capTotalNano: 10n, capRequestsDay: 2 }).post(1, 3n);

@@ -299,20 +299,26 @@ describe("a key that is capped in money", () => {
     expect(rowsOf(tenant)).toHaveLength(21);
   });
 
-  test("has its page, which is paid for, though the key's count of it cannot be written down", async () => {
+  test("is charged for a page and has it counted in one: a page whose count cannot be written down is not charged; a free one is told of", async () => {
     const tenant = await lab.tenant("free", "1");
-    await searchOften(tenant, 20);
+    await searchOften(tenant, 19);
     const { key } = await lab.gateway.app.keys.create({
       ...{ accountId: tenant.id, name: "capped", kind: "api" },
       capTotalNano: CENT * 2n,
     });
     const { database } = lab.gateway.store;
     database.run("CREATE TRIGGER full BEFORE INSERT ON key_spend BEGIN SELECT RAISE(ABORT, 'no room'); END");
-    const answer = await lab.call("web_fetch", { urls: urlsOf("a") }, key);
+    const ask = (name: string) => lab.call("web_fetch", { urls: urlsOf(name) }, key);
+    expect((await ask("a")).isError).toBe(false);
+    expect(lab.gateway.log.filter(({ event }) => event === "web-key-cap")).toHaveLength(1);
+    expect((await ask("b")).isError).toBe(true);
+    await lab.clock.advance(60_000);
+    expect(balanceOf(tenant)).toMatchObject({ availableNano: CENT * 100n, heldNano: 0n });
     database.run("DROP TRIGGER full");
-    expect(answer.isError).toBe(false);
+    expect((await ask("b")).isError).toBe(false);
     expect(balanceOf(tenant)).toMatchObject({ availableNano: CENT * 99n, heldNano: 0n });
-    expect(lab.gateway.log.some(({ event }) => event === "web-key-cap")).toBe(true);
+    expect(database.query("SELECT requests, nano FROM key_spend").values()).toEqual([[1n, CENT]]);
+    expect(lab.gateway.app.book.verify()).toEqual([]);
   });
 
   test("counts what is charged: a page that others' failures have made free takes nothing of its cap", async () => {
