@@ -1,4 +1,6 @@
 import { afterEach, expect, test } from "bun:test";
+import { symlinkSync } from "node:fs";
+import { join } from "node:path";
 import { type Log, silentLog } from "../../src/observe/log.ts";
 import { WorkerPool } from "../../src/workers/pool.ts";
 import { startApp, type TestApp } from "../support/app.ts";
@@ -45,21 +47,26 @@ afterEach(async () => {
   gateway = folder = pool = undefined;
 });
 
-/** A pool of one process that does not say that it listens. */
-async function startPool(program: readonly string[], clock: ManualClock, log: Log): Promise<WorkerPool> {
+/** A pool of one process, whose program may stand in a folder of the test. */
+async function makePool(command: (folder: string) => readonly string[], clock: ManualClock, log: Log) {
   gateway = await startApp({ clock });
   folder = makeFolder();
   const { app } = gateway;
   app.gateway.setServer({ requestIP: () => null, timeout() {}, port: 1 } as never);
-  const made = new WorkerPool({
+  pool = new WorkerPool({
     ...{ app, count: 1, clock, log, requests: undefined, folder },
     secretsOf: () => [],
-    command: [process.execPath, ...program],
+    command: command(folder),
     shownAs: "worker",
     environment: process.env,
     place: { version: "0", host: "127.0.0.1", port: 1, store: ":memory:" },
   });
-  pool = made;
+  return pool;
+}
+
+/** One whose process does not say that it listens. */
+async function startPool(program: readonly string[], clock: ManualClock, log: Log): Promise<WorkerPool> {
+  const made = await makePool(() => [process.execPath, ...program], clock, log);
   const started = made.start();
   await clock.advance(10_000);
   await within(started, "a start goes on without it");
@@ -117,5 +124,33 @@ test.skipIf(process.platform !== "linux")(
     await clock.advance(UNHEARD_MS - 20_000);
     // The process ends in its own time; what it said last is waited for by the clock.
     await within(stopping, "it is killed");
+  },
+);
+
+test.skipIf(process.platform !== "linux")(
+  "a worker that cannot be started is tried again, later each time, and no more once there is a stop",
+  async () => {
+    const clock = manualClock();
+    let tries = 0;
+    const log = { ...silentLog, error: (event: string) => void (tries += Number(event === "worker-start")) };
+    const made = await makePool((at) => [join(at, "worker"), ...MUTE], clock, log);
+    await within(made.start(), "a start goes on without it");
+    expect(tries).toBe(1);
+    for (const [at, pauseMs] of [100, 200, 400].entries()) {
+      await clock.advance(pauseMs - 1);
+      expect([at, tries]).toEqual([at, at + 1]);
+      await clock.advance(1);
+      expect([at, tries]).toEqual([at, at + 2]);
+    }
+    symlinkSync(process.execPath, join(folder ?? "", "worker"));
+    await clock.advance(800);
+    const [worker = 0] = made.processIds;
+    expect([tries, made.processIds.length]).toEqual([4, 1]);
+    // It dies, and would be started once more.
+    process.kill(worker, "SIGKILL");
+    await clock.armed(1_600);
+    await within(made.stop(), "nothing is waited for");
+    await clock.advance(20_000);
+    expect([tries, made.processIds]).toEqual([4, []]);
   },
 );
