@@ -11,7 +11,7 @@ import { type Closing, fenceOf } from "./closing.ts";
 import { FairQueue, type Queued } from "./fair-queue.ts";
 import type { ImageFiles } from "./files.ts";
 import { type Ending, ImageWork, INTERRUPTED } from "./image-job.ts";
-import type { JobError, JobRow } from "./job.ts";
+import type { JobError, JobErrorCode, JobRow } from "./job.ts";
 import type { JobTraces } from "./job-traces.ts";
 import { recoverJob } from "./recovery.ts";
 import { retryPause } from "./retry.ts";
@@ -75,6 +75,14 @@ const NO_VENDOR: JobError = {
   code: "vendor_not_configured",
   message: "No vendor that draws images with this model is switched on any more.",
 };
+
+/** Ends that are no vendor's doing: its record says nothing of them. */
+const OWN_FAULTS: ReadonlySet<JobErrorCode> = new Set([
+  "internal_error",
+  "interrupted",
+  "source_gone",
+  "vendor_not_configured",
+]);
 
 /**
  * Runs image jobs in this process, fairly among accounts: claim committed before the vendor is called, one lease and one fence for each, an
@@ -305,7 +313,7 @@ export class Scheduler {
       if (!(await closing.succeed(job))) await files.remove(ending.file);
     } else {
       if (ending.kind === "blocked") health?.served(job.vendor);
-      else health?.failed(job.vendor, ending.error.code);
+      else if (!OWN_FAULTS.has(ending.error.code)) health?.failed(job.vendor, ending.error.code);
       log.warn("image-job", { job: job.id, vendor: job.vendor, end: ending.kind, error: ending.error.code });
       await (ending.kind === "blocked" ? closing.block(job, ending.error) : closing.fail(job, ending.error));
     }
@@ -317,10 +325,10 @@ export class Scheduler {
     const { clock, health, random = Math.random } = this.parts;
     const leftMs = deadline - clock.monotonic();
     const { busy, error, retryAfterSeconds } = ending;
-    health?.failed(job.vendor, error.code);
     const facts = { tries: job.tries, busy, leftMs, random: random() };
     const pause = retryPause({ ...facts, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) });
     if (pause === undefined) return this.#close(run, job, { kind: "failed", error }, deadline);
+    health?.failed(job.vendor, error.code);
     const tries = busy ? Math.max(0, job.tries - 1) : job.tries;
     return this.#requeue(job, this.#routeAfter(job), { pause, tries, deadline });
   }

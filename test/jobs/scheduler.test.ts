@@ -48,6 +48,7 @@ describe("what may be tried again, and what never is", () => {
     expect(painter.creates).toHaveLength(3);
     expect(new Set(painter.creates.map(({ key }) => key)).size).toBe(1);
     expect(lab.claims()).toMatchObject([{ state: "returned" }]);
+    expect(lab.gateway.app.services.health?.of("paint")).toMatchObject({ served: 0, failed: 3 });
   });
 
   test("a vendor that is busy is asked again when it says, and that is no attempt", async () => {
@@ -337,6 +338,9 @@ describe("cancelling", () => {
       message: "The source image could not be read. Nothing was charged.",
     });
     expect(painter.creates).toHaveLength(1);
+    // No doing of the vendor's, who was not asked.
+    const facts = { served: 1, failed: 0, failingSince: undefined };
+    expect(lab.gateway.app.services.health?.of("paint")).toMatchObject(facts);
   });
 
   test("between the result and its end there is no image left behind", async () => {
