@@ -67,7 +67,8 @@ export class Acceptance {
     const { jobs, clock } = this.parts;
     const blocked = jobs.blockedAfter(accountId, clock.now() - HOUR_MS, MAX_BLOCKED);
     if (blocked.length < MAX_BLOCKED) return;
-    const resetAt = new Date(blocked[0]! + HOUR_MS).toISOString();
+    // Those that were under way when the last of them was one too many may have made them more.
+    const resetAt = new Date(blocked.at(-1)! + HOUR_MS).toISOString();
     const text = `${MAX_BLOCKED} prompts of this account were blocked in the last hour. New images are taken again at ${resetAt}.`;
     throw new GatewayError("allowance_exhausted", text, { extra: { reason: "too_many_blocked", reset_at: resetAt } });
   }

@@ -89,7 +89,7 @@ function prepare({ query }: Store) {
       .select({ endedMs: imageJob.endedMs })
       .from(imageJob)
       .where(and(eq(imageJob.accountId, hole("accountId")), gt(imageJob.endedMs, hole("since")), stateIn(["blocked"])))
-      .orderBy(asc(imageJob.endedMs))
+      .orderBy(desc(imageJob.endedMs))
       .limit(hole("limit"))
       .prepare(),
     byFile: query
@@ -141,7 +141,7 @@ export class JobStore {
     return this.#statements.inFlight.get({ accountId })?.jobs ?? 0;
   }
 
-  /** When the account's jobs after `since` were blocked, oldest first, at most `limit` of them; Unix ms. */
+  /** When the account's jobs after `since` were blocked, newest first, at most `limit` of them; Unix ms. */
   blockedAfter(accountId: string, since: number, limit: number): number[] {
     return this.#statements.blocked.all({ accountId, since, limit }).map((row) => row.endedMs ?? 0);
   }

@@ -255,6 +255,29 @@ describe("what an account may have at a time", () => {
     painter.create_ = [IMAGE];
     expect((await lab.ended((await lab.create()).id)).status).toBe("succeeded");
   }, 20_000);
+
+  test("where jobs that were under way made them more than ten, the time is told at which there are images again", async () => {
+    const { lab, clock, painter, deposit } = await start("fast");
+    await deposit(1_000_000_000n);
+    const blocked = { kind: "blocked", message: "No." } as const;
+    const late = [hang(), hang()];
+    painter.create_ = [...late.map(({ script }) => script), blocked];
+    const waiting = [await lab.create(), await lab.create()];
+    await until(() => painter.running === 2, "the calls");
+    for (let at = 0; at < 9; at++) {
+      await lab.ended((await lab.create()).id);
+      await clock.advance(10_000);
+    }
+    for (const { end } of late) end(blocked);
+    for (const { id } of waiting) expect((await lab.ended(id)).status).toBe("blocked");
+    // The first of eleven will have left the hour, and the second is still in it.
+    expect((await refuse(lab)).error).toMatchObject({ reset_at: "2026-05-01T11:00:10.000Z" });
+    await clock.advance(3_600_000 - 90_000);
+    expect((await refuse(lab)).status).toBe(429);
+    await clock.advance(10_000);
+    painter.create_ = [IMAGE];
+    expect((await lab.ended((await lab.create()).id)).status).toBe("succeeded");
+  }, 20_000);
 });
 
 describe("keys with caps of their own", () => {
