@@ -3,6 +3,7 @@ import { IDLE_MS } from "./http/server/connection.ts";
 import { HttpServer } from "./http/server/listen.ts";
 import { type Stoppable, stopListening } from "./http/server/stop-listening.ts";
 import type { Clock } from "./lib/clock.ts";
+import { shuttingDown } from "./relay/ended.ts";
 import { openToVendors } from "./vendors/send.ts";
 import type { Vendor } from "./vendors/vendor.ts";
 
@@ -33,6 +34,8 @@ export type RunningServer = {
   reload(next: Reloaded): void;
   /** Refuses new connections, lets running answers end (streams within 30 s), and closes the books. */
   stop(): Promise<void>;
+  /** Ends running answers now, so that {@link stop} has none to wait for. */
+  hurry(): void;
 };
 
 /** Listens. Throws the system's error (`EADDRINUSE`) when the port is taken. */
@@ -67,6 +70,7 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
       stopDiscovery();
       await stopListening(server, { clock, end: () => app.stop(), hasWhole: () => app.running.hasWhole });
     },
+    hurry: () => app.running.endAll(shuttingDown()),
   };
 }
 

@@ -34,8 +34,9 @@ type Running = {
   requests: RequestLog | undefined;
   /** Ends the watch on the configuration. */
   stopReloading?: () => void;
-  /** A signal has told it to end. */
+  /** A signal has told it to end; a second one, at once. */
   stopping?: boolean;
+  hurried?: boolean;
 };
 
 function createServerLog(config: Config, vendors: readonly Vendor[]): Log {
@@ -165,15 +166,25 @@ async function close({ server, store, lock, requests, stopReloading }: Running):
 /** Exit code of a process that a second signal ended at once. */
 const ENDED_AT_ONCE = 130;
 
-/** The first signal lets running answers end and closes the books; the second ends the process where it stands. */
+/** What is cut off by a second signal has so long to be written down, ms: of what no money is held for, nothing else knows. */
+const AT_ONCE_MS = 1_000;
+
+function endAtOnce(running: Running): void {
+  if (running.hurried) process.exit(ENDED_AT_ONCE);
+  running.hurried = true;
+  setTimeout(() => process.exit(ENDED_AT_ONCE), AT_ONCE_MS);
+  running.server.hurry();
+}
+
+/** The first signal lets running answers end and closes the books; the second cuts them off, and the third ends the process where it stands. */
 function stopOnSignals(running: Running): void {
   const onSignal = async () => {
-    if (running.stopping) process.exit(ENDED_AT_ONCE);
+    if (running.stopping) return endAtOnce(running);
     running.stopping = true;
     if (running.server.app.atWork() > 0) warn("Stopping: running answers may end. A second signal ends at once.");
     try {
       await close(running);
-      process.exit(0);
+      process.exit(running.hurried ? ENDED_AT_ONCE : 0);
     } catch (error) {
       warn(`error: ${error instanceof Error ? error.message : String(error)}`);
       process.exit(1);

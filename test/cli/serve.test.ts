@@ -267,16 +267,22 @@ describe("stopping", () => {
     expect(await child.exited).toBe(0);
   });
 
-  test("a second signal ends at once", async () => {
+  test("a second signal ends at once: who is cut off is told, and what was done is written down", async () => {
     const server = await start(["--port", "0"]);
-    const response = await ask(server.url, server.key, SLOW);
+    const slow = JSON.stringify({ blocks: [{ type: "text", text: "a b c", chunk: 2 }], chunk_delay_ms: 20_000 });
+    const response = await ask(server.url, server.key, { ...SLOW, messages: [{ role: "user", content: slow }] });
     const reader = response.body!.getReader();
     await reader.read();
     server.child.kill("SIGTERM");
     await until(() => server.stderr.includes("Stopping"), "the first signal is heard");
     server.child.kill("SIGTERM");
+    let rest = "";
+    const decoder = new TextDecoder();
+    for (let part = await reader.read(); !part.done; part = await reader.read()) rest += decoder.decode(part.value);
+    expect(rest).toContain("shutting down");
     expect(await server.child.exited).toBe(130);
-    await reader.cancel().catch(() => {});
+    const rows = JSON.parse((await sluice(folder, ["usage", "--json"])).stdout);
+    expect(rows).toMatchObject([{ model: "sluice/script", requests: 1 }]);
   });
 });
 
