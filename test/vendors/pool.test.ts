@@ -4,6 +4,7 @@ import { Abort } from "../../src/lib/abort.ts";
 import type { Answer } from "../../src/vendors/answer.ts";
 import { Pool } from "../../src/vendors/http/pool.ts";
 import { addressOf, writeHead } from "../../src/vendors/http/request.ts";
+import { countTimeAsleep } from "../../src/vendors/http/time-asleep.ts";
 import { until } from "../support/wait.ts";
 
 const REPLY = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
@@ -193,6 +194,41 @@ test("a server that starts anew closes what has just been used: connections are 
   await ask();
   expect(made).toBe(2);
   now += 1_100;
+  await ask();
+  expect(made).toBe(3);
+});
+
+test.each([
+  ["slept for an hour, in which its monotonic clock stood still", 3_600_000, 2],
+  ["slept for half a minute", 30_000, 1],
+  ["was told the time anew, a moment later", 900, 1],
+  ["was told the time anew, an hour earlier", -3_600_000, 1],
+])("what rests on a machine that %s", async (_name, wallMs, connections) => {
+  let wall = 1_767_323_045_000;
+  pool = new Pool(
+    countTimeAsleep(
+      () => now,
+      () => wall,
+    ),
+  );
+  await ask();
+  now += 30_000;
+  wall += 30_000;
+  await ask();
+  // Those whom it was connected to have hung up long ago, and it has not heard of it.
+  wall += wallMs;
+  await ask();
+  expect([made, requests]).toEqual([connections, 3]);
+  pool.sweep();
+  expect(pool.figures.idle).toBe(1);
+});
+
+test("who closes what has rested while the machine slept tells nothing of a longer rest than any", async () => {
+  await ask();
+  now += 3_600_000;
+  await serverCloses();
+  await ask();
+  now += 50_000;
   await ask();
   expect(made).toBe(3);
 });

@@ -4,6 +4,7 @@ import type { Answer } from "../answer.ts";
 import { Call, type CallRules } from "./call.ts";
 import { Connection, type Keeper } from "./connection.ts";
 import type { Origin } from "./request.ts";
+import { countTimeAsleep } from "./time-asleep.ts";
 
 /** Connections to one origin that are kept while nothing is done on them. */
 const MAX_IDLE = 1_024;
@@ -39,8 +40,8 @@ export class Pool implements Keeper {
   /** Since the start. */
   readonly counts = { opened: 0, reused: 0 };
 
-  /** `now`: monotonic ms. */
-  constructor(private readonly now: () => number = () => performance.now()) {}
+  /** `now`: monotonic ms, in which the time counts that the machine was asleep. */
+  constructor(private readonly now: () => number = countTimeAsleep()) {}
 
   /**
    * Sends one request and resolves with its answer once the head is there. Rejects with the abort's reason, also where it came before, with ConnectFailed
@@ -119,7 +120,7 @@ export class Pool implements Keeper {
     if (at >= 0) idle?.splice(at, 1);
     if (!rested) return;
     const restedMs = this.now() - connection.idleSince;
-    this.#restMs.set(name, Math.max(LEAST_IDLE_MS, restedMs * SAFE_PART));
+    this.#restMs.set(name, Math.min(MAX_IDLE_MS, Math.max(LEAST_IDLE_MS, restedMs * SAFE_PART)));
     if (connection.answers > 1 || restedMs >= LEAST_IDLE_MS) return;
     this.#closedAtOnce.set(name, (this.#closedAtOnce.get(name) ?? 0) + 1);
   }
