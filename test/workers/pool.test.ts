@@ -132,7 +132,10 @@ test.skipIf(process.platform !== "linux")(
   async () => {
     const clock = manualClock();
     let tries = 0;
-    const log = { ...silentLog, error: (event: string) => void (tries += Number(event === "worker-start")) };
+    const error = (event: string) => {
+      if (event === "worker-start") tries++;
+    };
+    const log = { ...silentLog, error };
     const made = await makePool((at) => [join(at, "worker"), ...MUTE], clock, log);
     await within(made.start(), "a start goes on without it");
     expect(tries).toBe(1);
