@@ -53,12 +53,12 @@ test("the ceiling goes under the vendor's name, ordered or the client's own", ()
     max_tokens: 7,
     max_completion_tokens: undefined,
   });
-  // A server of which nothing is known may read no more than what its client wrote.
+  // A server of which nothing is known may read no more than what its client wrote, and else the older one.
   expect(amend({ max_tokens: 5 })).toStrictEqual({});
   expect(amend({ max_tokens: 5 }, { maxOutputTokens: 3 })).toStrictEqual({ max_tokens: 3 });
   expect(amend({ max_tokens: 5, max_completion_tokens: null })).toStrictEqual({ max_completion_tokens: undefined });
   expect(amend({ max_tokens: 5, max_completion_tokens: 7 })).toStrictEqual({ max_tokens: undefined });
-  expect(amend({}, { maxOutputTokens: 3 })).toStrictEqual({ max_completion_tokens: 3 });
+  expect(amend({}, { maxOutputTokens: 3 })).toStrictEqual({ max_tokens: 3 });
   expect(amend({ max_tokens: null })).toStrictEqual({});
 });
 

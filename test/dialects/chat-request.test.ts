@@ -683,7 +683,7 @@ describe("an upstream's request", () => {
       tools: [{ type: "function", function: { name: "f", parameters: { type: "object", properties: {} } } }],
       tool_choice: "auto",
       stop: ["END"],
-      max_completion_tokens: 9,
+      max_tokens: 9,
       temperature: 1,
       seed: 4,
       user: "u1",

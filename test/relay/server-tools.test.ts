@@ -146,7 +146,7 @@ describe("the client's bounds", () => {
   test("max_tokens is for all rounds together: the next one is asked for what is left", async () => {
     lab.vendors.chat.play(searches("a"), says("Done."));
     await post("/v1/messages", askMessages({ max_tokens: 20 }));
-    const ceilings = bodiesOf("chat").map((body) => body["max_completion_tokens"]);
+    const ceilings = bodiesOf("chat").map((body) => body["max_tokens"]);
     expect(ceilings).toEqual([20, 8]);
   });
 

@@ -343,9 +343,7 @@ describe("the money is used up", () => {
     await expectCharged(holdOf(body, 400), costOf(input, output), [{ ...row, chargedNano: costOf(input, output) }]);
     expect(lab.wallet().posted).toBeGreaterThanOrEqual(0n);
     // What the client asked of the vendor stays as it was: the gateway itself keeps the bound.
-    expect(lab.vendors[upstream].calls[0]?.json).toMatchObject(
-      upstream === "messages" || client === "chat" ? { max_tokens: 100_000 } : { max_completion_tokens: 100_000 },
-    );
+    expect(lab.vendors[upstream].calls[0]?.json).toMatchObject({ max_tokens: 100_000 });
   });
 
   test.each([...STREAMS, ...OWN_WAYS.filter(({ mode }) => mode === "blocking")])(

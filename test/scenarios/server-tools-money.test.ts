@@ -137,7 +137,7 @@ describe("the money of all rounds", () => {
       await gateway.post("/v1/messages", ask({ model: SMALL, max_tokens: 4_000, stream: true }))
     ).text();
     expect(text).toContain('"output_tokens":2400');
-    const asked = vendors.chat.upstream.calls.map(({ json }) => (json as Wire)["max_completion_tokens"]);
+    const asked = vendors.chat.upstream.calls.map(({ json }) => (json as Wire)["max_tokens"]);
     expect(asked).toEqual([SMALL_OUTPUT, SMALL_OUTPUT, SMALL_OUTPUT]);
     const row = gateway.rows().find(({ model }) => model === SMALL);
     expect(row).toMatchObject({ output: 2_400, chargedNano: costOf(60, 2_400), flags: 0 });

@@ -84,7 +84,7 @@ test.each(MODES)("of a small wallet each reply gets its part, and the vendor is 
   lab.vendors.chat.answer(PATH.chat, how.answer({ usage }));
   const response = await lab.gateway.post(PATH.chat, body);
   await response.text();
-  expect(lab.vendors.chat.calls[0]?.json).toMatchObject({ n: CHOICES, max_completion_tokens: 300 });
+  expect(lab.vendors.chat.calls[0]?.json).toMatchObject({ n: CHOICES, max_tokens: 300 });
   expect(lab.rows()[0]).toMatchObject({ output: CHOICES * 40, chargedNano: costOf(10, CHOICES * 40) });
 });
 

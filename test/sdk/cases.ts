@@ -119,13 +119,13 @@ const maxTokens: Case = {
   name: "an answer cut at the ceiling",
   model: "plain",
   requests: {
-    chat: { messages: [user("Count.")], max_completion_tokens: 27 },
+    chat: { messages: [user("Count.")], max_tokens: 27 },
     messages: { messages: [user("Count.")], max_tokens: 27 },
     responses: { input: "Count.", max_output_tokens: 27 },
   },
   reply: CUT,
   upstream: {
-    chat: { max_completion_tokens: 27 },
+    chat: { max_tokens: 27 },
     messages: { max_tokens: 27 },
     responses: { max_output_tokens: 27 },
     gemini: { generationConfig: { maxOutputTokens: 27 } },

@@ -69,17 +69,23 @@ function amendStream(list: EditList, orders: Orders, quirks: Quirks): void {
   list.set("stream_options", { ...own, include_usage: true });
 }
 
-/** The name of the ceiling for a vendor whose row says none: where nothing is known of it, the client's own, since many servers read one of them alone. */
-const ceilingField = ({ max_completion_tokens: newer, max_tokens: older }: Wire, { customTools }: Quirks): string =>
-  newer == null && older != null && customTools === undefined ? "max_tokens" : "max_completion_tokens";
+/**
+ * The name of the ceiling. For a vendor of which nothing is known it is the client's own, else the older one (dialects.md 4.1): many servers read that
+ * alone, and lose the other without a word, while OpenAI's, which refuses the older one, says so.
+ */
+export const ceilingField = (
+  { max_completion_tokens: newer }: Wire,
+  { maxTokensField, customTools }: Quirks,
+): "max_tokens" | "max_completion_tokens" =>
+  maxTokensField ?? (newer == null && customTools === undefined ? "max_tokens" : "max_completion_tokens");
 
 function amendMaxTokens(list: EditList, orders: Orders, quirks: Quirks): void {
-  const field = quirks.maxTokensField ?? ceilingField(list.body, quirks);
+  const field = ceilingField(list.body, quirks);
   const other = field === "max_tokens" ? "max_completion_tokens" : "max_tokens";
   const value = orders.maxOutputTokens ?? list.body["max_completion_tokens"] ?? list.body["max_tokens"];
   if (value == null) {
     // It is no wish, and who knows the older name alone refuses the newer one also without a value.
-    if (field === "max_tokens") list.remove(other);
+    if (quirks.maxTokensField === "max_tokens") list.remove(other);
     return;
   }
   list.set(field, value);

@@ -9,6 +9,7 @@ import { cleanText, joinTexts } from "../text.ts";
 import { chatNames, fitToolNames } from "../tool-names.ts";
 import { placeOf } from "../tool-place.ts";
 import { fitUserId } from "../user-id.ts";
+import { ceilingField } from "./amend.ts";
 import { encodePart } from "./encode-parts.ts";
 import { TurnWriter } from "./encode-turns.ts";
 import { evenStrict } from "./even-strict.ts";
@@ -141,7 +142,7 @@ export function encodeRequest(given: Prompt, quirks: Quirks, upstreamModel?: str
   const body: Wire = { messages: system ? [system, ...messages] : messages };
   encodeTools(prompt, quirks, body, dropped);
   const stops = encodeStops(prompt, quirks, body);
-  put(body, quirks.maxTokensField ?? "max_completion_tokens", prompt.maxOutputTokens);
+  put(body, ceilingField(body, quirks), prompt.maxOutputTokens);
   put(body, "temperature", prompt.temperature);
   put(body, "top_p", prompt.topP);
   if (quirks.acceptsTopK) put(body, "top_k", prompt.topK);
