@@ -1,5 +1,5 @@
 import type { Tool, ToolCallPart } from "../canon/prompt.ts";
-import { isObject } from "../lib/json.ts";
+import { isObject, stringOf } from "../lib/json.ts";
 import { placeOf } from "./tool-place.ts";
 
 /** The one argument under which a custom tool's text stands where only functions are known (dialects.md 1.1). */
@@ -14,9 +14,7 @@ export function customTool(name: string, description: string, format: unknown, p
   const shown = constraint && isObject(constraint["grammar"]) ? constraint["grammar"] : constraint;
   const definition = shown?.["definition"];
   const rule =
-    typeof definition === "string"
-      ? ` It must fit this ${String(shown?.["syntax"] ?? "")} grammar:\n${definition}`
-      : "";
+    typeof definition === "string" ? ` It must fit this ${stringOf(shown?.["syntax"])} grammar:\n${definition}` : "";
   const input = { type: "string", description: `The whole input of the tool, as plain text.${rule}` };
   return {
     name,

@@ -19,6 +19,7 @@ beforeAll(async () => {
       vendorAt(upstream, "chat", "chat"),
       vendorAt(upstream, "chat", "strict", { plainSchemas: true }),
       vendorAt(upstream, "messages", "messages"),
+      vendorAt(upstream, "responses", "responses"),
       { ...google, dialect: "gemini", auth: "x-goog-api-key" },
     ],
   });
@@ -103,4 +104,49 @@ test.each(WORDS)("the echo fills in no more of such a schema than it knows: %s",
   };
   const told = choices[0]?.message.tool_calls[0]?.function.arguments ?? "";
   expect(JSON.parse(told)).toEqual({ a: null, b: "Hi", valueOf: "Hi" });
+});
+
+/** What no text can be made of: JSON may hold it wherever a word is looked for. */
+const WORDLESS = { toString: 1 };
+const words = { type: "object", properties: { a: { type: "string" }, $b: {} }, required: ["a", WORDLESS] };
+const called = (parameters: unknown, more = {}) => [{ type: "function", function: { name: "f", parameters, ...more } }];
+const grammar = { type: "grammar", syntax: WORDLESS, definition: "x" };
+const change = (tool: unknown) => [...hello.messages, { role: "system", content: [{ type: "tool_addition", tool }] }];
+const RESPONSES = "/v1/responses";
+
+test.each<[string, string, string, Record<string, unknown>]>([
+  ["a schema's type", CHAT, "strict/m", { tools: called({ type: "object", properties: { a: { type: WORDLESS } } }) }],
+  ["a property's name, strictly", CHAT, "strict/m", { tools: called(words) }],
+  ["a property's name, to Google", CHAT, "google/gemini-2.0-x", { tools: called(words) }],
+  ["a property's name, to Anthropic", CHAT, "messages/m", { tools: called(words) }],
+  [
+    "a format",
+    CHAT,
+    "messages/m",
+    { tools: called({ type: "object", properties: { a: { type: "string", format: WORDLESS } } }, { strict: true }) },
+  ],
+  [
+    "a grammar's language",
+    RESPONSES,
+    "chat/m",
+    { input: "Hi", tools: [{ type: "custom", name: "g", format: grammar }] },
+  ],
+  [
+    "a new tool's name",
+    MESSAGES,
+    "chat/m",
+    { messages: change({ type: "tool_definition", definition: { name: WORDLESS } }) },
+  ],
+  ["a tool's name", MESSAGES, "chat/m", { messages: change({ type: "tool_reference", name: WORDLESS }) }],
+  ["an edit's type", MESSAGES, "chat/m", { context_management: { edits: [{ type: WORDLESS }] } }],
+  [
+    "an item's id",
+    RESPONSES,
+    "responses/m",
+    { input: [{ type: "message", id: WORDLESS, role: "user", content: "Hi" }] },
+  ],
+])("a client's request goes to its vendor whatever stands in the place of %s", async (_what, path, model, more) => {
+  upstream.always(RESPONSES, json({}));
+  await ask(path, model, json({}), more);
+  expect(upstream.calls).toHaveLength(1);
 });

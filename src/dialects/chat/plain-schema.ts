@@ -1,5 +1,5 @@
 import { GatewayError } from "../../canon/errors.ts";
-import { atPointer, entryOf, isObject } from "../../lib/json.ts";
+import { atPointer, entryOf, isObject, stringOf } from "../../lib/json.ts";
 import { toInputSchema } from "../input-schema.ts";
 
 type Schema = Record<string, unknown>;
@@ -192,7 +192,7 @@ class Rewriter {
   }
 
   #writeTyped(type: unknown, schema: Schema, depth: number): Schema {
-    const own = entryOf(OF_TYPE, String(type)) ?? [];
+    const own = entryOf(OF_TYPE, stringOf(type)) ?? [];
     const out: Schema = { type };
     for (const [keyword, value] of Object.entries(schema)) {
       if (keyword === "type" || (TYPED.has(keyword) && !own.includes(keyword))) continue;
@@ -210,7 +210,9 @@ class Rewriter {
         return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, next(inner)]));
       case "required": {
         const { properties } = at.schema;
-        const known = namesOf(value).filter((name) => isObject(properties) && Object.hasOwn(properties, String(name)));
+        const known = namesOf(value).filter(
+          (name) => isObject(properties) && Object.hasOwn(properties, stringOf(name)),
+        );
         return known.length > 0 ? known : undefined;
       }
       case "additionalProperties":

@@ -1,5 +1,5 @@
 import { GatewayError } from "../../canon/errors.ts";
-import { atPointer, entryOf, isObject } from "../../lib/json.ts";
+import { atPointer, entryOf, isObject, stringOf } from "../../lib/json.ts";
 
 /** Deepest nesting of a schema that is rewritten; a deeper one is refused. */
 const MAX_DEPTH = 64;
@@ -118,7 +118,7 @@ class Rewriter {
     if (isObject(properties) && Object.keys(properties).length > 0) {
       out["type"] ??= "object";
       out["properties"] = Object.fromEntries(Object.entries(properties).map(([name, value]) => [name, next(value)]));
-      const known = Array.isArray(required) ? required.filter((name) => Object.hasOwn(properties, String(name))) : [];
+      const known = Array.isArray(required) ? required.filter((name) => Object.hasOwn(properties, stringOf(name))) : [];
       if (known.length > 0) out["required"] = known;
     }
     if (isObject(items)) out["items"] = next(items);

@@ -1,5 +1,5 @@
 import type { OutputFormat, Part, Prompt, TextPart, Tool, ToolChoice } from "../../canon/prompt.ts";
-import { isObject, listOf, put } from "../../lib/json.ts";
+import { isObject, listOf, put, stringOf } from "../../lib/json.ts";
 import type { Decoded } from "../dialect.ts";
 import { readTopK } from "../odd-sampling.ts";
 import { cleanText, isVisible } from "../text.ts";
@@ -45,7 +45,7 @@ const isPresent = (value: unknown): boolean => value !== undefined && value !== 
 
 /** An edit of the context that takes nothing out: all thinking stays (Claude Code says so with every request). */
 const isKeepingAll = (edit: unknown): boolean =>
-  isObject(edit) && String(edit["type"]).startsWith("clear_thinking_") && edit["keep"] === "all";
+  isObject(edit) && stringOf(edit["type"]).startsWith("clear_thinking_") && edit["keep"] === "all";
 
 /** The words of fields that ask for what is done anyway (dialects.md 2.1). */
 const USUAL: ReadonlyMap<string, unknown> = new Map([

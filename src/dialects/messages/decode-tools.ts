@@ -1,6 +1,6 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { Tool } from "../../canon/prompt.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, stringOf } from "../../lib/json.ts";
 import { unknownPaths } from "../unknown-fields.ts";
 import { clientTool, isClientToolset } from "./client-tools.ts";
 import { withMark } from "./decode-turns.ts";
@@ -17,7 +17,7 @@ const TOOL_FIELDS: ReadonlySet<string> = new Set([
 function decodeCustomTool(entry: Record<string, unknown>, place: string): Tool {
   const schema = entry["input_schema"];
   const tool: Tool = {
-    name: String(entry["name"] ?? ""),
+    name: stringOf(entry["name"]),
     schema: isObject(schema) ? schema : { type: "object", properties: {} },
     place,
   };
@@ -82,7 +82,7 @@ export function changeTools(tools: Tool[], messages: unknown, dropped: string[])
   for (const change of changes) {
     const { path, isAddition, tool } = change;
     const defined = isDefinition(change);
-    const named = tool["type"] === "tool_reference" ? known.get(String(tool["name"])) : undefined;
+    const named = tool["type"] === "tool_reference" ? known.get(stringOf(tool["name"])) : undefined;
     const meant = defined ? readTool(tool["definition"], `${path}.tool.definition`, dropped) : named;
     if (!meant) {
       if (!defined) dropped.push(path);

@@ -9,6 +9,7 @@ import {
   listOf,
   mayBeInexact,
   parseExactly,
+  stringOf,
 } from "../../lib/json.ts";
 import { withNumbers } from "../count-texts.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
@@ -45,7 +46,7 @@ function startEdits(block: unknown, seed: unknown): Edits | undefined {
     if (isBare) return named === block ? undefined : { content_block: named };
     return { content_block: { ...named, input: {} } };
   }
-  const missing = entryOf(FIRST_TEXTS, String(block["type"]))?.filter((field) => typeof block[field] !== "string");
+  const missing = entryOf(FIRST_TEXTS, stringOf(block["type"]))?.filter((field) => typeof block[field] !== "string");
   if (!missing || missing.length === 0) return undefined;
   return { content_block: { ...block, ...Object.fromEntries(missing.map((field) => [field, ""])) } };
 }
@@ -83,7 +84,7 @@ const DELTA_TEXTS: Record<string, string> = {
 /** A delta that clients can join to its block: itself, or with its arguments as JSON text; undefined where it says nothing. */
 function soundDelta(delta: unknown): Block | undefined {
   if (!isObject(delta)) return undefined;
-  const field = entryOf(DELTA_TEXTS, String(delta["type"]));
+  const field = entryOf(DELTA_TEXTS, stringOf(delta["type"]));
   if (field === undefined || typeof delta[field] === "string") return delta;
   const text = field === "partial_json" ? fragmentText(delta[field]) : "";
   return text === "" ? undefined : { ...delta, [field]: text };

@@ -1,5 +1,5 @@
 import { GatewayError } from "../../canon/errors.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, stringOf } from "../../lib/json.ts";
 
 /** Deepest nesting of a schema that is rewritten; a schema deeper than this is refused. */
 const MAX_SCHEMA_DEPTH = 64;
@@ -12,7 +12,18 @@ const PROPERTY_NAME = /^[a-zA-Z0-9_.-]{1,64}$/;
 /** Keywords that structured output takes as they are (dialects.md 4.9). */
 const KEPT = new Set(["type", "$ref", "enum", "const", "title", "required"]);
 const MAPS_OF_SCHEMAS = new Set(["properties", "$defs", "definitions"]);
-const FORMATS = new Set(["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"]);
+const FORMATS: ReadonlySet<unknown> = new Set([
+  "date-time",
+  "time",
+  "date",
+  "duration",
+  "email",
+  "hostname",
+  "uri",
+  "ipv4",
+  "ipv6",
+  "uuid",
+]);
 /** Say nothing about the value, so nothing is lost without them. */
 const ANNOTATIONS = new Set([
   "$schema",
@@ -36,7 +47,7 @@ function rewriteMap(value: unknown, depth: number): unknown {
 
 const isKept = (keyword: string, value: unknown): boolean =>
   KEPT.has(keyword) ||
-  (keyword === "format" && FORMATS.has(String(value))) ||
+  (keyword === "format" && FORMATS.has(value)) ||
   (keyword === "minItems" && (value === 0 || value === 1));
 
 const isObjectType = (type: unknown): boolean => type === "object" || (Array.isArray(type) && type.includes("object"));
@@ -87,6 +98,6 @@ export function withoutOddProperties(schema: Schema, lost: (property: string) =>
   if (odd.size === 0) return schema;
   for (const name of odd) lost(name);
   const kept = Object.fromEntries(Object.entries(properties).filter(([name]) => !odd.has(name)));
-  const demanded = Array.isArray(required) && { required: required.filter((name) => !odd.has(String(name))) };
+  const demanded = Array.isArray(required) && { required: required.filter((name) => !odd.has(stringOf(name))) };
   return { ...schema, properties: kept, ...demanded };
 }

@@ -44,7 +44,7 @@ export function readUsage(usage: unknown, before: Usage): Usage {
 }
 
 /** Iterations that are in no other count of a reply: the others are the reply's own, or one that a fallback model took over and nobody bills. */
-const APART = new Set(["compaction", "advisor_message"]);
+const APART: ReadonlySet<unknown> = new Set(["compaction", "advisor_message"]);
 /** More calls than a vendor makes for one reply; a list from a stranger is not read beyond. */
 const MAX_APART = 100;
 
@@ -58,7 +58,7 @@ export function readApart(usage: unknown): Usage[] | undefined {
   if (!Array.isArray(iterations)) return undefined;
   const apart = iterations
     .slice(0, MAX_APART)
-    .filter((iteration) => isObject(iteration) && APART.has(String(iteration["type"])));
+    .filter((iteration) => isObject(iteration) && APART.has(iteration["type"]));
   return apart.length > 0 ? apart.map((iteration) => readUsage(iteration, NO_USAGE)) : undefined;
 }
 

@@ -36,7 +36,10 @@ export const isHosted = (environment: unknown): boolean =>
 const numberOrNull = (value: unknown): number | null => (typeof value === "number" ? value : null);
 
 /** A list of texts, for which models write one text as well. */
-const textsOf = (value: unknown): string[] => (typeof value === "string" ? [value] : listOf(value).map(String));
+const textsOf = (value: unknown): string[] =>
+  (typeof value === "string" ? [value] : listOf(value)).map((text) =>
+    typeof text === "string" ? text : JSON.stringify(text),
+  );
 
 /** The words of a command; a command line needs a shell to part them. */
 const wordsOf = (command: unknown): string[] =>

@@ -1,4 +1,4 @@
-import { isObject } from "../../lib/json.ts";
+import { isObject, stringOf } from "../../lib/json.ts";
 import type { Item } from "./items.ts";
 
 /** How an item's id looks at OpenAI, by the item's type: it refuses the ids of other vendors and of clients. */
@@ -37,7 +37,7 @@ function holdsMisnamed(parts: unknown, say: Say): boolean {
 const typeOf = (item: Item): unknown => item["type"] ?? "message";
 
 const isForeignId = ({ id }: Item, type: unknown): boolean =>
-  id != null && ID_FORMS.get(type)?.test(String(id)) === false;
+  id != null && ID_FORMS.get(type)?.test(stringOf(id)) === false;
 
 const lacksSummary = (item: Item, type: unknown): boolean => type === "reasoning" && item["summary"] == null;
 
