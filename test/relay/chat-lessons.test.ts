@@ -325,14 +325,14 @@ describe("a chat server of which nothing is known", () => {
       null,
     ],
     [
-      "a choice of some tools (vLLM)",
+      "a choice of some tools",
       {
         ...ask(user),
         tools: [tool, { type: "function", function: { ...called, name: "g" } }],
         tool_choice: { type: "allowed_tools", allowed_tools: { mode: "required", tools: [tool] } },
       },
       (body) => typeof body["tool_choice"] === "object",
-      { words: '`tool_choice` must either be a named tool, "auto", "none" or "required".' },
+      { words: "Unsupported tool_choice: allowed_tools." },
       {
         tools: [tool],
         tool_choice: "auto",
