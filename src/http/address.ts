@@ -59,15 +59,9 @@ function behindProxies(peer: Ip, forwarded: string, trusted: readonly IpRange[])
 
 const isLoopback = (address: string) => /^(?:::ffff:)?127\.\d+\.\d+\.\d+$/.test(address) || address === "::1";
 
-/** The Host of a request that was sent to this machine by one of its own names; also none, of a call inside the process: of others the guard wants one. */
-const HERE = /^(?:(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?)?$/i;
-
-/**
- * Asked from this machine itself, and by nobody in between: a proxy beside the gateway may write no word of its own (HAProxy without `forwardfor`), but
- * hands on the public name that it was asked by. `address`: of the connection.
- */
+/** Asked from this machine itself, and by nobody in between. `address`: of the connection. */
 export const isFromHere = ({ headers }: Pick<AskedHead, "headers">, address: string): boolean =>
-  isLoopback(address) && HERE.test(headers.get("host") ?? "") && !FORWARDING.some((name) => headers.has(name));
+  isLoopback(address) && !FORWARDING.some((name) => headers.has(name));
 
 /**
  * Reads from where a request comes. `X-Forwarded-For` counts only when the connection comes from a trusted proxy: anybody can write it
