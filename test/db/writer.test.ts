@@ -19,6 +19,16 @@ function withLines(store: Store): { add: (text: string) => void; lines: () => st
   return { add: (text) => void insert.run(text), lines: () => all.values().map(([text]) => String(text)) };
 }
 
+/** A store with lines, and its writer, while another process has the lock. */
+function lockedStore() {
+  const store = openStore(join(folder(), "sluice.db"));
+  const clock = manualClock();
+  const lines = withLines(store);
+  const other = new Database(store.path);
+  other.run("BEGIN IMMEDIATE");
+  return { store, clock, writer: new Writer(store, clock), other, ...lines };
+}
+
 describe("the law of the writer", () => {
   // What an operation does: writes this many rows, then succeeds, throws, or breaks a constraint.
   const wish = fc.record({ rows: fc.integer({ min: 1, max: 3 }), end: fc.constantFrom("good", "throws", "doubles") });
@@ -210,12 +220,7 @@ describe("the writer", () => {
   });
 
   test("another process's lock is waited for without stopping the event loop, and 5 s of it are given up", async () => {
-    const store = openStore(join(folder(), "sluice.db"));
-    const { add, lines } = withLines(store);
-    const clock = manualClock();
-    const writer = new Writer(store, clock);
-    const other = new Database(store.path);
-    other.run("BEGIN IMMEDIATE");
+    const { store, add, lines, clock, writer, other } = lockedStore();
     let answered = 0;
     const first = writer.run(() => add("first")).then(() => answered++);
     await clock.advance(4_000);
@@ -275,12 +280,7 @@ describe("the writer", () => {
   });
 
   test("while another process has the lock it is asked for once for all that wait, and 20 000 may", async () => {
-    const store = openStore(join(folder(), "sluice.db"));
-    const { add, lines } = withLines(store);
-    const clock = manualClock();
-    const writer = new Writer(store, clock);
-    const other = new Database(store.path);
-    other.run("BEGIN IMMEDIATE");
+    const { store, add, lines, clock, writer, other } = lockedStore();
     const first = writer.run(() => add("first"));
     await settle();
     const rest = Array.from({ length: 19_998 }, () => writer.run(() => undefined));
