@@ -52,7 +52,7 @@ describe("a chat server of which nothing is known", () => {
     const all = vendorAt(upstream, "chat", "all", { customTools: true });
     const routes = ["big", "small"].map((model) => ({ vendor: "lab", model }));
     const vendors = [vendorAt(upstream, "chat", "lab"), all];
-    gateway = await startApp({ vendors, models: [{ id: "two-ways", routes }], clock });
+    gateway = await startApp({ vendors, models: [{ id: "lab/two-ways", routes }], clock });
   });
   afterEach(() => upstream.reset());
   afterAll(async () => {
@@ -475,7 +475,7 @@ describe("a chat server of which nothing is known", () => {
         ? refuse({ words: "property 'store' is unsupported" })
         : json({}, { status: 500 });
     });
-    const response = await post({ model: "two-ways", ...ask(user), store: true });
+    const response = await post({ model: "lab/two-ways", ...ask(user), store: true });
     expect([response.status, response.headers.get("x-sluice-attempts")]).toEqual([200, "3"]);
     expect(upstream.calls.map(({ json: body }) => (body as Wire)["store"])).toEqual([true, undefined, true]);
     await post({ model: "lab/small", ...ask(user), store: true });
