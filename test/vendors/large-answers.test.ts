@@ -42,3 +42,26 @@ test("a large answer that nobody reads keeps no other waiting on its connection"
   expect(poolFigures().reused).toBeGreaterThan(before);
   for (const answer of unread) expect(await answer.text(1_000_000)).toHaveLength(LENGTH);
 });
+
+test("a large answer out of few packed bytes is unpacked in several turns of the event loop, and no further than is read", async () => {
+  const MIB = 1024 * 1024;
+  const packed = Bun.zstdCompressSync(Buffer.alloc(8 * MIB, "a"));
+  using packing = Bun.serve({
+    ...{ hostname: "127.0.0.1", port: 0 },
+    fetch: () => new Response(packed, { headers: { "content-encoding": "zstd" } }),
+  });
+  const answer = await send(
+    { ...vendor, baseUrl: packing.url.href },
+    { path: "/", body: "x", headers: {}, abort: new Abort(), userAgent: "test" },
+  );
+  let turns = 0;
+  const count = () => {
+    turns++;
+    counting = setImmediate(count);
+  };
+  let counting = setImmediate(count);
+  const text = await answer.text(6 * MIB);
+  clearImmediate(counting);
+  expect(text).toHaveLength(6 * MIB);
+  expect(turns).toBeGreaterThanOrEqual(5);
+});

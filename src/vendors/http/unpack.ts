@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { codingOf } from "../../lib/http1/coding.ts";
 import { entryOf } from "../../lib/json.ts";
 import { type Answer, type Read, ResponseAnswer } from "../answer.ts";
@@ -11,6 +12,9 @@ const FORMATS: Readonly<Record<string, string>> = {
   br: "brotli",
   zstd: "zstd",
 };
+
+/** Bytes that are unpacked at once, about; then the event loop gets its turn: 48 MiB out of 48 KB, which have come together, hold it for 0.3 s. */
+const UNPACKED_AT_ONCE = 1024 * 1024;
 
 /** What is read of an answer's fields. */
 const FIELDS = ["content-type", "retry-after", "retry-after-ms"];
@@ -60,9 +64,18 @@ export function unpack(answer: Answer): Answer {
 
 /** What cannot be unpacked is told as what it is to whoever reads: an answer that broke under way. */
 class UnpackedAnswer extends ResponseAnswer {
+  /** Bytes unpacked since the event loop's last turn. */
+  #unpacked = 0;
+
   override async read(): Promise<Read> {
+    if (this.#unpacked >= UNPACKED_AT_ONCE) {
+      this.#unpacked = 0;
+      await setImmediate();
+    }
     try {
-      return await super.read();
+      const read = await super.read();
+      this.#unpacked += read.value?.length ?? 0;
+      return read;
     } catch (thrown) {
       if (thrown instanceof TypeError) throw new ConnectionLost("The answer could not be unpacked.", { cause: thrown });
       throw thrown;
