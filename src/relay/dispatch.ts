@@ -14,7 +14,7 @@ import { keepPlain, tellPlainly } from "./plain-servers.ts";
 import { type Asked, prepare, refuseLoss } from "./prepare.ts";
 import { readableType, refuse, type Target } from "./read-reply.ts";
 import { learnRefused } from "./refused-extras.ts";
-import { inlineMedia } from "./remote-media.ts";
+import { inlineMedia, showMedia } from "./remote-media.ts";
 import type { Candidate } from "./routes.ts";
 import { Tries } from "./routes-tries.ts";
 import { mendHistory } from "./server-tools-mend.ts";
@@ -75,7 +75,7 @@ const isRefusedProof = ({ code, message }: GatewayError, { upstream }: Target): 
  */
 export function isToBeTold(error: GatewayError, job: Job, target: Target): boolean {
   if (job.withoutProofs || !isRefusedProof(error, target)) {
-    const told = () => wholeText(prepare(mendHistory(job, target), target).sending.body);
+    const told = () => wholeText(prepare(showMedia(mendHistory(job, target), target), target).sending.body);
     return learnRefused(error, target, job) || tellPlainly(error, target, job, told);
   }
   job.withoutProofs = true;

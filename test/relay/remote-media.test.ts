@@ -393,6 +393,28 @@ describe("vendors that fetch nothing are sent the bytes", () => {
     });
   }
 
+  const KINDS = { image: [imageIn, PNG, "image/png"], document: [documentIn, PDF, "application/pdf"] } as const;
+  for (const [kind, [partOf, bytes, type]] of Object.entries(KINDS)) {
+    test.each(CLIENTS)(
+      `the ${kind} of a %s client is fetched once for a server that refuses a field beside it`,
+      async (client) => {
+        await start();
+        files.always("/a", file(bytes, type));
+        vendor.answer(PATHS.chat, json({ error: { message: "property 'user' is unsupported" } }, { status: 400 }));
+        const user = client === "messages" ? { metadata: { user_id: "u" } } : { user: "u" };
+        const response = await app.post(PATHS[client], {
+          ...bodyOf(client, "local/llava", [partOf[client](`${files.url}/a`)]),
+          ...user,
+        });
+        expect([response.status, files.calls.length, vendor.calls.length]).toEqual([200, 1, 2]);
+        const [refused, taken] = vendor.calls.map(({ json: sent }) => sent as Record<string, unknown>);
+        expect(refused).toEqual({ ...taken, user: "u" });
+        expect(taken).not.toHaveProperty("user");
+        expect(JSON.stringify(taken)).toContain(bytes.toString("base64"));
+      },
+    );
+  }
+
   test("a document of text becomes text", async () => {
     await start();
     files.always("/notes", file("Notes of the day: überall", "text/markdown; charset=utf-8"));
