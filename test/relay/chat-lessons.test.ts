@@ -529,6 +529,8 @@ describe("a chat server of which nothing is known", () => {
     ["without a reason that is known", "No."],
     ["a schema's words", "response_format: unsupported keyword in json_schema: uniqueItems"],
     ["a schema that it cannot compile", "Failed to compile json_schema: unsupported type 'foo'"],
+    ["two forms of one answer (llama.cpp)", "Cannot use both json_schema and grammar"],
+    ["two forms of one answer (SGLang)", "Only one of json_schema, regex, ebnf, or structural_tag can be set."],
     ["what was said", "Your content was flagged. This is invalid."],
     ["what was said, in other words", "Your content was flagged; none of it was processed."],
     ["a long message", "Invalid 'messages[1].content': string too long. Expected a string with maximum length 10"],

@@ -122,6 +122,9 @@ const FORMAT_REFUSED =
 const SCHEMA_AT_FAULT =
   /\b(?:invalid (?:json[ _])?schema|additionalProperties|properties|keywords?|features?|compile)\b/i;
 
+/** Who asks for two forms at once (llama.cpp, SGLang) is told so: in words one of them would bind nothing. */
+const TWO_FORMS = /\bonly one of\b|\b(?:use|set|specify) both\b/i;
+
 /** Quirks that follow from words. */
 type Taught = { rule: Quirks; isOnce?: boolean };
 
@@ -132,7 +135,8 @@ function formatLessons(words: string, isOnce: boolean): Taught[] {
     { rule: { noJsonObject: true }, isOnce },
     { rule: { noJsonSchema: true, noJsonObject: true }, isOnce },
   ];
-  return /\btools?\b/i.test(words) ? [{ rule: { noFormatBesideTools: true } }, ...inWords] : inWords;
+  if (/\btools?\b/i.test(words)) return [{ rule: { noFormatBesideTools: true } }, ...inWords];
+  return TWO_FORMS.test(words) ? [] : inWords;
 }
 
 /**
