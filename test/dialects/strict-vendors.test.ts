@@ -37,6 +37,18 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
     ]);
   });
 
+  test("is not told the older names of tools where a typed client writes null there; one of which nothing is known is told what it says", () => {
+    const nulls = { functions: null, function_call: null };
+    const custom = { type: "custom", custom: { name: "f" } };
+    const { body, dropped } = send(toVendor("mistral"), { messages: [user], ...nulls });
+    expect([body, dropped]).toEqual([{ model: "up-1", messages: [user] }, []]);
+    for (const none of [nulls, { functions: [], function_call: null }]) {
+      const beside = send(toVendor("mistral"), { messages: [user], tools: [custom], ...none });
+      expect(Object.keys(beside.body).sort()).toEqual(["messages", "model", "tools"]);
+    }
+    expect(send({ from: "chat", to: "chat", quirks: {} }, { messages: [user], ...nulls }).body).toMatchObject(nulls);
+  });
+
   test.each(["mistral", "groq", "fireworks", "cerebras"])(
     "%s is not told what OpenRouter's clients tell every server",
     (id) => {

@@ -78,12 +78,16 @@ const isNone = (value: unknown): boolean => value == null || isEmptyList(value);
 /** A choice that forces nothing. */
 const isFree = (choice: unknown): boolean => choice === "auto" || choice === "none";
 
+/** Null, where a client with checked types writes every field that it knows, to a vendor that does not know this one: Mistral refuses the word alone. */
+const isUnknownNull = (value: unknown, { customTools }: Quirks): boolean => value === null && customTools === false;
+
 /** Empty lists of tools, and what only goes with tools where there are none: OpenAI refuses each of them, and they ask for nothing. */
-function withoutNoTools(body: Wire): Edits {
+function withoutNoTools(body: Wire, quirks: Quirks): Edits {
   const { tools, functions, tool_choice: choice, function_call: call, parallel_tool_calls: parallel } = body;
   const edits: Edits = {};
   if (isEmptyList(tools)) edits["tools"] = undefined;
-  if (isEmptyList(functions)) edits["functions"] = undefined;
+  if (isEmptyList(functions) || isUnknownNull(functions, quirks)) edits["functions"] = undefined;
+  if (isUnknownNull(call, quirks)) edits["function_call"] = undefined;
   if (!isNone(tools) || !isNone(functions)) return edits;
   if (isFree(choice) || (choice != null && isEmptyList(tools))) edits["tool_choice"] = undefined;
   if (isFree(call)) edits["function_call"] = undefined;
@@ -118,14 +122,14 @@ export function toolEdits(body: Wire, quirks: Quirks): Edits {
   const allowed = onlyAllowed(body, quirks);
   if (allowed) return { ...allowed, ...toolEdits({ ...body, ...allowed }, quirks) };
   const legacy = hasOlder(body, quirks);
-  if (!legacy && !hasCustom(body, quirks)) return withoutNoTools(body);
+  if (!legacy && !hasCustom(body, quirks)) return withoutNoTools(body, quirks);
   const tools = listOf(body["tools"]).map(toFunctionTool);
   if (legacy) tools.push(...listOf(body["functions"]).map((called) => ({ type: "function", function: called })));
   const choice = body["tool_choice"] ?? (legacy ? toToolChoice(body["function_call"]) : undefined);
   return {
     ...(tools.length > 0 && { tools }),
     ...(choice != null && tools.length > 0 && { tool_choice: toFunctionChoice(choice) }),
-    ...(legacy && { functions: undefined, function_call: undefined }),
+    ...(legacy ? { functions: undefined, function_call: undefined } : withoutNoTools(body, quirks)),
     // The older form has place for one call a turn.
     ...(legacy && tools.length > 0 && !listOf(body["tools"]).length && { parallel_tool_calls: false }),
   };
