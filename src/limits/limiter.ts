@@ -105,7 +105,7 @@ export class SpeedLimiter implements Limiter {
     let tat = this.#check(buckets, place, rate, now, count);
     // A job's bucket carries its owner's name: nobody else's polls touch it.
     const jobId = jobRate && weight?.jobId;
-    const jobPlace = jobId ? this.#jobs.claim(`${accountId} ${jobId}`, jobRate, now) : NOWHERE;
+    const jobPlace = jobId ? this.#claimBeside(buckets, place, `${accountId} ${jobId}`, jobRate, now) : NOWHERE;
     const jobTat = jobId ? this.#check(this.#jobs, jobPlace, jobRate, now, count) : 0;
     if (concurrent !== undefined && buckets.running(place) >= concurrent) {
       const text = `This account may run ${concurrent} such requests at the same time, and does. Try again when one has ended.`;
@@ -130,6 +130,14 @@ export class SpeedLimiter implements Limiter {
     const now = this.#now();
     const buckets = this.#accounts[requestClass];
     return this.#describe(buckets.tat(buckets.find(accountId), rate), rate, now);
+  }
+
+  /** The place of a job's bucket. The account's own is under way meanwhile: where room has to be made for the job's, an unused one is taken out. */
+  #claimBeside(buckets: Buckets, place: number, job: string, jobRate: Rate, now: number): number {
+    buckets.enter(place);
+    const jobPlace = this.#jobs.claim(job, jobRate, now);
+    buckets.leave(place);
+    return jobPlace;
   }
 
   /** The number of a bucket that lets the request pass. Throws RateLimited when it does not. */

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Caller } from "../../src/accounts/caller.ts";
 import { createPlans } from "../../src/accounts/plans.ts";
 import type { Clock } from "../../src/lib/clock.ts";
+import { Room } from "../../src/limits/buckets.ts";
 import { RateLimited, SpeedLimiter } from "../../src/limits/limiter.ts";
 
 /** Time that a test moves by itself: a poller's schedule has 33 polls, and there are many jobs. */
@@ -94,5 +95,13 @@ describe("polls of image jobs (interface 4.2, reliability 4)", () => {
     const poll = (job: number) => limiter.take(caller("power"), "image-poll", { jobId: `job_${job}` });
     for (let job = 0; job < 30; job++) poll(job);
     expect(() => poll(30)).toThrow(RateLimited);
+  });
+
+  test("where all room is taken, the job's bucket does not take the place of its account's", () => {
+    const limiter = new SpeedLimiter({ plans: createPlans(), clock: handClock(), room: new Room(1) });
+    for (const left of [29, 28]) {
+      limiter.take(caller("power"), "image-poll", { jobId: "job_1" }).release();
+      expect(limiter.peek("acct_power", "power", "image-poll")?.remaining).toBe(left);
+    }
   });
 });
