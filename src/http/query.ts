@@ -21,11 +21,14 @@ export function readValue(query: URLSearchParams, param: string): string | undef
   return text;
 }
 
+/** Unix seconds. Eight digits are a date without its dashes: as seconds they would be one of the early seventies. */
+const UNIX_SECONDS = /^(?!\d{8}$)\d{1,11}$/;
+
 /** A time, Unix ms: a date (UTC), a date and time, or Unix seconds. Throws GatewayError (invalid_request) for anything else. */
 export function readTime(query: URLSearchParams, param: string): number | undefined {
   const text = query.get(param);
   if (text === null) return undefined;
-  if (/^\d{1,11}$/.test(text)) return Number(text) * 1_000;
+  if (UNIX_SECONDS.test(text)) return Number(text) * 1_000;
   // A plus sign of a time zone arrives as a blank from who does not encode it.
   const at = readInstant(text.replace(" ", "+"));
   if (at !== undefined) return at;
