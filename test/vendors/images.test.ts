@@ -255,7 +255,8 @@ describe("work that has a name", () => {
       const losses = each.calls[1]!.startsWith("GET") ? [reset(), reset()] : [reset()];
       const faults = [html(502), json({}, { status: 429 }), html(500), json({ detail: "Not found" }, { status: 404 })];
       // ComfyUI's history says nothing of work that is not done.
-      const pages = each.id === "comfyui" ? [] : [html(200), { ...html(200), parts: ['{"status": "IN_'] }];
+      const half = { ...html(200), parts: ['{"status": "IN_'] };
+      const pages = each.id === "comfyui" ? [] : [html(200), half, json({}), json(null)];
       lab.upstream.answer(path, ...faults, ...pages, ...losses);
       for (const _ of [...faults, ...pages]) {
         const step = await poll();

@@ -1,9 +1,18 @@
+import { isObject } from "../../lib/json.ts";
 import type { ImageRequest, ImageStep, ImageUpstream } from "../image-upstream.ts";
 import type { Vendor } from "../vendor.ts";
 import { type ApiTools, call as ask, TooLarge } from "./call.ts";
 import { failed, readFailure, readWords, UNREADABLE } from "./failure.ts";
 import { fetchImage, type GuardedFetch, type Taken, takeBase64, takeBytes } from "./result.ts";
-import { type Call, type ImageModel, type ImageRow, type Reading, RequestFault, type WireContext } from "./wire.ts";
+import {
+  type Answer,
+  type Call,
+  type ImageModel,
+  type ImageRow,
+  type Reading,
+  RequestFault,
+  type WireContext,
+} from "./wire.ts";
 
 export type { GuardedFetch } from "./result.ts";
 
@@ -123,8 +132,8 @@ class Engine {
       if (thrown instanceof RequestFault) throw thrown;
       return failed(UNREADABLE, "maybe");
     }
-    // A page, or half an answer: something before the vendor spoke, and says nothing of the work.
-    const isSilent = reading.kind === "failed" && reading.words === undefined && answer.json === undefined;
+    // A page, half an answer, or an empty one: something before the vendor spoke, and says nothing of the work.
+    const isSilent = reading.kind === "failed" && reading.words === undefined && saysNothing(answer);
     if (isPoll && isSilent) return failed(UNREADABLE, "no");
     return this.#take(reading, phase, signal);
   }
@@ -144,6 +153,7 @@ class Engine {
   }
 }
 
+const saysNothing = ({ json }: Answer) => json == null || (isObject(json) && Object.keys(json).length === 0);
 const fault = (message: string): ImageStep => ({ kind: "failed", message, ran: "no", fault: true });
 const isTimeout = (thrown: unknown) => thrown instanceof DOMException && thrown.name === "TimeoutError";
 
