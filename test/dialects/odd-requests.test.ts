@@ -212,6 +212,8 @@ describe("betas in a header, for a vendor that reads bodies alone (Bedrock)", ()
       "c",
       "a-1",
     ]);
+    const twice = send(bedrock, { messages: hello, anthropic_beta: ["c", "c", "c"] });
+    expect(twice.body["anthropic_beta"]).toEqual(["c", "a-1", "b-2"]);
   });
 
   test("not for others, and not without any", () => {

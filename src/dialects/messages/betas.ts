@@ -14,6 +14,6 @@ export function headerEdits(body: Record<string, unknown>, headers: Fields, quir
   const said = headers.get("anthropic-beta") ?? "";
   const betas = said.split(",").map((beta) => beta.trim());
   const own: unknown[] = Array.isArray(body["anthropic_beta"]) ? body["anthropic_beta"] : [];
-  const all = [...new Set([...own, ...betas.filter((beta) => beta !== "")])].slice(0, MAX_BETAS);
-  return all.length === own.length ? {} : { anthropic_beta: all };
+  const added = betas.filter((beta) => beta !== "" && !own.includes(beta));
+  return added.length === 0 ? {} : { anthropic_beta: [...new Set([...own, ...added])].slice(0, MAX_BETAS) };
 }
