@@ -11,14 +11,14 @@ const MAX_RETRY_AFTER = 60;
 
 /**
  * Keys, tokens, URLs, addresses, people and machine paths: replaced, whatever vendor wrote them. A JSON pointer (`#/a/b`, and Cloudflare's
- * `/messages/0/content`) is no path.
+ * `/messages/0/content`) is no path, and the field `user_location` of web searches is nobody.
  */
 const SECRETS: readonly RegExp[] = [
   /\b(?:sk|pk|rk|gsk|xai|csk|fw|nvapi|pplx|tgp|hf|r8|key|AIza|slt|gh[opusr]|github_pat|glpat|xox[abeprs])[-_][A-Za-z0-9_*.-]{6,}/g,
   /\bAIza[A-Za-z0-9_-]{10,}|\bya29\.[\w.-]{6,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}\b/g,
   /\beyJ[\w-]{6,}\.[\w-]+(?:\.[\w-]*)?/g,
   /\b(?:(?:Bearer|Basic)\s+)+[^\s"',]{4,}/gi,
-  /\b(?:org|proj|user|acct|account)[-_][A-Za-z0-9]{8,}/g,
+  /\b(?:org|proj|user|acct|account)[-_](?!location\b)[A-Za-z0-9]{8,}/g,
   /\b(?:team|project|organi[sz]ation|account|key)(?: id)?: ?[0-9a-f]{8}-[0-9a-f-]{27}/gi,
   /\b[a-z][a-z\d+.-]{1,15}:\/\/[^\s"'<>)]+/gi,
   /\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+/g,

@@ -28,6 +28,7 @@ test("a vendor that repeats its key shows it to nobody, whatever it looks like a
 test.each([
   "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N",
   "AKIAIOSFODNN7EXAMPLE",
+  "user_locationabc123",
   "ya29.a0AfH6SMBx-abc_def",
   "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
   "github_pat_11ABCDEFG0abcdefghij",
@@ -63,6 +64,7 @@ test.each([
   "Type mismatch of '/messages/0/content', 'null' not in 'string'",
   "Use and/or/not in std::string at 12:30:45, 1.5/2.5/3, or lab/model/x.",
   "tools[0].function.parameters: object schema missing properties",
+  "tools.0.web_search_20250305.user_location.city: Input should be a valid string",
 ])("what points into the request stays: %s", (words) => {
   expect(shown(words)).toBe(`The vendor refused the request. It says: ${words}`);
 });
