@@ -485,6 +485,21 @@ describe("a vendor to which user and assistant take turns (Perplexity)", () => {
     expect(send(toVendor("perplexity"), { messages }).body["messages"]).toEqual(messages);
   });
 
+  test("gets words and the calls behind them as one message of the assistant", () => {
+    const calls = { tool_calls: [{ id: "c1", type: "function", function: { name: "f", arguments: "{}" } }] };
+    const result = { ...says("tool", "x"), tool_call_id: "c1" };
+    for (const [content, one] of [
+      [null, "a"],
+      ["", "a"],
+      ["b", "a\nb"],
+      [[{ type: "text", text: "b" }], ["a", "b"].map((text) => ({ type: "text", text }))],
+    ]) {
+      const messages = [user, says("assistant", "a"), { ...says("assistant", content), ...calls }, result];
+      const told = [user, { ...says("assistant", one), ...calls }, result];
+      expect(send(toVendor("perplexity"), { messages }).body["messages"]).toEqual(told);
+    }
+  });
+
   test("is asked for JSON in words where no schema is given, which is all that it knows", () => {
     const schema = { type: "object", properties: { a: { type: "string" } } };
     const { body, dropped } = send(toVendor("perplexity"), {

@@ -36,21 +36,28 @@ export function inRoleOrder(messages: readonly unknown[]): readonly unknown[] {
 const partsOf = (content: unknown): unknown[] =>
   Array.isArray(content) ? content : typeof content === "string" && content ? [{ type: "text", text: content }] : [];
 
+const isEmpty = (content: unknown): boolean => content == null || content === "";
+
 /** What two messages say as the content of one. */
 function joined(first: unknown, second: unknown): unknown {
+  if (isEmpty(first) || isEmpty(second)) return isEmpty(first) ? second : first;
   if (typeof first === "string" && typeof second === "string") return `${first}\n${second}`;
   return [...partsOf(first), ...partsOf(second)];
 }
 
-/** Whether a message says nothing but its content. */
-const isPlain = (message: unknown): message is Wire =>
-  isObject(message) && message["tool_calls"] == null && (message["role"] === "user" || message["role"] === "assistant");
+const isSpoken = (message: unknown): message is Wire =>
+  isObject(message) && (message["role"] === "user" || message["role"] === "assistant");
 
-/** Two messages of one role as one; undefined where either says more than its content, or is of another. */
-export const asOne = (first: unknown, second: unknown): Wire | undefined =>
-  isPlain(first) && isPlain(second) && first["role"] === second["role"]
-    ? { ...first, content: joined(first["content"], second["content"]) }
-    : undefined;
+/**
+ * Two messages of one role as one: what the second calls, it calls behind the words of the first. Undefined where the first calls something, or is of
+ * another role.
+ */
+export function asOne(first: unknown, second: unknown): Wire | undefined {
+  if (!isSpoken(first) || !isSpoken(second) || first["role"] !== second["role"]) return undefined;
+  if (first["tool_calls"] != null) return undefined;
+  // What stands beside calls, such as the reasoning behind them, goes with them.
+  return { ...(second["tool_calls"] == null ? first : second), content: joined(first["content"], second["content"]) };
+}
 
 /**
  * A conversation in which system messages come first and user and assistant take turns behind them (Perplexity: "user or tool message(s) should
