@@ -39,6 +39,11 @@ export class TextRun {
     return this.#text;
   }
 
+  /** Whether its first record has no words. */
+  get beginsBlank(): boolean {
+    return this.literals[0] === "";
+  }
+
   /** The first of its records alone. */
   get first(): TextRun {
     return new TextRun(this.pattern, this.literals.slice(0, 1), this.hasEscapes);

@@ -14,7 +14,7 @@ export type RecordWriter = {
 type Around = Pick<TextPattern, "head" | "link" | "last">;
 
 /**
- * Writes runs for a relabeler. The first record of a pattern tells for all of them whether the quick way, which writes what stands around their words once
+ * Writes runs for a relabeler. The first record of a pattern that has words tells for all of them whether the quick way, which writes what stands around their words once
  * for all, gives what the careful one gives; where it does not, every record goes the careful way.
  */
 export class RunWriter {
@@ -29,6 +29,8 @@ export class RunWriter {
     if (events.at(-1)?.type === "error") return "";
     if (run.pattern === this.#pattern)
       return this.#around ? this.#writeQuick(frame, run, this.#around) : this.#writeEach(run.frames());
+    // A record without words may be let pass where one with some is not: it tells nothing of the others.
+    if (run.beginsBlank) return this.#writeEach(run.frames());
     this.#pattern = run.pattern;
     this.#around = undefined;
     const records = run.frames();

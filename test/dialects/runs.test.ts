@@ -146,6 +146,13 @@ describe("runs of chat records", () => {
     expect(out.text.match(/"id":"chatcmpl-r"/g)?.length).toBe(6);
   });
 
+  test("reasoning that its vendor calls otherwise goes on under the name that clients read, also behind a record without words", () => {
+    const texts = ["a", "b", "", "c", "", "d"];
+    const stream = STREAMS.chat(texts).replaceAll(/"content":"(?=[a-d]|"\},"finish_reason":null)/g, '"reasoning":"');
+    const records = same(chatChunk({ role: "assistant" }) + stream).text;
+    expect([...records.matchAll(/"reasoning_content":"(\w+)"/g)].map(([, text]) => text)).toEqual(["a", "b", "c", "d"]);
+  });
+
   test("a record of another choice has another head and the same tail: it is not of the run", () => {
     const other = chatChunk({ content: "z" }).replace('"index":0', '"index":1');
     const stream = STREAMS.chat(["a", "b", "c"]).replace(chatChunk({ content: "c" }), (found) => other + found);
