@@ -238,6 +238,21 @@ describe("a relabelled stream", () => {
     expect(records.map((record) => record["usage"])).toEqual([null, expect.objectContaining(shown)]);
   });
 
+  // vLLM with continuous_usage_stats counts in every record, and says only in its last one what came from its cache.
+  test.each([
+    ["a record without choices", []],
+    ["a record whose choice says nothing more", [{ index: 0, delta: { content: "" }, finish_reason: null }]],
+  ])("where every record counts, what was counted last is shown: behind the end, in %s", (_where, choices) => {
+    const last = { ...counts, prompt_tokens_details: { cached_tokens: 7 } };
+    const end = { index: 0, delta: { role: "assistant", content: "x" }, finish_reason: "stop" };
+    const chunk = (said: readonly object[], usage: object) =>
+      `data: ${JSON.stringify({ id: "c1", model: "up", choices: said, usage })}\n\n`;
+    const records = recordsOf(
+      relabelText(chunk([end], { ...counts, completion_tokens: 4, total_tokens: 15 }) + chunk(choices, last) + DONE),
+    );
+    expect(records.filter((record) => record["usage"]).map((record) => record["usage"])).toEqual([last]);
+  });
+
   test.each([{}, { total_tokens: 0, total_characters: 0 }, { prompt_tokens_details: { cached_tokens: 0 } }])(
     "usage that tells nothing yet, %j, is none",
     (none) => {

@@ -67,6 +67,8 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
   #ends: Frame[] | undefined;
   /** The record with the vendor's own usage object that the client gets at the end. */
   #usageText: string | undefined;
+  /** That of a record which came behind those held back: where each counts anew, the last one says it (dialects.md 4.8 #18). */
+  #laterUsageText: string | undefined;
   #usage: Usage | undefined;
   #finish = "stop";
   /** The vendor's names of tools → the client's, where they are not the same. */
@@ -96,10 +98,19 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
     const value = readValue(frame);
     if (!isObject(value)) return "";
     const before = this.#ends ? this.#readOn(listOf(value["choices"]).filter(isGoingOn)) : "";
-    if (!listOf(value["choices"]).some(isEnd)) return before + this.#pass(frame, value);
+    if (!listOf(value["choices"]).some(isEnd)) return before + this.#passOn(frame, value);
     this.#ends ??= [];
     this.#ends.push(frame);
+    if (isObject(value["usage"])) this.#laterUsageText = undefined;
     return before;
+  }
+
+  /** A record that is not held back. What it counts came behind all that is. */
+  #passOn(frame: Frame, value: Wire): string {
+    const before = this.#usageText;
+    const text = this.#pass(frame, value);
+    if (this.#ends && this.#usageText !== before) this.#laterUsageText = this.#usageText;
+    return text;
   }
 
   /** Another choice goes on behind one that has ended; the one that seemed to have does so where its vendor says the word with every record. */
@@ -123,6 +134,8 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
       const edits = without ? { choices: listOf(value["choices"]).map(unended) } : {};
       text += this.#pass(frame, { ...value, ...edits }, edits);
     }
+    this.#usageText = this.#laterUsageText ?? this.#usageText;
+    this.#laterUsageText = undefined;
     return text;
   }
 
