@@ -237,7 +237,7 @@ async function waitToRepeat(job: Job, way: Way, error: GatewayError): Promise<((
 export function noteFailure({ services, request, exchange }: Job, way: Way, error: GatewayError): void {
   if (exchange.notedFailure === error) return;
   exchange.notedFailure = error;
-  const done = services.health.wentWrong(way, error, exchange.attemptAt);
+  const done = services.health.wentWrong(way, error, exchange.attemptAt, exchange.startedAt);
   if (!done) return;
   const { kind, name, restMs } = done;
   const fields = { request_id: request.requestId, way: name, error: error.code, rest_ms: restMs };

@@ -46,6 +46,8 @@ export type Consequence = { kind: "opened" | "rested"; name: string; restMs?: nu
  */
 export class VendorHealth {
   readonly #records = new Map<string, VendorRecord>();
+  /** When every way was last as good as new, monotonic ms. */
+  #newSince = Number.NEGATIVE_INFINITY;
   readonly breakers: Breakers;
   readonly rests: Rests;
 
@@ -171,11 +173,17 @@ export class VendorHealth {
    * A call along a way, made at `askedAt`, monotonic ms, failed. A key that was refused rests for ten minutes, a way that was limited as long as the vendor says; whatever else
    * is the vendor's fault counts towards the way's breaker. A refusal does not: an open one would hide it from the client. Nor does a reply that its
    * model brought to a bad end: one conversation may have nothing else, and would close the way to all others. A way inside this process
-   * is always as good as new.
+   * is always as good as new. `begunAt`: when its request came, monotonic ms. One that came before the configuration was changed
+   * goes along the way as it was then, with another key perhaps, or to another address: its failure tells nothing of what the way is now.
    */
-  wentWrong(way: Way, error: GatewayError, askedAt: number): Consequence | undefined {
+  wentWrong(
+    way: Way,
+    error: GatewayError,
+    askedAt: number,
+    begunAt = Number.POSITIVE_INFINITY,
+  ): Consequence | undefined {
     const { code, retryAfterSeconds = UNTOLD_SECONDS } = error;
-    if (way.inside) {
+    if (way.inside || begunAt < this.#newSince) {
       if (isVendorsFault(error)) this.failed(way.vendor, code);
       return undefined;
     }
@@ -223,6 +231,7 @@ export class VendorHealth {
 
   /** Every way is as good as new: the configuration was changed. */
   forgetTrouble(): void {
+    this.#newSince = this.clock.monotonic();
     this.breakers.clear();
     this.rests.clear();
   }

@@ -3,10 +3,12 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LOOK_MS, watchFiles } from "../../src/config/watch.ts";
+import { OPEN_AFTER } from "../../src/vendors/breakers.ts";
 import { PLAIN_CONFIG, startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { insideOnly } from "../support/black-box-config.ts";
 import { manualClock } from "../support/clock.ts";
-import { json, startUpstream } from "../support/upstream.ts";
-import { until } from "../support/wait.ts";
+import { chatReply, json, startUpstream } from "../support/upstream.ts";
+import { gate, until } from "../support/wait.ts";
 
 const PATH = "/v1/chat/completions";
 const upstream = startUpstream();
@@ -18,6 +20,7 @@ async function appWith(...options: Parameters<typeof startApp>): Promise<TestApp
   apps.push(app);
   return app;
 }
+const toRoute = ({ id }: { id: string }) => ({ vendor: id, model: "m" });
 const listed = async (app: TestApp) => {
   const list = (await (await app.call("/v1/models")).json()) as { data: { id: string }[] };
   return list.data.map(({ id }) => id).filter((id) => !id.startsWith("sluice/"));
@@ -84,6 +87,32 @@ test("a key that was changed is used at once, though the old one had been given 
   app.app.reload({ config: PLAIN_CONFIG, vendors: [{ ...vendor, apiKey: "mended" }] });
   expect(app.app.services.health.calm).toBe(true);
   expect((await ask()).status).toBe(200);
+});
+
+test.each([
+  ["of which the old key is refused", 401, 1],
+  ["whose old address is overloaded", 503, OPEN_AFTER],
+])("requests under way to a vendor %s tell nothing of it as it was changed meanwhile", async (_name, status, count) => {
+  insideOnly("a configuration that is changed");
+  const other = startUpstream();
+  const models = [{ id: "lab/m", pricing: "free" as const, routes: [vendor, { id: "other" }].map(toRoute) }];
+  const vendors = [vendor, vendorAt(other, "chat", "other")] as const;
+  const app = await appWith({ vendors, models });
+  const held = gate();
+  upstream.always(PATH, ({ headers }) =>
+    headers["authorization"] === "Bearer mended"
+      ? json(chatReply("lab"))
+      : { ...json({ error: { message: "No" } }, { status }), headersAfter: held.opened },
+  );
+  other.always(PATH, json(chatReply("other")));
+  const ask = () => app.post(PATH, { model: "lab/m", messages: [{ role: "user", content: "Hi" }] });
+  const before = Array.from({ length: count }, ask);
+  await upstream.called(count - 1);
+  app.app.reload({ config: { ...PLAIN_CONFIG, models }, vendors: [{ ...vendor, apiKey: "mended" }, vendors[1]] });
+  held.open();
+  for (const response of await Promise.all(before)) expect(await response.text()).toContain("other");
+  expect(await (await ask()).text()).toContain("lab");
+  other.close();
 });
 
 test("a file is taken when it stands still, once, and when it comes or goes", async () => {
