@@ -37,8 +37,8 @@ function refuseForeignOptions(): void {
   process.exit(1);
 }
 
-/** Removes what must not act, says so, and returns how many there were. */
-function cleanEnvironment(): number {
+/** Removes what must not act, says so, and returns its names. */
+function cleanEnvironment(): string[] {
   const keepProxies = process.env["SLUICE_USE_ENV_PROXY"] === "1";
   const found = Object.keys(process.env).filter(
     (name) => process.env[name] && (REMOVED.test(name) || (!keepProxies && PROXIES.test(name))),
@@ -48,7 +48,7 @@ function cleanEnvironment(): number {
     const hint = PROXIES.test(name) ? " (SLUICE_USE_ENV_PROXY=1 keeps it)" : "";
     say(`ignores ${name} of the environment${hint}.`);
   }
-  return found.length;
+  return found;
 }
 
 /**
@@ -106,10 +106,12 @@ process.umask(0o077);
 const again = takeMark();
 const removed = cleanEnvironment();
 const words = process.argv.slice(2);
-const changed = keepTokenFromBuckets() || removed > 0;
+// Bun has read these before: they act in this process, of whatever command, though they are gone from its environment.
+const acts = removed.some((name) => REMOVED.test(name));
+const changed = keepTokenFromBuckets() || removed.length > 0;
 const fetches = process.env["SLUICE_USE_ENV_PROXY"] === "1" || process.env["SLUICE_HTTP_CLIENT"] === "fetch";
 const bounded = fetches && !process.env["BUN_CONFIG_MAX_HTTP_REQUESTS"];
-if (isServe(words) && !again && (bounded || changed)) {
+if (!again && (acts || (isServe(words) && (bounded || changed)))) {
   process.env["BUN_CONFIG_MAX_HTTP_REQUESTS"] ||= MAX_FETCHES;
   await executeAgain();
 }

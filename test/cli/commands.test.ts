@@ -431,4 +431,29 @@ describe("what must not act on the process", () => {
     const kept = await sluice(folder, ["version"], { ALL_PROXY: "http://127.0.0.1:9", SLUICE_USE_ENV_PROXY: "1" });
     expect(kept).toMatchObject({ code: 0, stderr: "" });
   });
+
+  test("what Bun obeys before the program runs acts on no command either: the key of a vendor that is asked is not printed", async () => {
+    using upstream = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: () => Response.json({ data: [{ id: "tiny" }] }),
+    });
+    const lab = {
+      id: "lab",
+      dialect: "chat",
+      base_url: `${upstream.url}v1`,
+      api_key: `\${LAB_KEY}`,
+      models: "discover",
+    };
+    const file = join(folder, "lab.json");
+    writeFileSync(file, JSON.stringify({ vendors: [lab] }));
+    const env = { LAB_KEY: "sk-lab-0123456789", BUN_CONFIG_VERBOSE_FETCH: "curl" };
+    for (const command of ["models", "doctor"]) {
+      const { stdout, stderr } = await sluice(folder, [command, "--config", file], env);
+      expect(stdout).toContain("lab");
+      expect(stderr.split("ignores BUN_CONFIG_VERBOSE_FETCH of").length).toBe(2);
+      expect(stderr).not.toContain(env.LAB_KEY);
+      expect(stderr).not.toContain("curl --http1.1");
+    }
+  });
 });
