@@ -27,11 +27,11 @@ export const readKey: Reader<string> = {
   from: (text) => (/^[\x21-\x7e]+$/.test(text) ? text : undefined),
 };
 
-/** An http or https address without user name, query and fragment; slashes at its end are cut. */
+/** An http or https address without user name, query, fragment and blanks, which would lie in the middle of what is built from it; slashes at its end are cut. */
 export const readUrl: Reader<string> = {
   what: "a URL beginning with http:// or https://, without user name, query or fragment",
   from(text) {
-    if (!/^https?:\/\//i.test(text) || !URL.canParse(text) || /[?#]/.test(text)) return undefined;
+    if (!/^https?:\/\//i.test(text) || !URL.canParse(text) || /[?#\s]/.test(text)) return undefined;
     const { username, password } = new URL(text);
     return username === "" && password === "" ? text.replace(/\/+$/, "") : undefined;
   },

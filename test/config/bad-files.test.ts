@@ -78,6 +78,11 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
     'vendors[0].base_url: expected a URL beginning with http:// or https://, without user name, query or fragment, found "https://x/v1?…"',
   ],
   [
+    "an address with a blank at its end, which would lie in the middle of every path",
+    "vendors: [{ id: lab, dialect: chat, base_url: 'https://x/v1 ' }]",
+    'vendors[0].base_url: expected a URL beginning with http:// or https://, without user name, query or fragment, found "https://x/v1 "',
+  ],
+  [
     "a dialect nobody speaks",
     "vendors: [{ id: openai, dialect: completions }]",
     'vendors[0].dialect: expected one of "chat", "messages", "responses", "gemini", found "completions"',
