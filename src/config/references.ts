@@ -23,8 +23,10 @@ function fillIn(text: string, steps: Steps, sources: Sources, faults: Fault[]): 
       });
       return "";
     }
-    const value = sources.environment[name!]?.trim();
-    if (!value) {
+    const held: unknown = sources.environment[name!];
+    // Not a variable: what every object has, such as toString.
+    const value = typeof held === "string" ? held.trim() : "";
+    if (value === "") {
       faults.push({ steps, problem: `expected the environment variable ${name} to be set, found nothing` });
       return "";
     }

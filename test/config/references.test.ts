@@ -45,6 +45,14 @@ describe("references", () => {
     });
   });
 
+  test("a name that every object has is a variable that is not set", () => {
+    const folder = makeFolder();
+    writeIn(folder, "sluice.yaml", vendor("api_key: ${toString}"));
+    expect(faultLines(folder)).toEqual([
+      `${join(folder, "sluice.yaml")}: vendors[0].api_key: expected the environment variable toString to be set, found nothing`,
+    ]);
+  });
+
   test("null is not set", () => {
     const folder = makeFolder();
     writeIn(folder, "sluice.yaml", "server: { public_url: null, port: null }\nvendors:\nmodels: ~\n");
