@@ -17,6 +17,9 @@ const REFUSED = ["BUN_OPTIONS", "BUN_BE_BUN", "NODE_OPTIONS"];
 const REMOVED = /^(?:BUN_CONFIG_VERBOSE_FETCH|NODE_TLS_REJECT_UNAUTHORIZED|BUN_INSPECT\w*)$/i;
 const PROXIES = /^(?:HTTP|HTTPS|ALL)_PROXY$/i;
 
+/** What steers the parts below, which take each at its word (config/load.ts says which there are). */
+const SWITCHES = ["SLUICE_USE_ENV_PROXY", "SLUICE_HTTP_CLIENT", "SLUICE_HTTP_SERVER"];
+
 /**
  * How much more often than usual code has to run until it is compiled. A start runs nearly all of its code once or a few times: compiling that took a fifth
  * of the processor's time until the first answer. A server takes the usual measure once it stands (serving.ts), or has much to clear up; commands end as they began.
@@ -35,6 +38,11 @@ function refuseForeignOptions(): void {
   if (found.length === 0) return;
   say(`refuses to run with ${found.join(" and ")} set, which could load other code into it. Unset it and start again.`);
   process.exit(1);
+}
+
+/** Other variables are read without the blanks around them: `set NAME=1 && sluice` of Windows' cmd leaves one. */
+function trimSwitches(): void {
+  for (const name of SWITCHES) if (process.env[name]) process.env[name] = process.env[name].trim();
 }
 
 /** Removes what must not act, says so, and returns its names. */
@@ -104,6 +112,7 @@ Bun.env["NODE_ENV"] ??= "production";
 refuseForeignOptions();
 process.umask(0o077);
 const again = takeMark();
+trimSwitches();
 const removed = cleanEnvironment();
 const words = process.argv.slice(2);
 // Bun has read these before: they act in this process, of whatever command, though they are gone from its environment.
