@@ -1,4 +1,5 @@
 import { cutText } from "../lib/cut-text.ts";
+import { entryOf } from "../lib/json.ts";
 import { type Element, squeeze, textOf, walkElements } from "./extract-tree.ts";
 
 /** What the writer must know of the page. */
@@ -140,7 +141,7 @@ function spellFormula(element: Element): string {
   const parts = element.children
     .map((child) => (typeof child === "string" ? squeeze(child) : spellFormula(child)))
     .filter((part) => part !== "");
-  const join = Object.hasOwn(FORMULAS, element.name) ? FORMULAS[element.name] : undefined;
+  const join = entryOf(FORMULAS, element.name);
   if (join) return join(parts);
   if (element.name === "msqrt") return `√(${parts.join("")})`;
   return element.name === "mtr" ? `${parts.join(", ")}; ` : parts.join("");
@@ -154,7 +155,7 @@ function writeMath(element: Element): string {
 
 function writeElement(element: Element, context: PageContext): string {
   const { name } = element;
-  const sign = EMPHASIS[name];
+  const sign = entryOf(EMPHASIS, name);
   if (sign) return writeEmphasis(element, sign, context);
   if (CODE.has(name)) return codeSpan(textOf(element));
   switch (name) {

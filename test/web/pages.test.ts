@@ -644,6 +644,13 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe(`Fast 🚀, as of May 1. ${TEXT}\n\nOne\n\nTwo\n\nIn\n\nparts`);
   });
 
+  test("an element of a name that every object has is one of the page's own", async () => {
+    const { markdown } = await readHtml(
+      `<p>${TEXT}</p><h2>A Map<constructor> is <b>new <constructor>now</constructor></b></h2>`,
+    );
+    expect(markdown).toBe(`${TEXT}\n\n## A Map is **new now**`);
+  });
+
   test("an item of a list has the number that it is given", async () => {
     const { markdown } = await readHtml(`<p>${TEXT}</p><ol><li>a</li><li value="7">g</li><li>h</li></ol>`);
     expect(markdown).toBe(`${TEXT}\n\n1. a\n7. g\n8. h`);
