@@ -14,10 +14,13 @@ export type Feed = { title?: string; published?: string; blocks: string[] };
 const isEntry = ({ name }: Element) => /(?:^|:)(?:item|entry)$/i.test(name);
 const plain = (name: string) => name.replace(/^.*:/, "").toLowerCase();
 
-/** Text of the first child that goes by one of the names. */
+/** Text of the first child that goes by one of the names and has any: a picture is `media:content`, and some write an empty description before the whole text. */
 function field(element: Element, ...names: string[]): string {
   for (const name of names) {
-    for (const child of elementsOf(element)) if (plain(child.name) === name) return squeeze(spacedText(child));
+    for (const child of elementsOf(element)) {
+      const text = plain(child.name) === name ? squeeze(spacedText(child)) : "";
+      if (text !== "") return text;
+    }
   }
   return "";
 }

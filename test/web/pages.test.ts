@@ -147,6 +147,10 @@ describe("pages of every kind", () => {
     );
     const inside = '<entry><title>T</title><content type="xhtml"><div><p>One.</p><p>Two.</p></div></content></entry>';
     expect(await read(`<feed>${inside}</feed>`)).toBe("- T\n  One. Two.");
+    for (const before of ["<description/>", '<media:content url="/a.png"/>', "<description> </description>"]) {
+      const whole = `<item><title>T</title>${before}<content:encoded>&lt;p>All of it.&lt;/p></content:encoded></item>`;
+      expect(await read(`<rss><channel>${whole}</channel></rss>`)).toBe("- T\n  All of it.");
+    }
   });
 
   test("entries of a feed lead where its xml:base says", async () => {
