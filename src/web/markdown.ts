@@ -169,7 +169,8 @@ class Writer {
     const items: string[] = [];
     for (const child of list.children) {
       if (typeof child === "string") {
-        if (child.trim() !== "") items.push(`- ${squeeze(child)}`);
+        const text = this.#line({ ...list, children: [child] });
+        if (text !== "") items.push(`- ${text}`);
         continue;
       }
       // A list right inside a list belongs to the item before it.
@@ -180,7 +181,8 @@ class Writer {
       }
       if (/^\d{1,9}$/.test(child.attributes["value"] ?? "")) number = Number(child.attributes["value"]);
       const marker = list.name === "ol" ? `${number}. ` : "- ";
-      const item = this.#item(child, around, marker);
+      // Many write a link around an item, or in the place of one: it is something in an item.
+      const item = this.#item(child.name === "li" ? child : { ...list, name: "li", children: [child] }, around, marker);
       if (item === "") continue;
       number++;
       items.push(item);

@@ -655,6 +655,15 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe(`${TEXT}\n\n## A Map is **new now**`);
   });
 
+  test("what stands in a list without an item around it is an item with all that it has", async () => {
+    const { markdown } = await readHtml(
+      `<p>${TEXT}</p><ul>*<a href="/a"><li>One <b>more</b></li></a><a href="/b">Two</a><em>Three</em><div>Four</div><li>Five</li></ul>`,
+    );
+    expect(markdown).toBe(
+      `${TEXT}\n\n- \\*\n- [One **more**](https://site.example/a)\n- [Two](https://site.example/b)\n- *Three*\n- Four\n- Five`,
+    );
+  });
+
   test("an item of a list has the number that it is given", async () => {
     const { markdown } = await readHtml(`<p>${TEXT}</p><ol><li>a</li><li value="7">g</li><li>h</li></ol>`);
     expect(markdown).toBe(`${TEXT}\n\n1. a\n7. g\n8. h`);
