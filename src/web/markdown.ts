@@ -164,8 +164,11 @@ class Writer {
   }
 
   #list(list: Element, around: readonly Element[]): string {
-    const first = Number.parseInt(list.attributes["start"] ?? "1", 10);
-    let number = Number.isInteger(first) && first >= 0 ? first : 1;
+    // A list of the best ten counts down, to 1 where nothing else is said (HTML standard, `reversed`).
+    const down = list.attributes["reversed"] !== undefined;
+    const first = Number.parseInt(list.attributes["start"] ?? "", 10);
+    const usual = down ? list.children.filter((child) => typeof child !== "string" && child.name === "li").length : 1;
+    let number = Number.isInteger(first) && first >= 0 ? first : usual;
     const items: string[] = [];
     for (const child of list.children) {
       if (typeof child === "string") {
@@ -184,7 +187,7 @@ class Writer {
       // Many write a link around an item, or in the place of one: it is something in an item.
       const item = this.#item(child.name === "li" ? child : { ...list, name: "li", children: [child] }, around, marker);
       if (item === "") continue;
-      number++;
+      number = down ? Math.max(0, number - 1) : number + 1;
       items.push(item);
     }
     return items.join("\n");

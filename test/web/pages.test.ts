@@ -667,6 +667,10 @@ describe("what belongs to a page", () => {
   test("an item of a list has the number that it is given", async () => {
     const { markdown } = await readHtml(`<p>${TEXT}</p><ol><li>a</li><li value="7">g</li><li>h</li></ol>`);
     expect(markdown).toBe(`${TEXT}\n\n1. a\n7. g\n8. h`);
+    const down = await readHtml(
+      `<p>${TEXT}</p><ol reversed><li>c</li> <li>b</li> <li>a</li></ol><p>or</p><ol reversed start=5><li>e</li><li>d</li></ol>`,
+    );
+    expect(down.markdown).toBe(`${TEXT}\n\n3. c\n2. b\n1. a\n\nor\n\n5. e\n4. d`);
   });
 
   test("what is named as junk inside the main part is the page where it holds the heading, or is most of it", async () => {
