@@ -246,6 +246,21 @@ describe("what only an engine's own words tell", () => {
     expect(clock.pending).toBe(0);
   });
 
+  test("an engine whose rest was over before the next one failed is asked again", async () => {
+    first.answer("/web/search", json({}, { status: 429, headers: SECOND }));
+    second.answer("/search", neverAnswer());
+    const chain = search([
+      { engine: "brave", apiKey: "brave-key", baseUrl: first.url },
+      { engine: "exa", apiKey: "second-key", baseUrl: second.url },
+    ]);
+    const work = chain.search(QUERY, NEVER);
+    await second.called();
+    first.answer("/web/search", FOUND);
+    await clock.advance(ENGINE_DEADLINE_MS);
+    expect(await work).toMatchObject({ engine: "brave", attempts: 3 });
+    expect(clock.pending).toBe(0);
+  });
+
   test("an engine that is never free in its turn is given up, and a month that is used up is not waited for", async () => {
     first.always("/web/search", json({}, { status: 429, headers: SECOND }));
     const work = thrownBy(brave().search(QUERY, NEVER));

@@ -36,9 +36,14 @@ export class Breaker {
     return Math.max(0, (this.#states.get(id)?.until ?? 0) - this.clock.monotonic());
   }
 
+  /** Whether an engine asked for a rest, and was not asked since: that may be over while others were. */
+  isResting(id: string): boolean {
+    return this.#states.get(id)?.rests === true;
+  }
+
   /** How much is left of a rest that an engine asked for, milliseconds; 0: none, or it is over. */
   restOf(id: string): number {
-    return this.#states.get(id)?.rests ? this.waitOf(id) : 0;
+    return this.isResting(id) ? this.waitOf(id) : 0;
   }
 
   succeeded(id: string): void {

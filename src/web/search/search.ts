@@ -98,9 +98,10 @@ export class WebSearch {
           this.#shelf.put(query, found);
           return { ...found, attempts: tally.attempts, cached: false };
         }
-        asked = sources.filter(({ engine }) => this.#breaker.restOf(engine) > 0);
+        asked = sources.filter(({ engine }) => this.#breaker.isResting(engine));
         if (tally.refused || tally.empty || asked.length === 0 || waits === MAX_WAITS) break;
-        await sleep(clock, Math.min(...asked.map(({ engine }) => this.#breaker.restOf(engine))), patience.signal);
+        const restMs = Math.min(...asked.map(({ engine }) => this.#breaker.restOf(engine)));
+        if (restMs > 0) await sleep(clock, restMs, patience.signal);
       }
     } finally {
       patience.end();
