@@ -307,6 +307,20 @@ test("a trial that its caller gives up is free for the next search", async () =>
   expect((await chain.search(QUERY, NEVER)).engine).toBe("serper");
 });
 
+test("a pause that an engine asked for holds, though a search that was begun before it is given up", async () => {
+  const chain = search([{ engine: "serper", apiKey: "first-key", baseUrl: first.url }]);
+  first.answer("/search", neverAnswer());
+  const leave = new AbortController();
+  const left = chain.search(QUERY, leave.signal).catch((thrown: unknown) => thrown);
+  await first.called();
+  first.answer("/search", json({}, { status: 429, headers: { "retry-after": "40" } }));
+  await thrownBy(chain.search({ ...QUERY, query: "another" }, NEVER));
+  leave.abort("left");
+  expect(await left).toBe("left");
+  expect(await thrownBy(chain.search(QUERY, NEVER))).toMatchObject({ retryAfterSeconds: 40 });
+  expect(first.calls).toHaveLength(2);
+});
+
 describe("the shelf", () => {
   test("an answer is given again for a while, a shorter one about the last hour", async () => {
     first.always("/search", ORGANIC);

@@ -8,8 +8,8 @@ export const LONGEST_PAUSE_MS = 10 * 60_000;
 /** While one search tries an engine again, the others leave it alone for so long, milliseconds. */
 const TRIAL_MS = 15_000;
 
-/** `rests`: after the time is over it may be asked by anybody; no trial is needed. */
-type State = { failures: number; pauses: number; until: number; rests?: boolean };
+/** `rests`: after the time is over it may be asked by anybody; no trial is needed. `trial`: one search is at it, and `until` is how long the others wait for that. */
+type State = { failures: number; pauses: number; until: number; rests?: boolean; trial?: boolean };
 
 /** Leaves engines alone that fail, and tries them again after a while, with one search at a time. */
 export class Breaker {
@@ -28,6 +28,7 @@ export class Breaker {
       return true;
     }
     state.until = now + TRIAL_MS;
+    state.trial = true;
     return true;
   }
 
@@ -60,6 +61,7 @@ export class Breaker {
     state.pauses++;
     // Of a short rest that was under way: this is none, and nobody waits for it.
     state.rests = false;
+    state.trial = false;
     state.until = this.clock.monotonic() + (pauseMs ?? own);
   }
 
@@ -68,9 +70,11 @@ export class Breaker {
     this.#states.set(id, { failures: 0, pauses: 0, until: this.clock.monotonic() + ms, rests: true });
   }
 
-  /** What was begun came to nothing that says anything about the engine: a trial is free again. */
+  /** What was begun came to nothing that says anything about the engine: a trial is free again. A pause that another search brought about meanwhile is none. */
   undecided(id: string): void {
     const state = this.#states.get(id);
-    if (state && state.until !== 0) state.until = this.clock.monotonic();
+    if (!state?.trial) return;
+    state.trial = false;
+    state.until = this.clock.monotonic();
   }
 }
