@@ -42,9 +42,14 @@ function inZone(text: string): string {
   return /T[\d:.]+$/i.test(text) ? `${text}Z` : `${text} UTC`;
 }
 
+/** `01.03.2026`: whoever writes dots names the day first. The runtime's parser reads the month there. */
+const DOTTED = /^(\d{1,2})\.\s?(0?[1-9]|1[0-2])\.\s?(\d{4})(?!\d)/;
+const isoOrder = (_all: string, day: string, month: string, year: string) =>
+  `${year}-${month.padStart(2, "0")}-${day.padStart(2, "0")}`;
+
 /** A date as ISO 8601: a day where only a day was said. Undefined for what is no date. */
 export function isoDate(text: string | undefined): string | undefined {
-  const trimmed = text?.trim() ?? "";
+  const trimmed = (text?.trim() ?? "").replace(DOTTED, isoOrder);
   if (trimmed.length > 60 || !/\d{4}/.test(trimmed)) return undefined;
   const day = /^(\d{4})[-/](\d{2})[-/](\d{2})$/.exec(trimmed);
   const at = Date.parse(day ? `${day[1]}-${day[2]}-${day[3]}T00:00:00Z` : inZone(trimmed));

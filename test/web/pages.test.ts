@@ -110,6 +110,18 @@ describe("pages of every kind", () => {
     }
   });
 
+  test.each([
+    ["01.03.2026", "2026-03-01"],
+    ["1. 3. 2026", "2026-03-01"],
+    ["24.12.2026", "2026-12-24"],
+    ["01.03.2026 10:00", "2026-03-01T10:00:00Z"],
+    ["01.13.2026", "2026-01-13"],
+  ])("of a date with dots the day comes first: %s", async (date, expected) => {
+    const bytes = new TextEncoder().encode(`<meta name="date" content="${date}"><p>x</p>`);
+    const { published } = await readPage({ url: BASE, contentType: "text/html", bytes, cut: false, maxTokens: 100 });
+    expect(published).toBe(expected);
+  });
+
   test("a PDF file with something before it is one", async () => {
     const file = new Uint8Array(await Bun.file(join(FOLDER, "paper.pdf")).arrayBuffer());
     for (const [before, contentType] of [
