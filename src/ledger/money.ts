@@ -28,7 +28,7 @@ function checkOrder({ amountNano, reference, detail = "" }: MoneyOrder, signed: 
   if (!REFERENCE.test(reference)) {
     throw new LedgerError("bad_reference", "A reference has 1 to 200 printable ASCII characters.");
   }
-  if (detail.length > MAX_DETAIL) {
+  if ([...detail].length > MAX_DETAIL) {
     throw new LedgerError("bad_reference", `A remark has at most ${MAX_DETAIL} characters.`);
   }
 }

@@ -170,8 +170,16 @@ function explain(error: ValueError): Fault {
   return { param, message: `${name}: ${error.message.charAt(0).toLowerCase()}${error.message.slice(1)}` };
 }
 
-/** A text that is too long by its UTF-16 units, which this library counts, and not by its characters, which JSON Schema does (validation, 6.3.1). */
+/**
+ * A text that is too long by its UTF-16 units, which this library counts, and not by its characters, which JSON Schema does (validation, 6.3.1). One that
+ * may be null as well is at fault in one of two forms.
+ */
 function isMiscounted({ type, schema, value }: ValueError): boolean {
+  const isFaultOf = (branch: TSchema) => {
+    const first = Errors(branch, value).First();
+    return first !== undefined && isMiscounted(first);
+  };
+  if (type === ValueErrorType.Union) return ((schema["anyOf"] ?? []) as TSchema[]).some(isFaultOf);
   if (type !== ValueErrorType.StringMaxLength || typeof value !== "string") return false;
   return value.length <= 2 * schema["maxLength"] && [...value].length <= schema["maxLength"];
 }

@@ -184,6 +184,14 @@ describe("money", () => {
     );
   });
 
+  test("a remark is as long as its characters are many", async () => {
+    const detail = "\u{1f6b0}".repeat(1_000);
+    const book = (reference: string, remark: string) =>
+      post("/admin/v1/accounts/team/deposits", { amount_usd: 1, reference, detail: remark });
+    expect(await book("long", detail)).toMatchObject({ status: 201, body: { detail } });
+    expect(errorOf(await book("longer", `${detail}x`))).toEqual([400, "invalid_request", "detail"]);
+  });
+
   test("a correction takes no more than there is; nobody gets nothing", async () => {
     const much = await post("/admin/v1/accounts/team/corrections", { amount_usd: "-1000", reference: "too much" });
     expect(errorOf(much)).toEqual([402, "insufficient_quota", null]);

@@ -241,6 +241,17 @@ describe("what is wrong with a request is told, and nothing is left of it", () =
     expect((await lab.post({ model: "paint/priced", prompt: "🖼".repeat(32_001) })).status).toBe(400);
   });
 
+  test("a style of 1,000 characters passes, however many units of text they take", async () => {
+    lab = await startImageLab();
+    const style = "🖼".repeat(1_000);
+    expect((await lab.create({ prompt: "a cat", style })).style).toBe(style);
+    const over = (await (await lab.post({ model: "paint/priced", prompt: "x", style: `${style}x` })).json()) as Fault;
+    expect(over.error).toMatchObject({ param: "style", message: expect.stringContaining("1000 characters") });
+    // What else is wrong beside such a style is told.
+    const other = (await (await lab.post({ model: "paint/priced", prompt: "x", style, n: 2 })).json()) as Fault;
+    expect(other.error.param).toBe("n");
+  });
+
   test.each(["\u0000", "\u0000 a cat", "a \u0000 cat", "\ud800", "__proto__", "'; DROP TABLE image_job; --"])(
     "the prompt %j is drawn like any other",
     async (prompt) => {
