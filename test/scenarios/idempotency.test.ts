@@ -277,6 +277,25 @@ describe("what is kept", () => {
     expect([calls(), keptRows(key)[0]?.body]).toEqual([2, null]);
   });
 
+  test("a stream of more than 16 MiB reaches its client whole, is remembered, not kept, and never run again, however small it packs", async () => {
+    const piece = chunk({ content: "a".repeat(60_000) });
+    for (const pieces of [30, 290]) {
+      const text = `${START}${piece.repeat(pieces)}${chunk({}, "stop")}${USAGE}data: [DONE]\n\n`;
+      lab.vendors.chat.answer(CHAT, sse(text));
+    }
+    const [other, key] = [freshKey(), freshKey()];
+    const body = ask("chat", ONE_ROUTE.chat, "stream");
+    const first = await read(await post("chat", body, other));
+    const again = await read(await post("chat", body, other));
+    expect([again.replayed, again.text === first.text]).toEqual(["true", true]);
+    const { status, text } = await read(await post("chat", body, key));
+    expect([status, text.length > 16 * 1024 * 1024, text.endsWith("data: [DONE]\n\n")]).toEqual([200, true, true]);
+    const refused = await post("chat", body, key);
+    expect([refused.status, refused.headers.get("x-should-retry")]).toEqual([409, "false"]);
+    expect(await refused.json()).toMatchObject({ error: { outcome: "unknown", request_id: lab.rows()[1]?.requestId } });
+    expect([calls(), lab.rows().length, keptRows(key)[0]?.body]).toEqual([2, 2, null]);
+  });
+
   test("for a day, and then the key is new; its row is swept with its bytes", async () => {
     lab.vendors.chat.always(CHAT, answerOf);
     const key = freshKey();
