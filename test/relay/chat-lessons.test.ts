@@ -51,8 +51,13 @@ describe("a chat server of which nothing is known", () => {
     upstream = startUpstream();
     const all = vendorAt(upstream, "chat", "all", { customTools: true });
     const routes = ["big", "small"].map((model) => ({ vendor: "lab", model }));
-    const vendors = [vendorAt(upstream, "chat", "lab"), all];
-    gateway = await startApp({ vendors, models: [{ id: "lab/two-ways", routes }], clock });
+    const vendors = [vendorAt(upstream, "chat", "lab"), vendorAt(upstream, "chat", "other"), all];
+    const both = ["lab", "other"].map((vendor) => ({ vendor, model: "big" }));
+    const models = [
+      { id: "lab/two-ways", routes },
+      { id: "lab/two-vendors", routes: both },
+    ];
+    gateway = await startApp({ vendors, models, clock });
   });
   afterEach(() => upstream.reset());
   afterAll(async () => {
@@ -480,6 +485,39 @@ describe("a chat server of which nothing is known", () => {
     expect(upstream.calls.map(({ json: body }) => (body as Wire)["store"])).toEqual([true, undefined, true]);
     await post({ model: "lab/small", ...ask(user), store: true });
     expect(told(3)["store"]).toBe(true);
+  });
+
+  test("tells nothing of another vendor's model of the same name", async () => {
+    upstream.answer(PATH, refuse({ words: "property 'store' is unsupported" }), json({}, { status: 500 }));
+    upstream.always(PATH, json(chatReply("ok")));
+    const response = await post({ model: "lab/two-vendors", ...ask(user), store: true });
+    expect([response.status, response.headers.get("x-sluice-attempts")]).toEqual([200, "3"]);
+    expect(upstream.calls.map(({ json: body }) => (body as Wire)["store"])).toEqual([true, undefined, true]);
+  });
+
+  test("keeps what it teaches for good when it refuses one thing after the other, and one of them for this request alone", async () => {
+    const ONCE =
+      "Unsupported value: 'reasoning_effort' does not support 'minimal' with this model. Supported values are: 'low'.";
+    upstream.always(PATH, ({ json: body }) => {
+      const field = ["store", "user"].find((name) => has(name)(body as Wire));
+      if (field) return refuse({ words: `property '${field}' is unsupported` });
+      return (body as Wire)["reasoning_effort"] === "minimal" ? refuse({ words: ONCE }) : json(chatReply("ok"));
+    });
+    const body = { model: `lab/m${models++}`, ...ask(user), store: true, user: "u" };
+    const first = await post({ ...body, reasoning_effort: "minimal" });
+    expect([first.status, first.headers.get("x-sluice-attempts")]).toEqual([200, "4"]);
+    const next = await post({ ...body, reasoning_effort: "low" });
+    expect([next.headers.get("x-sluice-attempts"), next.headers.get("x-sluice-dropped")]).toEqual([
+      null,
+      "store, user",
+    ]);
+    expect(told(4)).toMatchObject({ reasoning_effort: "low" });
+  });
+
+  test("that does not know the model is told nothing again, whatever it says beside that", async () => {
+    refusing(() => true, { status: 404, words: "property 'store' is unsupported" });
+    const response = await post({ model: `other/m${models++}`, ...ask(user), store: true });
+    expect([response.ok, upstream.calls.length]).toEqual([false, 1]);
   });
 
   test("teaches one thing after the other, to clients of every dialect, and what the gateway added goes too", async () => {
