@@ -34,7 +34,7 @@ import { LOOK_EVERY_MS } from "./observe/loop-lag.ts";
 import { type RequestLog, withRequestLog } from "./observe/request-log.ts";
 import { BodyLog } from "./relay/body-log.ts";
 import { drain } from "./relay/drain.ts";
-import { Ended } from "./relay/ended.ts";
+import { Ended, shuttingDown } from "./relay/ended.ts";
 import { IdempotencyStore } from "./relay/idempotency-store.ts";
 import type { Services } from "./relay/job.ts";
 import { ProofMakers } from "./relay/reasoning-makers.ts";
@@ -110,12 +110,16 @@ export type App = {
   onChange(callback: () => void): void;
   /** Has `end` run when the gateway stops, beside the end of its running answers and before the books are closed. */
   onStop(end: () => Promise<void>): void;
+  /** Has `end` run when running answers are to end at once, see {@link hurry}. */
+  onHurry(end: () => void): void;
   /** Counts those as well who are at work elsewhere on what this process will write down. */
   onWork(count: () => number): void;
   /** Generations that are under way, in this process and where {@link onWork} looks. */
   atWork(): number;
   /** Ends what is under way, as a stopping server does, and closes the books. */
   stop(): Promise<void>;
+  /** Ends running answers now, wherever they are given, so that {@link stop} has none to wait for. */
+  hurry(): void;
 };
 
 /** What is set anew while the gateway runs. */
@@ -149,6 +153,7 @@ export function createApp(settings: AppSettings): App {
   const gateway: Gateway = openEndpoints(parts);
   const { catalog, keys, running, services, books, jobs, plans, observation, atWork } = parts;
   const ends: (() => Promise<void>)[] = [];
+  const hurries: (() => void)[] = [() => running.endAll(shuttingDown())];
   return {
     gateway,
     catalog,
@@ -161,11 +166,15 @@ export function createApp(settings: AppSettings): App {
     observation,
     ...createChanges(parts),
     onStop: (end) => void ends.push(end),
+    onHurry: (end) => void hurries.push(end),
     onWork(count) {
       state.atWorkElsewhere = count;
     },
     atWork,
     stop: () => stopParts(parts, ends),
+    hurry() {
+      for (const end of hurries) end();
+    },
   };
 }
 

@@ -3,7 +3,6 @@ import { IDLE_MS } from "./http/server/connection.ts";
 import { HttpServer } from "./http/server/listen.ts";
 import { type Stoppable, stopListening } from "./http/server/stop-listening.ts";
 import type { Clock } from "./lib/clock.ts";
-import { shuttingDown } from "./relay/ended.ts";
 import { openToVendors } from "./vendors/send.ts";
 import type { Vendor } from "./vendors/vendor.ts";
 
@@ -70,7 +69,7 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
       stopDiscovery();
       await stopListening(server, { clock, end: () => app.stop(), hasWhole: () => app.running.hasWhole });
     },
-    hurry: () => app.running.endAll(shuttingDown()),
+    hurry: () => app.hurry(),
   };
 }
 

@@ -100,6 +100,7 @@ export async function work(): Promise<undefined> {
       revoked: (keyId) => working?.worker.endKey(keyId),
       proof: (told) => working?.worker.learn(told),
       stop: () => void stop(),
+      hurry: () => working?.worker.hurry(),
     },
   });
   process.on("message", (batch: readonly Message[]) => link.receive(batch));

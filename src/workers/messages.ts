@@ -100,6 +100,8 @@ export type WorkerNotes = {
   proof(told: { proof: string; maker: string }): void;
   /** Let running answers end, and end. */
   stop(told: null): void;
+  /** End them now. */
+  hurry(told: null): void;
 };
 
 /** Figures as they were before they crossed: JSON has no infinity, which a figure may be, and writes null for it. */

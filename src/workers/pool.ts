@@ -96,6 +96,7 @@ export class WorkerPool {
     app.keys.onRevoked((keyId) => this.#tellAll((worker) => worker.session.channel.note("revoked", keyId)));
     app.onChange(() => this.#tellAll((worker) => worker.session.channel.note("view", this.#view())));
     app.onStop(() => this.stop());
+    app.onHurry(() => this.#tellAll(({ session }) => session.channel.note("hurry", null)));
     app.onWork(() => this.#atWork);
     app.observation.workers = () => this.collect();
   }

@@ -16,7 +16,7 @@ import { RequestFigures } from "../observe/request-figures.ts";
 import type { TraceExporter } from "../observe/traces.ts";
 import { BodyLog } from "../relay/body-log.ts";
 import { drain } from "../relay/drain.ts";
-import { Ended } from "../relay/ended.ts";
+import { Ended, shuttingDown } from "../relay/ended.ts";
 import type { Services } from "../relay/job.ts";
 import { ProofMakers } from "../relay/reasoning-makers.ts";
 import { ReasoningState } from "../relay/reasoning-state.ts";
@@ -168,6 +168,11 @@ export class Worker {
   async drain(): Promise<void> {
     const { clock } = this.parts;
     await drain(this.running, clock, this.#services.blockingMs, this.front.idle());
+  }
+
+  /** Ends running answers now; with the end of this turn, as {@link endKey} does. */
+  hurry(): void {
+    setImmediate(() => this.running.endAll(shuttingDown()));
   }
 
   /** Whether somebody waits for an answer that comes whole, or for the authority's. */

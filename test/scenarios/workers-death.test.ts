@@ -181,6 +181,20 @@ describe.skipIf(!isLinux)("workers that die, and gateways that do", () => {
     expect(await within(lab.running.child.exited, "the gateway ends")).toBe(0);
   }, 30_000);
 
+  test("a second SIGTERM has every process tell at once whom it cuts off, and write it down", async () => {
+    const { lab, account } = await startLab();
+    const streams = await beginAll(lab, account, "cut");
+    lab.running.child.kill("SIGTERM");
+    await until(() => lab.running.stderr.includes("Stopping: running answers may end"), "the first signal is heard");
+    lab.running.child.kill("SIGTERM");
+    const ends = await Promise.all(streams.map(({ done }) => done));
+    expect(ends.filter(({ text }) => text.includes("shutting down")).length).toBe(STREAMS);
+    expect(await within(lab.running.child.exited, "the gateway ends")).toBe(130);
+    const books = await readBooks(lab, account);
+    expect([books.openHolds, books.breaches]).toEqual([{ count: 0n }, []]);
+    expect(books.outcomes.filter((outcome) => outcome === "interrupted").length).toBe(STREAMS);
+  }, 30_000);
+
   test("SIGTERM lets what the authority answers through a worker end as well", async () => {
     const { lab, account } = await startLab();
     // Under an Idempotency-Key a request is the authority's, whichever process it comes to.

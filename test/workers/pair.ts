@@ -62,7 +62,7 @@ export function startPair(app: App, store: string, clock: Clock, others: readonl
       throw thrown;
     },
     answers: { figures: () => worker.figures() },
-    heard: { view() {}, revoked: (keyId) => worker.endKey(keyId), proof() {}, stop() {} },
+    heard: { view() {}, revoked: (keyId) => worker.endKey(keyId), proof() {}, stop() {}, hurry() {} },
   });
   const worker = new Worker({ view: viewOf(app, store), link, clock, log: silentLog });
   return {
