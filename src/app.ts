@@ -381,9 +381,11 @@ function createChanges(relay: Relay): Changes {
     },
     discovers: () => [...vendors.values()].some((vendor) => vendor.models === "discover"),
     async discover() {
-      const complete = await discoverModels([...vendors.values()], log, services.userAgent, (vendorId, models) => {
-        catalog.setDiscovered(vendorId, models);
-        discovered.set(vendorId, models);
+      const complete = await discoverModels([...vendors.values()], log, services.userAgent, (vendor, models) => {
+        // It is another one by now, or none: what the one that was asked has is no list of its.
+        if (vendors.get(vendor.id) !== vendor) return;
+        catalog.setDiscovered(vendor.id, models);
+        discovered.set(vendor.id, models);
       });
       tellChange();
       return complete;
@@ -480,11 +482,11 @@ async function discoverModels(
   vendors: readonly Vendor[],
   log: Log,
   userAgent: string,
-  found: (vendorId: string, models: readonly ListedModel[]) => void,
+  found: (vendor: Vendor, models: readonly ListedModel[]) => void,
 ): Promise<boolean> {
   const listed = await listDiscovered(vendors, { userAgent });
   for (const { vendor, models, reason } of listed) {
-    if (models) found(vendor.id, models);
+    if (models) found(vendor, models);
     // What a vendor answers is no fault of this program: its place in it tells nobody anything.
     else log.warn("discovery", { vendor: vendor.id, ...errorFields(reason), stack: undefined });
   }

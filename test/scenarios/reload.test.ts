@@ -70,6 +70,25 @@ test("a list that a vendor has told is kept while it is asked anew, and forgotte
   expect(await listed(app)).toEqual([]);
 });
 
+test("a list that was asked for before the vendor was changed is not taken for that of the changed one, however late it comes", async () => {
+  const discovering = { ...vendor, models: "discover" as const };
+  const app = await appWith({ vendors: [discovering] });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  upstream.answer("/v1/models", async () => {
+    await promise;
+    return json({ data: [{ id: "old" }] });
+  });
+  upstream.always("/v1/models", json({ data: [{ id: "new" }] }));
+  const late = app.app.discover();
+  await upstream.called();
+  app.app.reload({ config: PLAIN_CONFIG, vendors: [{ ...discovering, apiKey: "another-key" }] });
+  expect(await app.app.discover()).toBe(true);
+  resolve();
+  await late;
+  expect(await listed(app)).toEqual(["lab/new"]);
+  expect([...app.app.standing().discovered.values()]).toEqual([[{ name: "new" }]]);
+});
+
 test("a key that was changed is used at once, though the old one had been given up", async () => {
   const app = await appWith({ vendors: [vendor] });
   app.app.services.pause = () => Promise.resolve();
