@@ -380,16 +380,14 @@ function createChanges(relay: Relay): Changes {
       tellChange();
     },
     discovers: () => [...vendors.values()].some((vendor) => vendor.models === "discover"),
-    async discover() {
-      const complete = await discoverModels([...vendors.values()], log, services.userAgent, (vendor, models) => {
+    discover: () =>
+      discoverModels([...vendors.values()], log, services.userAgent, (vendor, models) => {
         // It is another one by now, or none: what the one that was asked has is no list of its.
         if (vendors.get(vendor.id) !== vendor) return;
         catalog.setDiscovered(vendor.id, models);
         discovered.set(vendor.id, models);
-      });
-      tellChange();
-      return complete;
-    },
+        tellChange();
+      }),
     standing: () => ({
       config: state.config,
       reloads: state.reloads,
@@ -478,17 +476,22 @@ function endRevoked(keys: Keys, running: Running): () => void {
   return keys.watch();
 }
 
+/** Asks each vendor by itself: what one lists is `found` as soon as it has answered, however long another one takes. Resolves with whether all have. */
 async function discoverModels(
   vendors: readonly Vendor[],
   log: Log,
   userAgent: string,
   found: (vendor: Vendor, models: readonly ListedModel[]) => void,
 ): Promise<boolean> {
-  const listed = await listDiscovered(vendors, { userAgent });
-  for (const { vendor, models, reason } of listed) {
+  const ask = async (vendor: Vendor): Promise<boolean> => {
+    const [listed] = await listDiscovered([vendor], { userAgent });
+    if (!listed) return true;
+    const { models, reason } = listed;
     if (models) found(vendor, models);
     // What a vendor answers is no fault of this program: its place in it tells nobody anything.
     else log.warn("discovery", { vendor: vendor.id, ...errorFields(reason), stack: undefined });
-  }
-  return listed.every(({ models }) => models !== undefined);
+    return models !== undefined;
+  };
+  const answered = await Promise.all(vendors.map(ask));
+  return !answered.includes(false);
 }

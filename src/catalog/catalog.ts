@@ -244,8 +244,9 @@ class BuiltCatalog implements Catalog {
       const open = routes.filter((route) => this.#isOpen(route));
       routable.set(id, open.length === routes.length ? known.entry : { ...known.entry, routes: open });
     }
-    for (const [vendor, models] of this.#named) {
-      for (const [name, listed] of models) {
+    // In the order of the vendors, not in that in which they have answered.
+    for (const vendor of this.#policies.keys()) {
+      for (const [name, listed] of this.#named.get(vendor) ?? []) {
         const id = `${vendor}/${name}`;
         if (!routable.has(id)) routable.set(id, this.#behindPrefix(id, listed));
       }

@@ -70,6 +70,36 @@ test("a list that a vendor has told is kept while it is asked anew, and forgotte
   expect(await listed(app)).toEqual([]);
 });
 
+test("what a vendor lists is there though another one takes its time", async () => {
+  const slow = startUpstream();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  slow.answer("/v1/models", async () => {
+    await promise;
+    return json({ data: [{ id: "late" }] });
+  });
+  upstream.always("/v1/models", json({ data: [{ id: "soon" }] }));
+  try {
+    const app = await appWith({
+      vendors: [
+        { ...vendorAt(slow, "chat", "slow"), models: "discover" },
+        { ...vendor, models: "discover" },
+      ],
+    });
+    let changes = 0;
+    app.app.onChange(() => changes++);
+    const all = app.app.discover();
+    await until(async () => (await listed(app)).includes("lab/soon"), "the models of the vendor that has answered");
+    // Processes that work for this one are told as soon.
+    expect(changes).toBe(1);
+    resolve();
+    expect(await all).toBe(true);
+    expect(await listed(app)).toEqual(["slow/late", "lab/soon"]);
+  } finally {
+    resolve();
+    slow.close();
+  }
+});
+
 test("a list that was asked for before the vendor was changed is not taken for that of the changed one, however late it comes", async () => {
   const discovering = { ...vendor, models: "discover" as const };
   const app = await appWith({ vendors: [discovering] });
