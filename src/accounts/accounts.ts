@@ -5,7 +5,7 @@ import type { Writer } from "../db/writer.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
 import { AccountError } from "./account-error.ts";
-import type { CreatedKey, Keys } from "./keys.ts";
+import type { CreatedKey, Keys, NewKey } from "./keys.ts";
 import { checkName } from "./name.ts";
 
 /** Name and plan of the account that the first start makes (contract 1 and 4). */
@@ -72,14 +72,16 @@ export class Accounts {
 
   /**
    * The first start: when there is no account at all, makes `local` on plan `local` and one key, both or neither, and returns them;
-   * the key is seen this once (contract 1). Returns undefined on every later start.
+   * the key is seen this once (contract 1). Returns undefined on every later start. Throws AccountError, and makes nothing, where `key` cannot be.
    */
-  async ensureLocal(): Promise<{ account: Account; key: CreatedKey } | undefined> {
+  async ensureLocal(
+    key: Omit<NewKey, "accountId"> = { name: LOCAL, kind: "api" },
+  ): Promise<{ account: Account; key: CreatedKey } | undefined> {
     const made = await this.writer.run(() => {
       // Asked inside the transaction: two first starts at once make one account.
       if (this.store.query.select({ id: account.id }).from(account).limit(1).get()) return undefined;
       const local = this.#insert({ name: LOCAL, plan: LOCAL });
-      return { account: local, key: this.keys.insert({ accountId: local.id, name: LOCAL, kind: "api" }) };
+      return { account: local, key: this.keys.insert({ accountId: local.id, ...key }) };
     });
     if (made) this.keys.reload();
     return made;

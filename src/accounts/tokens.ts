@@ -1,7 +1,7 @@
 import { DAY_MS } from "../lib/spans.ts";
 import type { Caller, Scope } from "./caller.ts";
 import { MAX_TOKEN_DAYS } from "./key-wish.ts";
-import type { CreatedKey, KeyRow, Keys } from "./keys.ts";
+import type { CreatedKey, KeyRow, Keys, NewKey } from "./keys.ts";
 import type { TOKEN_SCOPES } from "./scopes.ts";
 
 /** What a token is made with where nothing is said (contract 4). The cap bounds what a token that leaks in a log can use up in a day. */
@@ -19,6 +19,18 @@ export type NewToken = {
   callsPerDay?: number | null;
 };
 
+/** A token as a key that is to be made, with what {@link Tokens.create} says of one of which nothing is said; `now` is Unix ms. */
+export function toKey(wanted: Omit<NewToken, "accountId">, now: number): Omit<NewKey, "accountId"> {
+  const { name, scopes = ["web"], days = DEFAULT_TOKEN_DAYS, callsPerDay = DEFAULT_TOKEN_CALLS } = wanted;
+  return {
+    name,
+    kind: "token",
+    endpoints: [...new Set<Scope>(scopes)],
+    expiresAt: Math.round(now + Math.min(days, MAX_TOKEN_DAYS + 1) * DAY_MS),
+    capRequestsDay: callsPerDay,
+  };
+}
+
 /**
  * Narrow tokens (`slt-…`, contract 4): credentials for clients that cannot send headers, good for little and for a while. They are kept
  * with the keys and live by the same rules: only a hash is stored, and revoking counts on the next request.
@@ -33,15 +45,8 @@ export class Tokens {
    * Makes a token for an account, by default for the web tools alone, for 30 days, with 1,000 calls a day. Throws AccountError when
    * there is no such account, or for a name, scopes, days or a cap that cannot be.
    */
-  create({ accountId, name, scopes = ["web"], days = DEFAULT_TOKEN_DAYS, callsPerDay }: NewToken): Promise<CreatedKey> {
-    return this.keys.create({
-      accountId,
-      name,
-      kind: "token",
-      endpoints: [...new Set<Scope>(scopes)],
-      expiresAt: Math.round(this.now() + Math.min(days, MAX_TOKEN_DAYS + 1) * DAY_MS),
-      capRequestsDay: callsPerDay === undefined ? DEFAULT_TOKEN_CALLS : callsPerDay,
-    });
+  create({ accountId, ...wanted }: NewToken): Promise<CreatedKey> {
+    return this.keys.create({ accountId, ...toKey(wanted, this.now()) });
   }
 
   /** All tokens or those of one account, revoked and expired ones included, oldest first. */

@@ -1,6 +1,6 @@
 import type { Account } from "../accounts/accounts.ts";
 import { SCOPES } from "../accounts/caller.ts";
-import type { KeyChange, KeyRow } from "../accounts/keys.ts";
+import type { CreatedKey, KeyChange, KeyRow, NewKey } from "../accounts/keys.ts";
 import { isoOrNull } from "../http/usage-shape.ts";
 import { type Books, withBooks } from "./context.ts";
 import { describeLimits, describeState, publicLimits, readLimits } from "./key-limits.ts";
@@ -10,13 +10,22 @@ import { Failure, formatTable, formatTime, print, printJson, WrongUsage, warn } 
 /** The account that is meant when none is named (contract 4). */
 const LOCAL = "local";
 
-/** The account of this id or name; `local` is made when there is none at all, as the first start would. */
-export async function findAccount({ accounts }: Books, wanted = LOCAL): Promise<Account> {
-  const found = accounts.find(wanted);
-  if (found) return found;
-  if (wanted === LOCAL && accounts.list().length === 0) return accounts.create({ name: LOCAL, plan: LOCAL });
-  const known = accounts.list().map((account) => account.name);
-  throw new Failure(`there is no account ${JSON.stringify(wanted)}; there are: ${known.join(", ") || "none"}`);
+/**
+ * Makes a key or token for the account of this id or name. Where there is no account at all, `local` is made with it, as the first start would: both or
+ * neither, since a first start that found the account alone would show no key. Throws Failure for an account that is not there, and AccountError.
+ */
+export async function makeKeyFor(
+  { accounts, keys }: Books,
+  wanted: string | undefined,
+  key: Omit<NewKey, "accountId">,
+): Promise<{ account: Account; key: CreatedKey }> {
+  const idOrName = wanted ?? LOCAL;
+  const first = idOrName === LOCAL ? await accounts.ensureLocal(key) : undefined;
+  if (first) return first;
+  const account = accounts.find(idOrName);
+  if (account) return { account, key: await keys.create({ accountId: account.id, ...key }) };
+  const known = accounts.list().map(({ name }) => name);
+  throw new Failure(`there is no account ${JSON.stringify(idOrName)}; there are: ${known.join(", ") || "none"}`);
 }
 
 /** `sluice keys create`: makes a key and shows it this once. `--json` prints {id, key, name, account} (contract 1). */
@@ -25,10 +34,10 @@ export async function createKey(options: CreateKeyOptions): Promise<number> {
   return withBooks(
     options,
     async (books) => {
-      const account = await findAccount(books, options.account);
       const kind = options.admin ? "admin" : "api";
       const name = options.name ?? (options.admin ? "admin" : "key");
-      const { id, key } = await books.keys.create({ accountId: account.id, name, kind, ...limits });
+      const { account, key: created } = await makeKeyFor(books, options.account, { name, kind, ...limits });
+      const { id, key } = created;
       if (options.json) printJson({ id, key, name, account: account.id });
       else {
         print(key);

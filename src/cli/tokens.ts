@@ -1,9 +1,9 @@
 import { TOKEN_SCOPES } from "../accounts/scopes.ts";
-import { DEFAULT_TOKEN_DAYS, type NewToken, Tokens } from "../accounts/tokens.ts";
+import { DEFAULT_TOKEN_DAYS, type NewToken, toKey } from "../accounts/tokens.ts";
 import { DAY_MS } from "../lib/spans.ts";
 import { withBooks } from "./context.ts";
 import { readCount, readExpiry, readScopes } from "./key-limits.ts";
-import { findAccount, printKeys } from "./keys.ts";
+import { makeKeyFor, printKeys } from "./keys.ts";
 import type { CreateTokenOptions, FolderOptions, JsonOption } from "./options.ts";
 import { formatTime, print, printJson, warn } from "./output.ts";
 
@@ -29,9 +29,10 @@ export async function createToken(options: CreateTokenOptions): Promise<number> 
   return withBooks(
     options,
     async (books) => {
-      const account = await findAccount(books, options.account);
       const name = options.name ?? "token";
-      const { id, key, expiresAt } = await new Tokens(books.keys).create({ accountId: account.id, name, ...wish });
+      const wanted = toKey({ name, ...wish }, Date.now());
+      const { account, key: created } = await makeKeyFor(books, options.account, wanted);
+      const { id, key, expiresAt } = created;
       const endsAt = expiresAt ?? 0;
       if (options.json) {
         printJson({ id, token: key, name, account: account.id, expires_at: new Date(endsAt).toISOString() });

@@ -4,7 +4,7 @@ import { NO_LIMITS } from "../../src/accounts/key-wish.ts";
 import { describeLimits, describeState, readCount, readExpiry, readLimits, readUsd } from "../../src/cli/key-limits.ts";
 import { WrongUsage } from "../../src/cli/output.ts";
 import { makeFolder, removeFolder } from "../support/binary.ts";
-import { sluice } from "./support.ts";
+import { serve, sluice } from "./support.ts";
 
 // Every command is a process of its own, on a machine that may be busy.
 setDefaultTimeout(30_000);
@@ -94,6 +94,19 @@ describe("keys and tokens on the command line", () => {
     const rows = await json(["keys", "list"]);
     expect(rows).toHaveLength(1);
     expect(rows[0]).toMatchObject({ name: "laptop", models: null, endpoints: ["chat"], cap_requests_day: 9 });
+  });
+
+  test("a wish that is refused before the first start leaves that its key to show", async () => {
+    for (const wish of [
+      ["keys", "create", "--models", "no vendor"],
+      ["keys", "create", "--admin", "--cap-usd", "1"],
+      ["tokens", "create", "--expires", "91d"],
+    ])
+      expect((await sluice(folder, wish)).code).toBe(1);
+    expect(await json(["accounts", "list"])).toEqual([]);
+    const { key, stop } = await serve(folder, ["--port", "0"]);
+    await stop();
+    expect(key).toStartWith("sk-sluice-");
   });
 
   test("a token is made, listed apart from the keys, and revoked", async () => {
