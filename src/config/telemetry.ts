@@ -146,12 +146,12 @@ export function chooseTelemetry(
   const own = telemetry?.otlp_endpoint;
   const base = own ?? read("OTEL_EXPORTER_OTLP_ENDPOINT");
   const exact = own === undefined ? read("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") : undefined;
-  const written = exact ?? base;
+  const endpoint = exact ?? base;
   // Of who sends no traces nothing is said about variables that are there for other programs.
-  if (written === undefined) return undefined;
+  if (endpoint === undefined) return undefined;
   if (readAs("OTEL_SDK_DISABLED", readSwitch) || readAs("OTEL_TRACES_EXPORTER", readExporter) === false)
     return undefined;
-  const address = readUrl.from(written);
+  const address = readUrl.from(endpoint);
   if (address === undefined) {
     // Of a variable: that of the file was checked with the file.
     const name = exact === undefined ? "OTEL_EXPORTER_OTLP_ENDPOINT" : "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
@@ -168,10 +168,11 @@ export function chooseTelemetry(
   readAs(exporter("PROTOCOL"), readProtocol);
   const { "service.name": named, ...resource } = Object.fromEntries(readPairsOf("OTEL_RESOURCE_ATTRIBUTES"));
   const given = readPairsOf(exporter("HEADERS"), (name) => HEADER_NAME.test(name));
-  const headers = Object.fromEntries(given.map(([name, value]) => [name.toLowerCase(), value]));
+  const written = [...given, ...Object.entries(telemetry?.headers ?? {})];
+  const headers = Object.fromEntries(written.map(([name, value]) => [name.toLowerCase(), value]));
   return {
     url: exact === undefined && !address.endsWith(TRACES_PATH) ? `${address}${TRACES_PATH}` : address,
-    headers: { ...headers, ...telemetry?.headers },
+    headers,
     serviceName: telemetry?.service_name ?? read("OTEL_SERVICE_NAME") ?? (named || DEFAULT_SERVICE),
     resource,
     sampling,

@@ -555,9 +555,15 @@ describe("where traces go", () => {
       url: "http://file.test/v1/traces",
       headers: { x: "2" },
     });
+    // However it is written there: two of one name would go out as one header with both values.
+    expect(
+      chooseTelemetry({ otlp_endpoint: "http://file.test", headers: { "Api-Key": "2" } }, base, warnings),
+    ).toMatchObject({
+      headers: { "api-key": "2", x: "1" },
+    });
     // Every time, and without the words, which may be a key that was written as no header is.
     const told = "what is not name=value, with commas between and values percent-encoded, is left aside.";
-    expect(warnings.splice(0)).toEqual(Array(3).fill(`OTEL_EXPORTER_OTLP_HEADERS: ${told}`));
+    expect(warnings.splice(0)).toEqual(Array(4).fill(`OTEL_EXPORTER_OTLP_HEADERS: ${told}`));
   });
 
   test("nowhere without an endpoint, or when they are switched off", () => {
