@@ -3,7 +3,7 @@ import { MAX_PLAN_ID } from "../wire/bounds.ts";
 import { expected, type Fault, formatSteps, type Steps, valueAt } from "./faults.ts";
 import { nearest } from "./nearest.ts";
 import type { ConfigFile, ModelSetting, VendorSetting } from "./schema.ts";
-import { readKey, readUrl } from "./values.ts";
+import { HEADER_NAME, HEADER_VALUE, readKey, readUrl } from "./values.ts";
 
 /** What the rules need to know beside the document itself. */
 export type CheckContext = {
@@ -26,10 +26,10 @@ export function checkHeaders(headers: Record<string, string>, steps: Steps): Fau
   const faults: Fault[] = [];
   for (const [name, value] of Object.entries(headers)) {
     const place = [...steps, name];
-    if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)) faults.push({ steps: place, problem: "expected a header name" });
+    if (!HEADER_NAME.test(name)) faults.push({ steps: place, problem: "expected a header name" });
     else if (FORBIDDEN_HEADERS.has(name.toLowerCase())) {
       faults.push({ steps: place, problem: "expected another header: this one is written by the gateway itself" });
-    } else if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) {
+    } else if (!HEADER_VALUE.test(value)) {
       faults.push({ steps: place, problem: "expected text on one line without control characters" });
     }
   }

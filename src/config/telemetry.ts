@@ -2,7 +2,7 @@ import type { Sampling } from "../observe/spans.ts";
 import type { TraceSettings } from "../observe/traces.ts";
 import { readCertificate, readPrivateKey } from "./pem.ts";
 import type { ConfigFile } from "./schema.ts";
-import { type Reader, readUrl } from "./values.ts";
+import { HEADER_NAME, HEADER_VALUE, type Reader, readUrl } from "./values.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -64,21 +64,20 @@ const readExporter: Reader<boolean> = {
   },
 };
 
-const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i;
-
 /**
  * `name=value,name=value`, values percent-encoded, as OpenTelemetry's variables write headers and attributes. `odd`: something in it is none of that, and
  * left out.
  */
 function readPairs(
   text: string,
-  fits: (name: string) => boolean,
+  fits: (name: string, value: string) => boolean,
 ): { pairs: [name: string, value: string][]; odd: boolean } {
   let odd = false;
   const pairs = text.split(",").flatMap((pair): [string, string][] => {
     const at = pair.indexOf("=");
     const name = pair.slice(0, at).trim();
-    if (at >= 1 && fits(name)) return [[name, decode(pair.slice(at + 1).trim())]];
+    const value = decode(pair.slice(at + 1).trim());
+    if (at >= 1 && fits(name, value)) return [[name, value]];
     odd ||= pair.trim() !== "";
     return [];
   });
@@ -137,7 +136,7 @@ export function chooseTelemetry(
     }
     return value;
   };
-  const readPairsOf = (name: string, fits = (written: string) => written !== "") => {
+  const readPairsOf = (name: string, fits = (written: string, _value: string) => written !== "") => {
     const { pairs, odd } = readPairs(read(name) ?? "", fits);
     if (odd)
       warnings.push(`${name}: what is not name=value, with commas between and values percent-encoded, is left aside.`);
@@ -167,9 +166,11 @@ export function chooseTelemetry(
   };
   readAs(exporter("PROTOCOL"), readProtocol);
   const { "service.name": named, ...resource } = Object.fromEntries(readPairsOf("OTEL_RESOURCE_ATTRIBUTES"));
-  const given = readPairsOf(exporter("HEADERS"), (name) => HEADER_NAME.test(name));
+  // The break behind a value that was encoded with its line is no part of it.
+  const isHeader = (name: string, value: string) => HEADER_NAME.test(name) && HEADER_VALUE.test(value.trim());
+  const given = readPairsOf(exporter("HEADERS"), isHeader);
   const written = [...given, ...Object.entries(telemetry?.headers ?? {})];
-  const headers = Object.fromEntries(written.map(([name, value]) => [name.toLowerCase(), value]));
+  const headers = Object.fromEntries(written.map(([name, value]) => [name.toLowerCase(), value.trim()]));
   return {
     url: exact === undefined && !address.endsWith(TRACES_PATH) ? `${address}${TRACES_PATH}` : address,
     headers,

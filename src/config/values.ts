@@ -27,6 +27,10 @@ export const readKey: Reader<string> = {
   from: (text) => (/^[\x21-\x7e]+$/.test(text) ? text : undefined),
 };
 
+/** What may be a header's name, and what its value: text on one line without control characters. */
+export const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+export const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
 /** An http or https address without user name, query, fragment and blanks, which would lie in the middle of what is built from it; slashes at its end are cut. */
 export const readUrl: Reader<string> = {
   what: "a URL beginning with http:// or https://, without user name, query or fragment",

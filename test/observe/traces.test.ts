@@ -566,6 +566,18 @@ describe("where traces go", () => {
     expect(warnings.splice(0)).toEqual(Array(4).fill(`OTEL_EXPORTER_OTLP_HEADERS: ${told}`));
   });
 
+  test("a header whose value no header can carry is left aside, and told: every batch would fail for it", () => {
+    const variables = {
+      OTEL_EXPORTER_OTLP_ENDPOINT: "http://otel.test:4318",
+      OTEL_EXPORTER_OTLP_HEADERS: "x-price=5%E2%82%AC,x-lines=a%0Ab,authorization=Basic%20YWJj%0A,x-city=M%C3%BCnchen",
+    };
+    expect(chooseTelemetry(undefined, variables, warnings)?.headers).toEqual({
+      authorization: "Basic YWJj",
+      "x-city": "München",
+    });
+    expect(warnings.splice(0)).toEqual([expect.stringMatching(/^OTEL_EXPORTER_OTLP_HEADERS: .* is left aside\.$/)]);
+  });
+
   test("nowhere without an endpoint, or when they are switched off", () => {
     const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://otel.test" };
     expect(chooseTelemetry(undefined, {}, warnings)).toBeUndefined();
