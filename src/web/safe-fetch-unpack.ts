@@ -11,6 +11,17 @@ const chunkSize = 64 * 1024;
 /** Some servers mean bare deflate by the name of zlib's format, which begins with a sum that fits (RFC 1950 2.2). */
 const isZlib = ([first = 0, second = 0]: Uint8Array) => (first & 15) === 8 && (first * 256 + second) % 31 === 0;
 
+/** What the name alone does not tell is told by two bytes, which may come one by one. Less than that only where there are no more. */
+async function firstBytes(packed: AsyncGenerator<Uint8Array>): Promise<Uint8Array> {
+  let bytes: Uint8Array = new Uint8Array();
+  while (bytes.length < 2) {
+    const next = await packed.next();
+    if (next.done) break;
+    bytes = bytes.length === 0 ? next.value : Buffer.concat([bytes, next.value]);
+  }
+  return bytes;
+}
+
 type Zlib = typeof import("node:zlib");
 
 /** By the encoding's name and the first bytes of a body. */
@@ -38,14 +49,14 @@ export async function* unpack(packed: AsyncGenerator<Uint8Array>, encoding: stri
   }
   const toUnpacker = UNPACKERS.get(name);
   if (!toUnpacker) throw new FetchFault("unreachable", "The server packed it in a way that is not known here.");
-  const first = await packed.next();
-  if (first.done) return;
+  const first = await firstBytes(packed);
+  if (first.length === 0) return;
   const rest = async function* () {
-    yield first.value;
+    yield first;
     yield* packed;
   };
   // Loaded with the first packed page: at the start they would cost a good part of it.
   const [{ pipeline, Readable }, zlib] = await Promise.all([import("node:stream"), import("node:zlib")]);
   // What goes wrong on either side is thrown where the bytes are taken.
-  yield* pipeline(Readable.from(rest()), toUnpacker(zlib, first.value), () => {});
+  yield* pipeline(Readable.from(rest()), toUnpacker(zlib, first), () => {});
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { gzipSync } from "node:zlib";
+import { deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import { readBody } from "../../src/web/safe-fetch-body.ts";
 
 const MiB = 1024 * 1024;
@@ -61,4 +61,21 @@ test("a packed body that stalls before its bound is given up with its signal", a
   const response = new Response(body, { headers: { "content-encoding": "gzip" } });
   const work = readBody(response, { maxBytes: MiB, whenLonger: "cut" }, abort.signal);
   await expect(work).rejects.toThrow("enough");
+});
+
+test.each([
+  ["deflate as it is meant", "deflate", deflateSync("hello")],
+  ["bare deflate", "deflate", deflateRawSync("hello")],
+  ["gzip", "gzip", gzipSync("hello")],
+])("a packed body whose first byte comes by itself is unpacked as any other: %s", async (_name, encoding, packed) => {
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (const part of [packed.subarray(0, 1), packed.subarray(1)]) controller.enqueue(part);
+      controller.close();
+    },
+  });
+  const response = new Response(body, { headers: { "content-encoding": encoding } });
+  const limits = { maxBytes: MiB, whenLonger: "refuse" } as const;
+  const read = await readBody(response, limits, new AbortController().signal);
+  expect(Buffer.from(read.body).toString()).toBe("hello");
 });
