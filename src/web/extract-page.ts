@@ -50,6 +50,8 @@ type Content = {
 const MAX_SIGNPOST = 1_000;
 /** Characters of JSON that are laid out anew where they stand in one line. */
 const MAX_LAID_OUT = 256 * 1024;
+/** Nested deeper than this it stays as it is: what it is pushed in by takes the square of its depth. */
+const MAX_LAID_OUT_DEPTH = 64;
 
 const NEEDS_SCRIPT = "This page shows its text only after running programs, which are not run here.";
 /** Of a font that names a table of its reader's for its letters (Adobe's predefined CMaps), as older Chinese, Japanese and Korean files do, nothing is told. */
@@ -90,21 +92,26 @@ function readHtml(text: string, url: string): Content {
   return { ...about, ...note, ...(movedTo && { movedTo }), blocks, cut };
 }
 
-/** JSON without the white space between its parts. */
-function pack(text: string): string {
+/** JSON without the white space between its parts, and how deep these are nested. */
+function pack(text: string): { packed: string; depth: number } {
   let packed = "";
   let from = 0;
   let inString = false;
+  let open = 0;
+  let depth = 0;
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (inString && code === 92) at++;
     else if (code === 34) inString = !inString;
-    else if (!inString && code <= 32) {
+    else if (inString) continue;
+    else if (code === 91 || code === 123) depth = Math.max(depth, ++open);
+    else if (code === 93 || code === 125) open--;
+    else if (code <= 32) {
       packed += text.slice(from, at);
       from = at + 1;
     }
   }
-  return packed + text.slice(from);
+  return { packed: packed + text.slice(from), depth };
 }
 
 /** JSON as a fenced block, laid out where it stood in one line and where that loses nothing. */
@@ -114,7 +121,8 @@ function readJson(text: string): Content {
   if (!trimmed.includes("\n") && trimmed.length <= MAX_LAID_OUT) {
     try {
       const value: unknown = JSON.parse(trimmed);
-      if (JSON.stringify(value) === pack(trimmed)) shown = JSON.stringify(value, null, 2);
+      const { packed, depth } = pack(trimmed);
+      if (depth <= MAX_LAID_OUT_DEPTH && JSON.stringify(value) === packed) shown = JSON.stringify(value, null, 2);
     } catch {
       // Called JSON and none: shown as it is.
     }

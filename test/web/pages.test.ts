@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { type ReadPage, readPage } from "../../src/web/extract-page.ts";
+import { countWork } from "../support/wait.ts";
 
 const FOLDER = join(import.meta.dir, "../fixtures/web-pages");
 const BASE = "https://site.example/a/b/";
@@ -242,6 +243,20 @@ describe("pages of every kind", () => {
       expect(tokens).toBeLessThanOrEqual(maxTokens);
       expect(markdown).toContain("\n```\n\n[Cut here");
     }
+  });
+
+  test("JSON in one line is laid out anew, but for what is nested so deep that this would fill the memory", async () => {
+    const show = async (text: string) => {
+      const bytes = new TextEncoder().encode(text);
+      const page = { url: BASE, bytes, contentType: "application/json", cut: false, maxTokens: 100_000 };
+      return (await readPage(page)).markdown;
+    };
+    expect(await show('{"a": ["[[[[", 1]}')).toBe('```json\n{\n  "a": [\n    "[[[[",\n    1\n  ]\n}\n```');
+    const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
+    expect((await show(nested(64))).split("\n")).toHaveLength(2 * 64 + 1);
+    const work = countWork();
+    expect(await show(nested(5_000))).toBe(`\`\`\`json\n${nested(5_000)}\n\`\`\``);
+    expect(work()).toBeLessThan(500);
   });
 
   test("Markdown that is HTML in truth, and JSON that is not HTML", async () => {
