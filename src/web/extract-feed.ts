@@ -8,8 +8,8 @@ import { absolute, escapeText, spacedText } from "./markdown-inline.ts";
 const MAX_ENTRIES = 100;
 const MAX_SUMMARY = 600;
 
-/** What an XML document says, as blocks of Markdown. */
-export type Feed = { title?: string; published?: string; blocks: string[] };
+/** What an XML document says, as blocks of Markdown. `cut`: it went on, but was not read further. */
+export type Feed = { title?: string; published?: string; blocks: string[]; cut?: boolean };
 
 const isEntry = ({ name }: Element) => /(?:^|:)(?:item|entry)$/i.test(name);
 const plain = (name: string) => name.replace(/^.*:/, "").toLowerCase();
@@ -101,6 +101,7 @@ function readFeed(root: Element, base: string): Feed | undefined {
 
 /** An XML document as blocks: a feed as the list of its entries, anything else as it is. `base`: the address its links are relative to. */
 export function readXml(text: string, base: string): Feed {
-  const feed = readFeed(parseTree(text, { xml: true }).root, base);
-  return feed ?? { blocks: [fence(text.trim(), "xml")] };
+  const { root, cut } = parseTree(text, { xml: true });
+  const feed = readFeed(root, base);
+  return feed ? { ...feed, cut } : { blocks: [fence(text.trim(), "xml")] };
 }

@@ -166,6 +166,20 @@ describe("pages of every kind", () => {
     }
   });
 
+  test("a feed that is longer than what is read of it is said to be cut", async () => {
+    const item = (at: number) =>
+      `<item><title>Entry ${at}</title><description>${"long ".repeat(9_000)}</description></item>`;
+    const read = async (count: number) => {
+      const text = `<rss><channel>${Array.from({ length: count }, (_, at) => item(at)).join("")}</channel></rss>`;
+      const bytes = new TextEncoder().encode(text);
+      return readPage({ url: BASE, bytes, contentType: "text/xml", cut: false, maxTokens: 100_000 });
+    };
+    expect((await read(60)).truncated).toBe(false);
+    const { truncated, markdown } = await read(80);
+    expect([truncated, markdown.includes("Entry 79")]).toEqual([true, false]);
+    expect(markdown).toContain("[Cut here: about");
+  });
+
   test("entries of a feed lead where its xml:base says", async () => {
     const entry = '<entry xml:base="posts/"><title>One</title><link href="1"/></entry>';
     const other = '<entry><title>Two</title><link href="2"/></entry>';
