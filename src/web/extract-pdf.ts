@@ -1,4 +1,5 @@
 import { cutText } from "../lib/cut-text.ts";
+import { isoDate } from "./extract-metadata.ts";
 
 /** Pages that are read at most, whatever there is room for. */
 const MAX_PAGES = 500;
@@ -101,10 +102,10 @@ export function joinPieces(pieces: readonly Piece[]): string {
     .join("\n\n");
 }
 
-/** `D:20260102030405Z` and its shorter forms as a day. */
+/** `D:20260102030405Z` and its shorter forms as a day. Some programs write one that there is not, of zeros alone. */
 function dayOf(written: unknown): string | undefined {
   const parts = typeof written === "string" ? /^(?:D:)?(\d{4})(\d{2})(\d{2})/.exec(written) : null;
-  return parts ? `${parts[1]}-${parts[2]}-${parts[3]}` : undefined;
+  return parts ? isoDate(`${parts[1]}-${parts[2]}-${parts[3]}`) : undefined;
 }
 
 /**

@@ -378,6 +378,23 @@ describe("pages of every kind", () => {
     });
   });
 
+  test.each([
+    ["D:20260102030405Z", "2026-01-02"],
+    ["20260102", "2026-01-02"],
+    ["D:00000000000000", undefined],
+    ["D:20261301", undefined],
+  ])("a PDF file has the day that it names, if there is such a day: %s", async (written, expected) => {
+    const file = [
+      ...["%PDF-1.4", "1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj", "2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj"],
+      "3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]>>endobj",
+      `4 0 obj<</CreationDate(${written})>>endobj`,
+      "trailer<</Root 1 0 R/Info 4 0 R>>",
+    ].join("\n");
+    const bytes = new TextEncoder().encode(file);
+    const page = { url: BASE, bytes, contentType: "application/pdf", cut: false, maxTokens: 100 };
+    expect((await readPage(page)).published).toBe(expected);
+  });
+
   test("pages of a PDF file are read until there is no room", async () => {
     const bytes = new Uint8Array(await Bun.file(join(FOLDER, "paper.pdf")).arrayBuffer());
     const read = await readPage({ url: BASE, contentType: "application/pdf", bytes, cut: false, maxTokens: 12 });
