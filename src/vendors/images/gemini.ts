@@ -1,3 +1,4 @@
+import { isObject } from "../../lib/json.ts";
 import { type ImageRequest, styledPrompt } from "../image-upstream.ts";
 import { listAt, objectAt, textAt } from "./answers.ts";
 import { readWording } from "./fields.ts";
@@ -75,6 +76,8 @@ function createContent(request: ImageRequest, { model }: WireContext): Call {
 }
 
 function readPrediction({ json }: Answer): Reading {
+  // A page, or half an answer, is no word of the model's.
+  if (!isObject(json)) return { kind: "failed" };
   const prediction = listAt(json, "predictions")[0];
   const data = textAt(prediction, "bytesBase64Encoded");
   // What was filtered is left out of the list (dialects.md 7).
