@@ -41,6 +41,8 @@ const base64 = json({ created: 1, data: [{ b64_json: PNG_BASE64 }], usage: { out
 const GEMINI = "/v1beta/models/gemini-3-pro-image:generateContent";
 const candidate = (finishReason: string, parts: unknown[] = [], finishMessage?: string) =>
   json({ candidates: [{ content: { role: "model", parts }, finishReason, finishMessage }] });
+/** What a model said through an aggregator, and drew nothing. */
+const said = (content: string) => json({ choices: [{ finish_reason: "stop", message: { content } }] });
 /** What Google says where nothing came of a prompt, and where that was for what is in it. */
 const NOT_MADE =
   "Unable to show the generated image. The model could not make it. You will not be charged. Rephrase it.";
@@ -260,6 +262,7 @@ export const CASES: readonly VendorCase[] = [
           error(403, { error: { code: 403, message: "Your input was flagged", metadata: { reasons: ["x"] } } }),
         ],
       },
+      { "/api/v1/chat/completions": [said("I'm sorry, but I can't draw that.")] },
     ],
     fails: [
       { "/api/v1/chat/completions": [json({ error: { code: 502, message: "Provider broke" } })] },

@@ -200,6 +200,21 @@ for (const each of CASES) {
   });
 }
 
+test("what a model says in the place of an image is a refusal where it says that it will not", async () => {
+  const lab = start("openrouter");
+  for (const [content, kind] of [
+    ["Which fox? Film that is sensitive to light, or content moderation, is another matter.", "failed"],
+    ["Your picture would be inappropriate.", "blocked"],
+  ] as const) {
+    lab.upstream.answer(
+      "/api/v1/chat/completions",
+      json({ choices: [{ finish_reason: "stop", message: { content } }] }),
+    );
+    const step = await lab.draw.create(request({ model: "google/gemini-3-pro-image" }), new AbortController().signal);
+    expect([content, step.kind]).toEqual([content, kind]);
+  }
+});
+
 test("a fault that repeats the prompt is no refusal, whatever the prompt says", async () => {
   const lab = start("fal");
   const detail = [

@@ -42,3 +42,10 @@ export function readImageBody({ headers, bytes }: Answer): Reading {
   const reason = headers.get("finish-reason");
   return reason !== null && /FILTER/i.test(reason) ? { kind: "blocked" } : { kind: "bytes", bytes };
 }
+
+/** How a model says in words that it will not. */
+const DECLINES =
+  /\b(?:can(?:['’]?t|not)|unable to|not able to|won['’]?t|will not|must decline|against (?:my|our|the) (?:policy|policies|guidelines|rules)|violat\w+|inappropriate|not (?:appropriate|allowed|permitted))\b/i;
+
+/** Whether a model that draws while it talks says in its own words, in the place of an image, that it will not. */
+export const declines = (prose: string): boolean => DECLINES.test(prose);

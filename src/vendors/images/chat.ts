@@ -1,5 +1,5 @@
 import { type ImageRequest, styledPrompt } from "../image-upstream.ts";
-import { listAt, objectAt, textAt } from "./answers.ts";
+import { declines, listAt, objectAt, textAt } from "./answers.ts";
 import { toDataUrl } from "./source.ts";
 import type { Answer, Call, Reading, Wire, WireContext } from "./wire.ts";
 
@@ -15,8 +15,11 @@ function read({ json }: Answer): Reading {
   if (REFUSED.test(reasons) || textAt(message, "refusal")) return { kind: "blocked" };
   // Errors of the vendors behind come inside an answer that is well.
   const words = [objectAt(choice, "error"), objectAt(json, "error")].map((error) => textAt(error, "message"));
-  const text = words.find(Boolean) ?? textAt(message, "content");
-  return text ? { kind: "failed", words: text } : { kind: "failed" };
+  const told = words.find(Boolean);
+  if (told) return { kind: "failed", words: told };
+  const prose = textAt(message, "content");
+  if (declines(prose)) return { kind: "blocked" };
+  return prose ? { kind: "failed", words: prose, isProse: true } : { kind: "failed" };
 }
 
 function create(request: ImageRequest, { model }: WireContext): Call {

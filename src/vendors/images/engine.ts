@@ -142,7 +142,7 @@ class Engine {
     if (reading.kind === "next") return { next: reading.call };
     if (reading.kind === "pending") return reading;
     if (reading.kind === "blocked") return readWords(undefined, true, this.row.refusal);
-    if (reading.kind === "failed") return readWords(reading.words, false, this.row.refusal);
+    if (reading.kind === "failed") return readWords(reading.words, false, reading.isProse ? {} : this.row.refusal);
     let taken: Taken;
     if (reading.kind === "bytes") taken = takeBytes(reading.bytes);
     else if (reading.kind === "base64") taken = takeBase64(reading.data);

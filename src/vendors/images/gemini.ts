@@ -1,6 +1,6 @@
 import { isObject } from "../../lib/json.ts";
 import { type ImageRequest, styledPrompt } from "../image-upstream.ts";
-import { listAt, objectAt, textAt } from "./answers.ts";
+import { declines, listAt, objectAt, textAt } from "./answers.ts";
 import { readWording } from "./fields.ts";
 import { toBase64 } from "./source.ts";
 import type { Answer, Call, Reading, Wire, WireContext } from "./wire.ts";
@@ -8,10 +8,6 @@ import type { Answer, Call, Reading, Wire, WireContext } from "./wire.ts";
 /** Reasons that are a refusal (dialects.md 7). */
 const REFUSED =
   /^(?:IMAGE_SAFETY|IMAGE_PROHIBITED_CONTENT|PROHIBITED_CONTENT|SAFETY|BLOCKLIST|SPII|RECITATION|IMAGE_RECITATION|MODEL_ARMOR)$/;
-/** How a model says in words that it will not. */
-const DECLINES =
-  /\b(?:can(?:['’]?t|not)|unable to|not able to|won['’]?t|will not|must decline|against (?:my|our|the) (?:policy|policies|guidelines|rules)|violat\w+|inappropriate|not (?:appropriate|allowed|permitted))\b/i;
-
 /**
  * How Google says for the model that it was for what is in the image. Its sentence begins the same whatever became of it ("Unable to show the generated
  * image"), also where nothing came of a prompt that may as well be tried again (`IMAGE_OTHER`).
@@ -46,7 +42,7 @@ function read({ json }: Answer, again: Call | undefined): Reading {
     .join(" ")
     .trim();
   const told = textAt(candidate, "finishMessage");
-  if (DECLINES.test(own) || GROUNDS.test(told)) return { kind: "blocked" };
+  if (declines(own) || GROUNDS.test(told)) return { kind: "blocked" };
   if (again) return { kind: "next", call: again };
   const words = own || told;
   return words ? { kind: "failed", words } : { kind: "failed" };

@@ -25,8 +25,11 @@ export type Reading =
   /** The answer asks for another call. */
   | { kind: "next"; call: Call }
   | { kind: "blocked" }
-  /** The vendor says that it failed. `words` are its own, shown scrubbed; they may also tell that it was a refusal, see `Refusal.text`. */
-  | { kind: "failed"; words?: string };
+  /**
+   * The vendor says that it failed. `words` are its own, shown scrubbed; they may also tell that it was a refusal, see `Refusal.text`, unless they are
+   * what a model said in the place of an image (`isProse`).
+   */
+  | { kind: "failed"; words?: string; isProse?: true };
 
 /** How a vendor's error answer is known for a refusal on content grounds (dialects.md 7). */
 export type Refusal = {
