@@ -120,6 +120,9 @@ export class WebTools {
   }
 }
 
+/** Many write `UK`, which ISO 3166 keeps free for the country that it calls `GB`; engines know the latter. */
+const countryOf = (code: string) => (code === "UK" ? "GB" : code);
+
 /** The arguments of `web_search` as a query, or the first fault; null is absent. What is not known in them is a fault unless `open`. */
 export function readSearchArguments(body: unknown, open = false): SearchQuery | Fault {
   const given = withoutNulls(body);
@@ -139,7 +142,7 @@ export function readSearchArguments(body: unknown, open = false): SearchQuery | 
     maxResults: max_results ?? DEFAULT_RESULTS,
     ...domains,
     recency: search_recency_filter,
-    country: country?.toUpperCase(),
+    country: country && countryOf(country.toUpperCase()),
   };
 }
 

@@ -351,6 +351,12 @@ describe("tools/call", () => {
     expect((await lab.call("web_search", args)).structuredContent["cached"]).toBe(true);
   });
 
+  test("web_search: the country that many call UK is the one that engines call GB", async () => {
+    const cached = async (country: string) =>
+      (await lab.call("web_search", { query: "tea", country })).structuredContent["cached"];
+    expect([await cached("uk"), await cached("GB"), await cached("UA")]).toEqual([false, true, false]);
+  });
+
   test("web_fetch: one text for each URL, in order; what fails is told in its place", async () => {
     const urls = [`${lab.page}/one`, "gopher://x.example/", `${lab.page}/missing`, `${lab.page}/two`];
     expect(fetchRows()).toEqual([]);
