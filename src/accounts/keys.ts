@@ -267,14 +267,16 @@ export class Keys {
     return row;
   }
 
-  /** A key stops counting: it is taken from memory, and whoever listens is told. */
+  /** A key stops counting. */
   #end(keyId: string): void {
-    for (const [hash, { caller }] of this.#live) {
-      if (caller.keyId !== keyId) continue;
-      this.#live.delete(hash);
-      this.#capped.delete(keyId);
-      this.#tellRevoked(keyId);
-    }
+    for (const [hash, { caller }] of this.#live) if (caller.keyId === keyId) this.#forget(hash, keyId);
+  }
+
+  /** It is taken from memory, and whoever listens is told. */
+  #forget(hash: string, keyId: string): void {
+    this.#live.delete(hash);
+    this.#capped.delete(keyId);
+    this.#tellRevoked(keyId);
   }
 
   #meant(name: string): KeyRow {
@@ -332,7 +334,7 @@ export class Keys {
 
   #endExpired(): void {
     const now = this.#clock.now();
-    for (const { caller, expiresAt } of this.#live.values()) if (now >= expiresAt) this.#end(caller.keyId);
+    for (const [hash, { caller, expiresAt }] of this.#live) if (now >= expiresAt) this.#forget(hash, caller.keyId);
   }
 
   /** Reads the keys in force again when another connection has committed since the last look. */

@@ -64,6 +64,24 @@ describe("keys that expire", () => {
     stop();
   });
 
+  test("ten thousand of one end are ended in one look, and not each by a look at all", async () => {
+    const { clock, keys, writer, accountId } = await open();
+    const expiresAt = clock.now() + 1_000;
+    await writer.run(() => {
+      for (let made = 0; made < 10_000; made++) keys.insert({ accountId, name: "k", kind: "api", expiresAt });
+    });
+    keys.reload();
+    let told = 0;
+    keys.onRevoked(() => told++);
+    const stop = keys.watch();
+    const work = countWork();
+    await clock.advance(1_000);
+    // Nobody is served meanwhile: it was 2,500.
+    expect(work()).toBeLessThan(500);
+    expect(told).toBe(10_000);
+    stop();
+  });
+
   test("one that has expired is not there after a restart, and can be given a new end", async () => {
     const { store, clock, writer, keys, make } = await open();
     const { key, id } = await make({ expiresAt: clock.now() + 1_000 });
