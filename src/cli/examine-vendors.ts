@@ -9,6 +9,7 @@ import { registry } from "../vendors/registry.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { readVendors } from "./context.ts";
 import { type Finding, fault, note, ok } from "./findings.ts";
+import { Failure } from "./output.ts";
 import { VERSION } from "./version.ts";
 
 /** How long a vendor may take to answer, ms. */
@@ -79,8 +80,20 @@ async function examineVendor(vendor: Vendor): Promise<Finding[]> {
 
 /** Asks every vendor that is on for its models, all at the same time: is it there, and does it take its keys. */
 export async function examineVendors(config: Config): Promise<Finding[]> {
-  const { vendors, warnings } = readVendors(config);
-  const servers = config.localDiscovery ? await probeLocal(localCandidates(registry, vendors)) : [];
+  try {
+    return await examineFound(config, readVendors(config));
+  } catch (thrown) {
+    // Without the proxy that is meant, nobody is asked.
+    if (!(thrown instanceof Failure)) throw thrown;
+    return [fault("vendors", thrown.message, "name one that can, or unset SLUICE_USE_ENV_PROXY")];
+  }
+}
+
+async function examineFound(
+  { localDiscovery }: Config,
+  { vendors, warnings }: ReturnType<typeof readVendors>,
+): Promise<Finding[]> {
+  const servers = localDiscovery ? await probeLocal(localCandidates(registry, vendors)) : [];
   const asked = (await Promise.all(vendors.map(examineVendor))).flat();
   const found = servers.map(({ vendor, models }) =>
     ok(`vendor ${vendor.id}`, `found at ${new URL(vendor.baseUrl).host}; its models: ${models.length}`),

@@ -399,6 +399,17 @@ describe("doctor", () => {
     expect(JSON.stringify(findings)).not.toMatch(/sk-(good|wrong|gone|empty)/);
   });
 
+  test("a proxy that cannot be used is one fault among what else is found", async () => {
+    const env = { OPENAI_API_KEY: "sk-one", HTTPS_PROXY: "socks5://u:secret@127.0.0.1:1", SLUICE_USE_ENV_PROXY: "1" };
+    const { code, findings, of } = await examine([], env);
+    expect(code).toBe(1);
+    expect(of("vendors")).toMatchObject([
+      { state: "fault", detail: expect.stringContaining("HTTPS_PROXY is no http"), advice: expect.any(String) },
+    ]);
+    expect(findings.at(-1)?.check).toBe("limits");
+    expect(JSON.stringify(findings)).not.toContain("secret");
+  });
+
   test("a taken port is a fault only when somebody chose it", async () => {
     using taken = Bun.serve({ port: 0, hostname: "127.0.0.1", reusePort: false, fetch: () => new Response("") });
     const chosen = await examine(["--port", String(taken.port)]);
