@@ -1,12 +1,12 @@
 import type { Account } from "../accounts/accounts.ts";
-import { createPlans, type Plans, planOf } from "../accounts/plans.ts";
+import { type Plans, planOf } from "../accounts/plans.ts";
 import { toAccountView } from "../http/account-shape.ts";
 import { toAccountEntry, toPostedView } from "../http/admin-shape.ts";
 import { toIso } from "../http/usage-shape.ts";
 import { type Book, LedgerError, type MoneyOrder } from "../ledger/book.ts";
 import { formatUsd } from "../ledger/price.ts";
 import { randomName } from "../lib/id.ts";
-import { type Books, readConfig, withBooks } from "./context.ts";
+import { type Books, readPlans, withBooks } from "./context.ts";
 import { readUsd } from "./key-limits.ts";
 import type { AccountOptions, CreateAccountOptions, DepositOptions } from "./options.ts";
 import { Failure, formatTable, formatTime, print, printJson, WrongUsage } from "./output.ts";
@@ -20,7 +20,7 @@ function withPlans(
   work: (books: Books, plans: Plans) => Promise<number> | number,
   more: { sound?: boolean } = {},
 ): Promise<number> {
-  const plans = createPlans(readConfig(options).plans);
+  const plans = readPlans(options);
   return withBooks(options, (books) => work(books, plans), more);
 }
 

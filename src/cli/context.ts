@@ -2,9 +2,10 @@ import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { Accounts } from "../accounts/accounts.ts";
 import { Keys } from "../accounts/keys.ts";
+import { createPlans, type Plans } from "../accounts/plans.ts";
 import { findDataFolder, type Place, storePath } from "../config/data-folder.ts";
 import { resolveVendors } from "../config/discover.ts";
-import { type Config, loadConfig } from "../config/load.ts";
+import { type Config, type LoadContext, loadConfig, loadPlans } from "../config/load.ts";
 import { openStore, type Store } from "../db/open.ts";
 import { ofStore } from "../db/store-error.ts";
 import { Writer } from "../db/writer.ts";
@@ -13,7 +14,7 @@ import type { Book } from "../ledger/book.ts";
 import { openLedger } from "../ledger/open-ledger.ts";
 import { throughProxies } from "../vendors/environment-proxy.ts";
 import { fromEnvironment, registry } from "../vendors/registry.ts";
-import type { FolderOptions, ServeOptions } from "./options.ts";
+import type { ConfigOptions, FolderOptions, ServeOptions } from "./options.ts";
 import { Failure, warn } from "./output.ts";
 import { secretsOf } from "./secrets.ts";
 
@@ -31,16 +32,17 @@ export function currentPlace(): Place {
 export const dataFolderOf = (options: FolderOptions): string =>
   findDataFolder(options.data || process.env["SLUICE_DATA"]?.trim(), currentPlace());
 
-/** The configuration by this command's flags. Throws ConfigError. */
-export function readConfig(options: ServeOptions): Config {
-  const { host, port, data, config, publicUrl, cdnUrl } = options;
-  return loadConfig({
-    ...currentPlace(),
-    flags: { host, port, data, config, publicUrl, cdnUrl },
-    registryIds: registry.map((row) => row.id),
-    builtinIds: BUILTIN_VENDORS,
-  });
+/** What a configuration is read by, with this command's flags. */
+function loadContext({ host, port, data, config, publicUrl, cdnUrl }: ServeOptions): LoadContext {
+  const flags = { host, port, data, config, publicUrl, cdnUrl };
+  return { ...currentPlace(), flags, registryIds: registry.map((row) => row.id), builtinIds: BUILTIN_VENDORS };
 }
+
+/** The configuration by this command's flags. Throws ConfigError. */
+export const readConfig = (options: ServeOptions): Config => loadConfig(loadContext(options));
+
+/** The plans by this command's flags, of a configuration of which nothing else is looked at. Throws ConfigError. */
+export const readPlans = (options: ConfigOptions): Plans => createPlans(loadPlans(loadContext(options)));
 
 /**
  * The vendors that configuration and environment switch on, without local servers and the built-in vendor. Throws Failure for a proxy of

@@ -7,7 +7,7 @@ import { Chooser, type Flags } from "./chooser.ts";
 import { findDataFolder, type Place } from "./data-folder.ts";
 import { ConfigError } from "./faults.ts";
 import { configPlaces, findConfigFile } from "./file.ts";
-import { type KnownVendors, readConfigFile } from "./read-file.ts";
+import { type KnownVendors, readConfigFile, readPlans } from "./read-file.ts";
 import type { ConfigFile, ModelSetting, PlanSetting, VendorSetting, WebSetting } from "./schema.ts";
 import { chooseSearch } from "./search.ts";
 import { chooseTelemetry } from "./telemetry.ts";
@@ -114,9 +114,7 @@ const SWITCHES = [
 export function loadConfig(context: LoadContext): Config {
   const { flags } = context;
   const { own, warnings } = ownVariables(context.environment);
-  const dataFolder = findDataFolder(flags.data || own["SLUICE_DATA"], context);
-  const given = flags.config || own["SLUICE_CONFIG"];
-  const path = findConfigFile(given, dataFolder, context.workingFolder);
+  const { dataFolder, given, path } = findFile(context, own);
   const { file, raw } = path === undefined ? { file: {}, raw: {} } : readConfigFile(path, context);
   const server = file.server ?? {};
   const chooser = new Chooser(flags, own);
@@ -170,6 +168,22 @@ export function loadConfig(context: LoadContext): Config {
     logLevel,
     warnings,
   };
+}
+
+/**
+ * The plans of the file that {@link loadConfig} would read. Who needs them alone must not be asked for more: the variables with vendors' keys may be a
+ * service's own, as systemd hands them to it, and not those of who is at a terminal. Throws ConfigError.
+ */
+export function loadPlans(context: LoadContext): Config["plans"] {
+  const { path } = findFile(context, ownVariables(context.environment).own);
+  return (path === undefined ? undefined : readPlans(path, context)) ?? {};
+}
+
+function findFile(context: LoadContext, own: Readonly<Record<string, string>>) {
+  const { flags, workingFolder } = context;
+  const dataFolder = findDataFolder(flags.data || own["SLUICE_DATA"], context);
+  const given = flags.config || own["SLUICE_CONFIG"];
+  return { dataFolder, given, path: findConfigFile(given, dataFolder, workingFolder) };
 }
 
 function readRecords({ retention, request_log: log = {} }: ConfigFile): Config["records"] {

@@ -13,11 +13,24 @@ export type KnownVendors = { registryIds: readonly string[]; builtinIds: readonl
  * The file's content, references filled in, checked; and the document as it was written. Throws ConfigError with every fault, each
  * with the file, its line where that is known, its place, what was expected and what was found.
  */
-export function readConfigFile(
+export function readConfigFile(path: string, context: Place & KnownVendors): Checked {
+  return checkDocument(path, parseConfigFile(path), context);
+}
+
+/** The file's plans alone, as {@link readConfigFile} reads them: whatever else is in it is neither asked for nor checked. */
+export function readPlans(path: string, context: Place & KnownVendors): ConfigFile["plans"] {
+  const { document, lines } = parseConfigFile(path);
+  const plans = Object.hasOwn(document, "plans") ? { plans: document["plans"] } : {};
+  return checkDocument(path, { document: plans, lines }, context).file.plans;
+}
+
+type Checked = { file: ConfigFile; raw: Record<string, unknown> };
+
+function checkDocument(
   path: string,
+  { document: raw, lines: places }: ReturnType<typeof parseConfigFile>,
   context: Place & KnownVendors,
-): { file: ConfigFile; raw: Record<string, unknown> } {
-  const { document: raw, lines: places } = parseConfigFile(path);
+): Checked {
   const faults: Fault[] = [];
   const readSecret = secretReader(path, context.home, context.platform);
   const value = resolveReferences(raw, { environment: context.environment, readSecret }, faults);

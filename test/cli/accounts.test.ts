@@ -168,6 +168,19 @@ describe("accounts", () => {
     expect(await doctor()).toEqual([]);
   });
 
+  test("need the file's plans and nothing else of it: the keys of vendors may be in the environment of the service alone", async () => {
+    await begin();
+    const file = join(folder, "data", "sluice.yaml");
+    const vendor = `{ id: lab, dialect: chat, base_url: "http://127.0.0.1:9/v1", api_key: "\${LAB_KEY}" }`;
+    writeFileSync(file, `vendors: [ ${vendor} ]\nplans: { lab: { requests_per_minute: 7 } }\n`, { mode: 0o600 });
+    await json("accounts", "create", "team", "--plan", "lab");
+    expect(await json("accounts", "show", "team")).toMatchObject({ plan: { requests_per_minute: 7 } });
+    writeFileSync(file, "plans: { lab: { requests_per_minute: 0 } }");
+    const { code, stderr } = await run("accounts", "list");
+    const fault = "plans.lab.requests_per_minute: expected a whole number, 1 or more, found 0";
+    expect({ code, stderr }).toEqual({ code: 1, stderr: `error: ${file}:1: ${fault}\n` });
+  });
+
   test("plans of the file are known", async () => {
     await begin();
     writeFileSync(join(folder, "data", "sluice.yaml"), "plans: { lab: { requests_per_minute: 7 } }");
