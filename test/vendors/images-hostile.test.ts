@@ -227,6 +227,10 @@ describe("nothing inside is ever fetched", () => {
     expect(canary.connections).toBe(0);
     lab.upstream.answer("/own", bytes(PNG));
     expect((await drawAt(lab, `http://localhost:${new URL(lab.upstream.url).port}/own`)).kind).toBe("image");
+    const path = `/127.0.0.1:${canary.port}/x.png`;
+    lab.upstream.answer(path, bytes(PNG));
+    expect((await drawAt(lab, `http://localhost:${new URL(lab.upstream.url).port}/${path}`)).kind).toBe("image");
+    expect(canary.connections).toBe(0);
     expect(lab.fetched).toEqual([]);
     canary.close();
   });

@@ -57,7 +57,10 @@ function ownAddress(url: URL, baseUrl: string): URL | undefined {
   if (url.origin === own.origin) return url;
   const isSame = url.protocol === own.protocol && url.port === own.port;
   if (!isSame || !LOOPBACK.test(url.hostname) || !LOOPBACK.test(own.hostname)) return undefined;
-  return new URL(url.pathname + url.search, own.origin);
+  // Its path stays one: one that begins with two slashes, read as an address, would name another server.
+  own.pathname = url.pathname;
+  own.search = url.search;
+  return own;
 }
 
 type FetchParts = {
