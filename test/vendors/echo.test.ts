@@ -256,6 +256,10 @@ describe("exampleOf", () => {
     expect(exampleOf(schema, text)).toEqual(expected);
   });
 
+  test("no text ends in half a character", () => {
+    expect(exampleOf({ type: "string", maxLength: 4 }, "fox\u{1f98a}")).toBe("fox");
+  });
+
   test("a schema that refers to itself comes to an end", () => {
     const names = ["a", "b", "c", "d", "e", "f", "g", "h"];
     const properties = Object.fromEntries(names.map((name) => [name, { $ref: "#" }]));

@@ -1,3 +1,4 @@
+import { cutText } from "../../lib/cut-text.ts";
 import { atPointer, entryOf, isObject } from "../../lib/json.ts";
 
 /** Schemas nest and refer to each other; below this an example ends in null. */
@@ -89,7 +90,7 @@ const MAKERS: Readonly<Record<string, Maker>> = {
     const format = entryOf(FORMATS, String(schema["format"]));
     if (format !== undefined) return format;
     const least = Math.min(MAX_FILL, numberOr(schema["minLength"], 0));
-    return (text === "" ? "text" : text).padEnd(least, ".").slice(0, numberOr(schema["maxLength"], Infinity));
+    return cutText((text === "" ? "text" : text).padEnd(least, "."), numberOr(schema["maxLength"], Infinity));
   },
   integer: (schema) => Math.round(withinBounds(schema, 1)),
   number: (schema) => withinBounds(schema, 0.5),
