@@ -19,18 +19,24 @@ const OWN_HEADERS: ReadonlySet<string> = new Set(["x-request-id", "request-id", 
 /** Who asks, and with which body, as text. `route`: what is asked, where the path does not say it in words that may be written down. */
 export type Asked = { request: Request; accountId: string; body: string; route?: string };
 
+/** An answer that cost nothing, though it is no error. */
+export type Free = { free: Response };
+
 /**
  * A POST that can cost and answers with a whole body (image jobs, web tools), under its Idempotency-Key where it has one (contract 5): `run` runs once, and
- * its answer is given again for 24 hours. An answer that is an error cost nothing and leaves the key free. Throws GatewayError:
- * invalid_request, idempotency_in_progress, idempotency_key_reused, and what `run` throws.
+ * its answer is given again for 24 hours. An answer that is an error cost nothing and leaves the key free, and so does one that is said to be free. Throws
+ * GatewayError: invalid_request, idempotency_in_progress, idempotency_key_reused, and what `run` throws.
  */
 export async function answerOnce(
   { request, accountId, body, route = pathOf(request.url) }: Asked,
   kept: IdempotencyStore,
-  run: () => Promise<Response>,
+  run: () => Promise<Response | Free>,
 ): Promise<Response> {
   const key = request.headers.get("idempotency-key");
-  if (key === null) return run();
+  if (key === null) {
+    const answered = await run();
+    return "free" in answered ? answered.free : answered;
+  }
   checkIdempotencyKey(key);
   const requestId = requestIdOf(request);
   const claimed = await kept.claim({ accountId, route, key, requestId, fingerprint: fingerprint(route, body) });
@@ -39,8 +45,10 @@ export async function answerOnce(
     return wholeResponse(text, { status, headers: { ...replayHeaders(headers), ...commonHeaders(requestId) } });
   }
   try {
-    const response = await run();
-    if (!response.ok) {
+    const answered = await run();
+    const isFree = "free" in answered;
+    const response = isFree ? answered.free : answered;
+    if (isFree || !response.ok) {
       claimed.claim.drop();
       return response;
     }

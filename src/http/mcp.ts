@@ -208,13 +208,6 @@ function parseMessage(text: string): RpcMessage {
 type RpcRequest = Extract<RpcMessage, { kind: "request" }>;
 type Asked = { caller: Caller; message: RpcRequest; text: string; work: Work | undefined };
 
-/** An answer that cost nothing: its Idempotency-Key stays free. */
-class Unkept extends Error {
-  constructor(readonly response: Response) {
-    super("not kept");
-  }
-}
-
 async function answerRequest(
   request: Request,
   { caller, message, text, work }: Asked,
@@ -227,24 +220,13 @@ async function answerRequest(
     limiter.take(caller, "catalog").release();
     return toResponse(mcp.answer(message));
   }
-  const run = async () => {
+  // The path may hold a token, which is not to be written down: one name for both ways.
+  return answerOnce({ request, accountId: caller.accountId, body: text, route: MCP_PATH }, kept, async () => {
     const onWorked = noteWorked(work);
     const call = (signal: AbortSignal) => mcp.call(message, { caller, requestId, signal, onWorked });
     const answered = await runCall(request, caller, running, call);
     work?.done(endOf(answered));
-    return answered;
-  };
-  if (!request.headers.has("idempotency-key")) return toResponse(await run());
-  try {
-    // The path may hold a token, which is not to be written down: one name for both ways.
-    const asked = { request, accountId: caller.accountId, body: text, route: MCP_PATH };
-    return await answerOnce(asked, kept, async () => {
-      const answered = await run();
-      if (answered.failed) throw new Unkept(toResponse(answered));
-      return toResponse(answered);
-    });
-  } catch (thrown) {
-    if (thrown instanceof Unkept) return thrown.response;
-    throw thrown;
-  }
+    const response = toResponse(answered);
+    return answered.failed ? { free: response } : response;
+  });
 }

@@ -81,8 +81,8 @@ export function webRoutes(dependencies: WebDependencies) {
     .all(FETCH_PATH, methodNotAllowed("POST"), { detail: { hide: true } });
 }
 
-/** What a tool gave, and how its caller's limit stands. */
-type Told = { body: Record<string, unknown>; rate: RateState | undefined };
+/** What a tool gave, and how its caller's limit stands. `isFree`: it cost nothing. */
+type Told = { body: Record<string, unknown>; rate: RateState | undefined; isFree: boolean };
 type Tool = (body: unknown, tools: WebTools) => (call: WebCall) => Promise<Told>;
 
 const search: Tool = (body, tools) => {
@@ -92,7 +92,8 @@ const search: Tool = (body, tools) => {
     const { value, rate } = await tools.search(query, call);
     const { results, notes, cached } = value;
     const usage = tools.usage(call.caller);
-    return { body: { object: "web.search", query: value.query, results, notes, cached, usage }, rate };
+    const body = { object: "web.search", query: value.query, results, notes, cached, usage };
+    return { body, rate, isFree: false };
   };
 };
 
@@ -104,7 +105,8 @@ const fetch: Tool = (body, tools) => {
     const results = pages.map((page) =>
       page.status === "ok" ? { ...describePage(page), content: page.markdown.toWellFormed() } : describePage(page),
     );
-    return { body: { object: "web.fetch", results, usage: tools.usage(call.caller) }, rate };
+    const isFree = pages.every(({ status }) => status === "error");
+    return { body: { object: "web.fetch", results, usage: tools.usage(call.caller) }, rate, isFree };
   };
 };
 
@@ -127,7 +129,8 @@ async function answerWeb(request: Request, dependencies: WebDependencies, name: 
       work?.done();
       const answer = ownJson(told.body, requestId);
       if (told.rate) addHeaders(answer.headers, rateHeaders("chat", told.rate));
-      return toResponse(answer);
+      const response = toResponse(answer);
+      return told.isFree ? { free: response } : response;
     });
   } catch (thrown) {
     work?.failed(thrown);

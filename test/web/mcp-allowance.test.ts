@@ -483,6 +483,24 @@ describe("the standalone endpoints (contract 3)", () => {
     expect((await rest(tenant.key, "/v1/web/fetch", { urls: urlsOf("b") }, headers)).status).toBe(422);
   });
 
+  test("pages of which none was read cost nothing, and leave their key free", async () => {
+    const ask = async (urls: string[]) => {
+      const { body, headers } = await rest(lab.gateway.key, "/v1/web/fetch", { urls }, { "idempotency-key": "lost" });
+      const results = body["results"] as Json[] | undefined;
+      return [results?.map(({ status }) => status), headers.has("idempotency-replayed")];
+    };
+    const missing = `${lab.page}/missing`;
+    expect([await ask([missing]), await ask([missing])]).toEqual([
+      [["error"], false],
+      [["error"], false],
+    ]);
+    const some = [missing, ...urlsOf("a")];
+    expect([await ask(some), await ask(some)]).toEqual([
+      [["error", "ok"], false],
+      [["error", "ok"], true],
+    ]);
+  });
+
   test("so it is over MCP, by either way; a result that cost nothing leaves its key free", async () => {
     const token = await lab.token();
     const headers = { "idempotency-key": "over-mcp" };
