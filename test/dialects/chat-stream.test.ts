@@ -444,6 +444,29 @@ describe("a relabelled stream", () => {
     expect(relabelText(read("finish-on-every-chunk", "upstream.sse").replace(DONE, ""))).not.toContain(DONE);
   });
 
+  test("of choices that share their records each keeps its own end, while others go on", async () => {
+    const chunk = (...choices: object[]) =>
+      `data: ${JSON.stringify({ id: "c1", object: "chat.completion.chunk", created: 1, model: "up", choices })}\n\n`;
+    const says = (index: number, content: string, finish_reason: string | null = null) => ({
+      index,
+      delta: { role: "assistant", content },
+      finish_reason,
+    });
+    const text = relabelText(
+      chunk(says(0, "a"), says(1, "b"), says(2, "c")) +
+        chunk(says(0, "", "length"), says(1, "b"), says(2, "c", "content_filter")) +
+        chunk(says(1, "b")) +
+        chunk(says(1, "", "length")) +
+        DONE,
+    );
+    const { choices } = await readWithSdk(text);
+    expect(choices.map(({ message, finish_reason: word }) => [message.content, word])).toEqual([
+      ["a", "length"],
+      ["bbb", "length"],
+      ["cc", "content_filter"],
+    ]);
+  });
+
   test("a missing finish says what the reply came to, whether the terminator or the end closed it", () => {
     const call = '{"index":0,"id":"t","type":"function","function":{"name":"f","arguments":"{}"}}';
     const chunk = `{"id":"c1","model":"tiny-1","choices":[{"index":0,"delta":{"role":"assistant","tool_calls":[${call}]}}]}`;

@@ -40,11 +40,6 @@ const placeOf = (choice: unknown): number => {
   return typeof index === "number" ? index : 0;
 };
 
-function readChoices(frame: Frame): unknown {
-  const value = readValue(frame);
-  return isObject(value) ? value["choices"] : undefined;
-}
-
 /** What was taken for the end was none. */
 const unended = (choice: unknown): unknown => (isObject(choice) ? { ...choice, finish_reason: null } : choice);
 
@@ -90,7 +85,7 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
   }
 
   push(frame: Frame, events: readonly Event[]): string {
-    if (frame.run) return this.#release(true) + this.#runs.write(frame, frame.run, events);
+    if (frame.run) return this.#release(() => true) + this.#runs.write(frame, frame.run, events);
     if (events.length > 0) this.#note(events);
     // The error itself is written by whoever ends the stream.
     if (events.at(-1)?.type === "error") return "";
@@ -117,21 +112,22 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
   #readOn(going: readonly unknown[]): string {
     if (going.length === 0) return "";
     const places = new Set(going.map(placeOf));
-    const isNone = this.#ends?.some((frame) =>
-      listOf(readChoices(frame)).some((choice) => places.has(placeOf(choice))),
-    );
-    return this.#release(isNone);
+    return this.#release((choice) => places.has(placeOf(choice)));
   }
 
-  /** Records that were held back go out; `without` what is said of an end in them. */
-  #release(without = false): string {
+  /** Records that were held back go out, without the end of those choices that `goOn`. */
+  #release(goOn: (choice: unknown) => boolean = () => false): string {
     const ends = this.#ends ?? [];
     this.#ends = undefined;
     let text = "";
     for (const frame of ends) {
       const value = readValue(frame);
       if (!isObject(value)) continue;
-      const edits = without ? { choices: listOf(value["choices"]).map(unended) } : {};
+      const isNoEnd = (choice: unknown) => isEnd(choice) && goOn(choice);
+      const choices = listOf(value["choices"]);
+      const edits = choices.some(isNoEnd)
+        ? { choices: choices.map((choice) => (isNoEnd(choice) ? unended(choice) : choice)) }
+        : {};
       text += this.#pass(frame, { ...value, ...edits }, edits);
     }
     this.#usageText = this.#laterUsageText ?? this.#usageText;
