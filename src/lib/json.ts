@@ -31,7 +31,7 @@ export function byteLength(text: Text): number {
 }
 
 /** A whole number in JSON that may be longer than a double is exact, also as `JSON.stringify` writes what became of it. Inside a string it is none. */
-const LONG_INTEGER = /[:,[]\s{0,9}-?(?:\d{16}|\d(?:\.\d{1,17})?e\+)/;
+const LONG_INTEGER = /[:,[]\s*-?(?:\d{16}|\d(?:\.\d{1,17})?e\+)/;
 
 /** Whether reading this JSON may change a whole number in it, or has changed it. Wrong only in that it may say so of one inside a string. */
 export const mayBeInexact = (json: string): boolean => LONG_INTEGER.test(json);

@@ -175,6 +175,20 @@ test("a messages reply whose tools have other names keeps citations, callers, co
   expect(dataOf(stream)).toEqual(renamed(records));
 });
 
+test("a messages reply whose tools have other names keeps the digits of its numbers, however far in they stand", async () => {
+  const input = { ids: ["long", "next"], of: { them: ["long"] } };
+  const content = [{ type: "tool_use", id: "t", name: SENT, input }];
+  const head = { id: "m", type: "message", role: "assistant", model: "claude/x", content, stop_reason: "tool_use" };
+  const whole = { ...head, stop_sequence: null, usage: { input_tokens: 3, output_tokens: 2 } };
+  const digits = "12345678901234567890";
+  // As servers write that are made to be read by people.
+  const indented = JSON.stringify(whole, null, 4).replaceAll('"long"', digits);
+  upstream.answer("/v1/messages", { ...json({}), parts: [indented] });
+  const asked = { model: "claude/x", max_tokens: 9, messages: [hello], tools: [{ name: OWN, input_schema: schema }] };
+  const told = await (await gateway.post("/v1/messages", asked)).text();
+  expect(JSON.parse(told.replaceAll(digits, '"long"'))).toEqual(renamed(whole));
+});
+
 /** OpenAI refuses encrypted reasoning that comes back under another id than its own. */
 test("a response whose tools have other names keeps the ids of its items, annotations and what it repeats", async () => {
   const tools = [{ type: "function", name: SENT, parameters: schema, strict: false }];
