@@ -426,6 +426,13 @@ describe("several routes", () => {
     expect([first.calls.length, second.calls.length]).toEqual([1, 1]);
   });
 
+  test("a wait that its vendor tells with all the digits of a double is told", async () => {
+    const app = await twoVendors();
+    for (const vendor of [first, second]) vendor.always(PATH, fault(429, { "retry-after": "19.299999999999997" }));
+    const refused = await say(app, "well?");
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "20"]);
+  });
+
   const limited = fault(429, { "retry-after": "20" });
   test.each<[string, Answer]>([
     ["breaks off", { ...limited, claimedLength: 100_000, finish: "cut" }],

@@ -302,6 +302,9 @@ describe("retryAfterSeconds", () => {
     [{}, undefined],
     [{ "retry-after": "7" }, 7],
     [{ "retry-after": " 1.2 " }, 2],
+    // As Python and JavaScript write what they have left of a time.
+    [{ "retry-after": "19.299999999999997" }, 20],
+    [{ "retry-after-ms": "1500.0000000000002" }, 2],
     [{ "retry-after": "0" }, 0],
     [{ "retry-after-ms": "1500" }, 2],
     [{ "retry-after-ms": "20", "retry-after": "60" }, 1],

@@ -17,5 +17,5 @@ export function retryAfterSeconds(headers: Pick<Fields, "get">, now: number): nu
 
 /** A plain decimal number that is not negative; undefined for all else. */
 function number(text: string | null): number | undefined {
-  return text !== null && /^\s*\d{1,12}(?:\.\d{1,12})?\s*$/.test(text) ? Number(text) : undefined;
+  return text !== null && /^\s*\d{1,12}(?:\.\d+)?\s*$/.test(text) ? Number(text) : undefined;
 }
