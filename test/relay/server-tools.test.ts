@@ -515,6 +515,47 @@ describe("calls of the client's own beside served ones", () => {
   });
 });
 
+describe("tools in a namespace, over a vendor that knows of them", () => {
+  const namespace = "mcp__web";
+  const query = JSON.stringify({ query: "the client's" });
+  const one: Step = { kind: "call", id: "own", name: "web_search", pieces: [query], namespace };
+  const parameters = { type: "object", properties: {} };
+  const offered = { type: "function", name: "web_search", parameters, strict: false };
+  const asked: Wire = {
+    ...{ model: modelOf("responses"), input: "Hi", max_output_tokens: 5_000 },
+    tools: [{ type: "namespace", name: namespace, description: "d", tools: [offered] }, { type: "web_search" }],
+  };
+  const found = (output: unknown) =>
+    (output as Wire[]).filter(({ type }) => type !== "message" && type !== "reasoning");
+
+  test.each([false, true])(
+    "a client's own call keeps it, and is not run by the gateway (stream: %p)",
+    async (stream) => {
+      lab.vendors.responses.play(calls(one));
+      const response = await lab.gateway.post("/v1/responses", { ...asked, stream });
+      const text = await response.text();
+      const last = stream ? JSON.parse(readRecords(text).at(-1)?.data ?? "{}").response : JSON.parse(text);
+      const own = { type: "function_call", namespace, name: "web_search", arguments: query };
+      expect(found(last.output)).toMatchObject([own]);
+      expect(lab.vendors.responses.upstream.calls).toHaveLength(1);
+    },
+  );
+
+  test("the next turn, and a round behind a served search, tell the vendor so", async () => {
+    const served = call("web_search", { query: "sluice gates" }, "served");
+    lab.vendors.responses.play(calls(served), calls(one));
+    const { body } = await post("/v1/responses", asked);
+    expect(found(body["output"]).map(({ type }) => type)).toEqual(["web_search_call", "function_call"]);
+    const own = found(body["output"]).at(-1);
+    lab.vendors.responses.play(says("So."));
+    const output = { type: "function_call_output", call_id: own?.["call_id"], output: "r" };
+    const next = await post("/v1/responses", { ...asked, input: [QUESTION, ...(body["output"] as Wire[]), output] });
+    expect(next.status).toBe(200);
+    const sent = (bodiesOf("responses").at(-1)?.["input"] ?? []) as Wire[];
+    expect(sent.filter((item) => item["namespace"] === namespace)).toMatchObject([{ name: "web_search" }]);
+  });
+});
+
 describe("earlier turns", () => {
   test.each(DIALECTS)("a finished search is the call and the result of a function to %s", async (dialect) => {
     lab.vendors[dialect].play(searches("sluice gates"), says("At dawn."), says("And close at dusk."));

@@ -4,7 +4,8 @@ import type { Part } from "../support/upstream.ts";
 export type Step =
   | { kind: "reasoning"; id: string; pieces: readonly string[] }
   | { kind: "text"; pieces: readonly string[] }
-  | { kind: "call"; id: string; name: string; pieces: readonly string[] };
+  /** `namespace`: that a responses vendor's model says it in; the other wires have none. */
+  | { kind: "call"; id: string; name: string; pieces: readonly string[]; namespace?: string };
 
 /** What a vendor answers: the meaning, which every vendor of the lab writes in its own wire protocol. */
 export type Reply = {

@@ -4,6 +4,7 @@ import { isObject, listOf, stringOf } from "../../lib/json.ts";
 import { type BlockCiter, type Cited, citedAt, citedPage, MAX_CITED } from "../cited.ts";
 import { mediaTypeOf } from "../media-type.ts";
 import { carriedIn, packReasoning } from "../reasoning-proof.ts";
+import { joinName } from "./namespaces.ts";
 import { phaseSignature } from "./phase.ts";
 
 export type Item = Record<string, unknown>;
@@ -91,7 +92,7 @@ export function reasoningSignature(item: Item): string {
 export function startOfCall(item: Item): BlockStart {
   const id = stringOf(item["call_id"]) || stringOf(item["id"]) || newId("call");
   const custom = item["type"] === CUSTOM_CALL ? ({ custom: true } as const) : {};
-  return { kind: "tool-call", id, name: stringOf(item["name"]), ...custom };
+  return { kind: "tool-call", id, name: joinName(item["namespace"], stringOf(item["name"])), ...custom };
 }
 
 /** The item of a custom tool's call, whose input is free text. */

@@ -1,5 +1,4 @@
 import { isObject, listOf, stringOf } from "../../lib/json.ts";
-import type { Item } from "./items.ts";
 
 /**
  * Between a namespace and a tool's name: a character that no vendor's names hold, so that both together are written as a legal name for every
@@ -21,7 +20,7 @@ export function splitName(joined: string): { name: string; namespace?: string } 
 }
 
 /** Whether an entry is a tool that is called by its name. */
-export const isCallable = ({ type, name }: Item): boolean =>
+export const isCallable = ({ type, name }: Record<string, unknown>): boolean =>
   (type === "custom" || type === "function") && stringOf(name) !== "";
 
 /** The names of the functions and custom tools in a list, those of its namespaces among them. */

@@ -71,7 +71,11 @@ function itemOf(step: Step, index: number, cut: boolean): { added: Value; done: 
       done: { ...head, status, content: [textPart(text)] },
     };
   }
-  const head = { id: itemId("fc", step, index), type: "function_call", call_id: idOf(step.id), name: step.name };
+  const { name, namespace } = step;
+  const head = {
+    ...{ id: itemId("fc", step, index), type: "function_call", call_id: idOf(step.id), name },
+    ...(namespace && { namespace }),
+  };
   return { added: { ...head, status: "in_progress", arguments: "" }, done: { ...head, status, arguments: text } };
 }
 
@@ -152,7 +156,11 @@ function checkTools(checker: Checker, body: Value): void {
     return;
   }
   const names = new Set<unknown>();
-  for (const tool of checker.objects(body["tools"], "tools")) {
+  const told = checker.objects(body["tools"], "tools");
+  const inSpaces = told.flatMap((tool) =>
+    tool["type"] === "namespace" ? checker.objects(tool["tools"], "tools") : [],
+  );
+  for (const tool of [...told.filter(({ type }) => type !== "namespace"), ...inSpaces]) {
     names.add(tool["name"]);
     checker.only(tool, ["type", "name", "description", "parameters", "strict"], "tool");
     checker.require(tool["type"] === "function", "a tool is no function");
