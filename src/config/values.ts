@@ -11,13 +11,13 @@ export const readPort: Reader<number> = {
   from: (text) => (/^\d{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined),
 };
 
-/** A host name or an IP address to listen on; an IPv6 address may stand in brackets. */
+/** A host name or an IP address to listen on, as it stands in a URL but for the brackets of an IPv6 address: of one address there is one spelling. */
 export const readHost: Reader<string> = {
   what: "a host name or an IP address",
   from(text) {
     const host = /^\[.*\]$/.test(text) ? text.slice(1, -1) : text;
-    if (host.includes(":")) return URL.canParse(`http://[${host}]/`) ? host : undefined;
-    return /^(?!-)[A-Za-z0-9.-]{1,253}(?<!-)$/.test(host) ? host : undefined;
+    if (host.includes(":")) return URL.parse(`http://[${host}]/`)?.hostname.slice(1, -1);
+    return /^(?!-)[A-Za-z0-9.-]{1,253}(?<!-)$/.test(host) ? URL.parse(`http://${host}/`)?.hostname : undefined;
   },
 };
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { chmodSync } from "node:fs";
 import { join } from "node:path";
-import { faultOf, load, makeFolder, removeFolders, writeIn } from "./support.ts";
+import { faultLines, faultOf, load, makeFolder, removeFolders, writeIn } from "./support.ts";
 
 afterEach(removeFolders);
 
@@ -209,6 +209,25 @@ describe("warnings", () => {
     expect(warnings({ flags: { host: "0.0.0.0", publicUrl: "https://gate.example" } })).toEqual([]);
     expect(warnings({ flags: { host: "192.168.1.5" } })).toHaveLength(1);
     expect(warnings({ flags: { host: "0.0.0.0" } })).toHaveLength(2);
+    // Written in another way it is the same address, of which the same is to be said and from which the same is answered.
+    for (const [written, host] of Object.entries({
+      "0": "0.0.0.0",
+      "::0": "::",
+      "127.1": "127.0.0.1",
+      LocalHost: "localhost",
+      "0:0:0:0:0:0:0:1": "::1",
+    })) {
+      const { server, warnings } = load(makeFolder(), { flags: { host: written } });
+      expect({ written, host: server.host, allowedHosts: server.allowedHosts }).toEqual({
+        written,
+        host,
+        allowedHosts: [],
+      });
+      expect(warnings).toHaveLength(["0", "::0"].includes(written) ? 2 : 0);
+    }
+    expect(faultLines(makeFolder(), { flags: { host: "256.1.1.1" } })).toEqual([
+      '--host: expected a host name or an IP address, found "256.1.1.1"',
+    ]);
   });
 
   test.each([
