@@ -51,6 +51,15 @@ export function print(...lines: string[]): void {
   streams().stdout.write(`${lines.join("\n")}\n`);
 }
 
+/** Writes a long text to standard output piece by piece, as fast as it is read there: what is not read yet would all be held in memory. */
+export async function printPieces(pieces: Iterable<string>): Promise<void> {
+  const { stdout } = streams();
+  for (const piece of pieces) {
+    if (stdout.write(piece)) continue;
+    await new Promise<void>((resolve) => stdout.once("drain", resolve));
+  }
+}
+
 const STDOUT = 1;
 
 /** {@link print} past the stream, while nothing else is written: for the first lines of a server, which may never have more to say. */

@@ -12,7 +12,17 @@ import {
 } from "../ledger/usage-report.ts";
 import { type Books, withBooks } from "./context.ts";
 import type { UsageOptions } from "./options.ts";
-import { type Column, Failure, formatCount, formatTable, print, printJson, toSafeJson, WrongUsage } from "./output.ts";
+import {
+  type Column,
+  Failure,
+  formatCount,
+  formatTable,
+  print,
+  printJson,
+  printPieces,
+  toSafeJson,
+  WrongUsage,
+} from "./output.ts";
 import { readSince } from "./since.ts";
 
 const COUNTS = ["requests", "input", "cacheRead", "cacheWrite", "output", "reasoning", "units"] as const;
@@ -46,23 +56,26 @@ function toPublic(row: ReportRow, by: Grouping) {
   return { [by]: group, ...((by === "key" || by === "account") && { name }), ...rest };
 }
 
-/** All requests one by one, as they are read. */
-function writeRequests({ store }: Books, filter: UsageFilter, csv: boolean): void {
-  const pages: ExportPages = exportEntries(store, filter);
-  if (csv) for (const text of writeCsv(ENTRY_COLUMNS, pages)) process.stdout.write(text);
-  else for (const text of writeJson(pages)) process.stdout.write(toSafeJson(text));
+function* toSafe(pieces: Iterable<string>): Generator<string> {
+  for (const piece of pieces) yield toSafeJson(piece);
 }
 
-function writeGroups(
+/** All requests one by one, read as they are taken. */
+function writeRequests({ store }: Books, filter: UsageFilter, csv: boolean): Promise<void> {
+  const pages: ExportPages = exportEntries(store, filter);
+  return printPieces(csv ? writeCsv(ENTRY_COLUMNS, pages) : toSafe(writeJson(pages)));
+}
+
+async function writeGroups(
   { store }: Books,
   filter: UsageFilter & { sinceMs: number },
   by: Grouping,
   options: UsageOptions,
-): void {
+): Promise<void> {
   const rows = summarise(store, { ...filter, groupBy: by });
   if (options.csv) {
     const groups = rows.map((row) => toGroup(row, formatUsd));
-    for (const text of writeCsv(GROUP_COLUMNS, [groups])) process.stdout.write(text);
+    await printPieces(writeCsv(GROUP_COLUMNS, [groups]));
   } else if (options.json) printJson(rows.map((row) => toPublic(row, by)));
   else if (rows.length === 0) {
     const until = filter.untilMs === undefined ? "" : ` until ${new Date(filter.untilMs).toISOString()}`;
@@ -80,15 +93,15 @@ export async function showUsage(options: UsageOptions): Promise<number> {
   const untilMs = options.until === undefined ? undefined : readSince(options.until, now, "--until");
   if (untilMs !== undefined && untilMs <= sinceMs) throw new WrongUsage("--until: expected a time after --since");
   const what = options.group ?? options.by ?? "model";
-  return withBooks(options, (books) => {
+  return withBooks(options, async (books) => {
     const account = options.account === undefined ? undefined : books.accounts.find(options.account);
     if (options.account !== undefined && !account) {
       throw new Failure(`there is no account ${JSON.stringify(options.account)}`);
     }
     const filter = { accountId: account?.id, sinceMs, untilMs };
     const by = GROUPINGS.find((grouping) => grouping === what);
-    if (by) writeGroups(books, filter, by, options);
-    else writeRequests(books, filter, options.json !== true);
+    if (by) await writeGroups(books, filter, by, options);
+    else await writeRequests(books, filter, options.json !== true);
     return 0;
   });
 }

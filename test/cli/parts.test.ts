@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import fc from "fast-check";
 import { examineClock, examineLimits, examineRoom } from "../../src/cli/examine-machine.ts";
 import { formatFirstLines, type Start } from "../../src/cli/first-lines.ts";
@@ -31,6 +32,21 @@ describe("tables", () => {
   test("no colour where output is no terminal", () => {
     expect(showsColour()).toBe(process.stdout.isTTY === true && !process.env["NO_COLOR"]);
   });
+});
+
+test("a long text waits for who reads it, and is not all held in memory meanwhile", async () => {
+  const written = 150_000_000;
+  const script = `
+    const { printPieces } = await import(${JSON.stringify(join(import.meta.dir, "../../src/cli/output.ts"))});
+    const piece = "x".repeat(50_000);
+    await printPieces((function* () { for (let at = 0; at < ${written / 50_000}; at++) yield piece; })());
+    process.stderr.write(String(process.memoryUsage.rss()));
+  `;
+  const slowly = '"$0" -e "$1" | { sleep 0.5; wc -c; }';
+  const child = Bun.spawn(["sh", "-c", slowly, process.execPath, script], { stdout: "pipe", stderr: "pipe" });
+  const [read, memory] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+  expect(Number(read)).toBe(written);
+  expect(Number(memory)).toBeLessThan(120_000_000);
 });
 
 describe("nearest word", () => {
