@@ -96,6 +96,10 @@ function severalKeys({ api_key: first, api_keys: keys }: VendorSetting): string[
 /** Only the fields that the row gives change; headers and quirks are added one by one. */
 function overlay(base: Vendor, row: VendorSetting): Vendor {
   const keys = severalKeys(row);
+  // A dialect of its own row's is spoken with what every vendor of that dialect is told.
+  const ofDialect =
+    row.dialect === undefined || row.dialect === base.dialect ? undefined : DEFAULT_HEADERS[row.dialect];
+  const headers = (ofDialect || row.headers) && { ...ofDialect, ...base.headers, ...lowerCaseNames(row.headers ?? {}) };
   const quirks = Object.entries(row.quirks ?? {}).map(([name, value]) => [toCamelCase(name), value]);
   return {
     ...base,
@@ -105,7 +109,7 @@ function overlay(base: Vendor, row: VendorSetting): Vendor {
     ...(row.api_key !== undefined && { apiKey: row.api_key }),
     ...(keys && { apiKeys: keys }),
     ...(row.auth !== undefined && { auth: row.auth }),
-    ...(row.headers !== undefined && { headers: { ...base.headers, ...lowerCaseNames(row.headers) } }),
+    ...(headers && { headers }),
     ...(row.query !== undefined && { query: row.query.replace(/^\?/, "") }),
     ...(row.models !== undefined && { models: row.models as VendorModels }),
     quirks: { ...base.quirks, ...Object.fromEntries(quirks) },

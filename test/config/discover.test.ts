@@ -34,6 +34,20 @@ describe("vendors that are on", () => {
     });
   });
 
+  test("a built-in vendor that a row has speak the messages dialect is told its version, as one of the file's own is", () => {
+    const base_url = "https://api.deepseek.com/anthropic";
+    const rows: VendorSetting[] = [
+      { id: "deepseek", api_key: "k", dialect: "messages", base_url, headers: { "X-Team": "7" } },
+      { id: "lab", api_key: "k", dialect: "messages", base_url },
+      { id: "bedrock", api_key: "k", dialect: "messages", base_url },
+    ];
+    expect(resolve({}, rows).vendors.map(({ id, headers }) => [id, headers])).toEqual([
+      ["deepseek", { "anthropic-version": "2023-06-01", "x-team": "7" }],
+      ["lab", { "anthropic-version": "2023-06-01" }],
+      ["bedrock", undefined],
+    ]);
+  });
+
   test("a row's key wins over the environment's and switches a vendor on by itself", () => {
     expect(resolve({ OPENAI_API_KEY: "env" }, [{ id: "openai", api_key: "row" }]).vendors[0]?.apiKey).toBe("row");
     expect(resolve({}, [{ id: "openai", api_key: "row" }]).vendors).toMatchObject([{ id: "openai", apiKey: "row" }]);
