@@ -374,6 +374,22 @@ describe("wishes", () => {
   });
 });
 
+test("a ratio that only the operator names is said, also to a server whose models go by OpenAI's names", async () => {
+  for (const row of Object.values(imageRows)) {
+    const context = { baseUrl: "http://127.0.0.1:1" };
+    for (const model of row.models) row.wire.create(request({ ratio: "2:1" }), { ...context, model });
+  }
+  const lab = openLab("lab", { vendor: { drawing: { ratios: ["2:1"] } } });
+  open.push(lab);
+  lab.upstream.always("/v1/images/generations", WON);
+  for (const model of ["gpt-image-1", "dall-e-3", "flux"]) {
+    const step = await lab.draw.create(request({ model, ratio: "2:1" }), new AbortController().signal);
+    const { size } = lab.upstream.calls.at(-1)!.json as { size: string };
+    const [width, height] = size.split("x").map(Number);
+    expect([model, step.kind, width]).toEqual([model, "image", 2 * height!]);
+  }
+});
+
 describe("pixels", () => {
   const models = Object.values(imageRows).flatMap((row) => row.models.filter(({ pixels }) => pixels));
   const cases = models.flatMap((model) => model.ratios.map((ratio) => ({ ratio, rule: model.pixels! })));

@@ -45,6 +45,9 @@ const OPENAI_REFUSAL = {
   text: /rejected (?:by|as a result of) (?:the|our) safety system/i,
 };
 
+/** Sizes of ratios that only the operator's own words name: servers of other models go by the names of OpenAI's too. */
+const OTHER_SIZES = pixelRule(16, 1792);
+
 const THREE_SIZES = { "1:1": "1024x1024", "3:2": "1536x1024", "2:3": "1024x1536" } as const;
 
 const openai: ImageRow = {
@@ -58,6 +61,7 @@ const openai: ImageRow = {
       form: "multipart",
       size: "fixed",
       sizes: THREE_SIZES,
+      pixels: OTHER_SIZES,
     },
     {
       match: /dall-e-3/,
@@ -65,6 +69,7 @@ const openai: ImageRow = {
       takesSource: false,
       size: "fixed",
       sizes: { "1:1": "1024x1024", "7:4": "1792x1024", "4:7": "1024x1792" },
+      pixels: OTHER_SIZES,
       styles: { field: "style", names: ["vivid", "natural"] },
       extra: { response_format: "b64_json" },
     },
@@ -282,7 +287,7 @@ const FAL_SEEDREAM = {
   pixels: { ...pixelRule(16, 4096, 2048 * 2048), minArea: 2560 * 1440 },
   sizes: FAL_SIZES,
 } as const;
-const GPT_ONE = { ratios: Object.keys(THREE_SIZES), size: "fixed", sizes: THREE_SIZES } as const;
+const GPT_ONE = { ratios: Object.keys(THREE_SIZES), size: "fixed", sizes: THREE_SIZES, pixels: OTHER_SIZES } as const;
 const GPT_LATER = { ratios: openai.models[2]!.ratios, pixels: openai.models[2]!.pixels! } as const;
 const KONTEXT = USUAL.filter((ratio) => ratio !== "5:4" && ratio !== "4:5");
 
