@@ -153,6 +153,16 @@ describe("runs of chat records", () => {
     expect([...records.matchAll(/"reasoning_content":"(\w+)"/g)].map(([, text]) => text)).toEqual(["a", "b", "c", "d"]);
   });
 
+  test("another choice that ended while the first goes on in runs keeps its own end", () => {
+    const other = (delta: object, finish: string | null) =>
+      chatChunk(delta, { finish_reason: finish }).replace('"index":0', '"index":1');
+    const ended = other({ role: "assistant", content: "z" }, null) + other({}, "length");
+    const stream = STREAMS.chat(["a", "b", "c", "d"]).replace(chatChunk({ content: "c" }), (found) => ended + found);
+    const { text, runs } = same(stream);
+    expect(runs).toBe(1);
+    expect(text).toContain('"choices":[{"index":1,"delta":{},"finish_reason":"length"}]');
+  });
+
   test("a record of another choice has another head and the same tail: it is not of the run", () => {
     const other = chatChunk({ content: "z" }).replace('"index":0', '"index":1');
     const stream = STREAMS.chat(["a", "b", "c"]).replace(chatChunk({ content: "c" }), (found) => other + found);

@@ -40,6 +40,9 @@ const placeOf = (choice: unknown): number => {
   return typeof index === "number" ? index : 0;
 };
 
+/** The choice whose words alone come as runs. */
+const isFirst = (choice: unknown): boolean => placeOf(choice) === 0;
+
 /** What was taken for the end was none. */
 const unended = (choice: unknown): unknown => (isObject(choice) ? { ...choice, finish_reason: null } : choice);
 
@@ -85,7 +88,7 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
   }
 
   push(frame: Frame, events: readonly Event[]): string {
-    if (frame.run) return this.#release(() => true) + this.#runs.write(frame, frame.run, events);
+    if (frame.run) return this.#release(isFirst) + this.#runs.write(frame, frame.run, events);
     if (events.length > 0) this.#note(events);
     // The error itself is written by whoever ends the stream.
     if (events.at(-1)?.type === "error") return "";
