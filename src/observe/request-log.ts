@@ -53,6 +53,16 @@ const OWN_WORDS: ReadonlySet<string> = new Set([
 /** Names of models that were looked through, and what came of it: the same few come again and again. */
 const MAX_KNOWN = 1_000;
 
+/** When the newest file of a folder was begun, as its name tells it, Unix ms; 0 where there is none. */
+function newestStamp(folder: string): number {
+  const newest = readdirSync(folder)
+    .filter((name) => FILE_NAME.test(name))
+    .sort()
+    .at(-1);
+  const time = newest?.replace(/^.{9}(....)(..)(...)(..)(..)(..)(...Z).*$/, "$1-$2-$3$4:$5:$6.$7");
+  return (time && Date.parse(time)) || 0;
+}
+
 /** Lines as they stand in a file, and how long they are there, bytes. */
 type Chunk = { text: string; bytes: number; lines: number };
 
@@ -215,12 +225,12 @@ export class RequestLog {
     const now = this.#now();
     const isOld = now - this.#begunAt >= (days * DAY_MS) / FILES;
     if (this.#file === undefined || this.#size + bytes > this.#room || isOld) {
-      // Several may be begun within a millisecond, and each has a name of its own.
-      this.#begunAt = Math.max(now, this.#begunAt + 1);
-      const stamp = new Date(this.#begunAt).toISOString().replace(/[-:.]/g, "");
+      this.#begunAt = now;
+      this.#makeFolder();
+      // Several may be begun within a millisecond, and the clock may have been set back since, also since the last start: the newest one's name comes last.
+      const stamp = new Date(Math.max(now, newestStamp(folder) + 1)).toISOString().replace(/[-:.]/g, "");
       this.#file = join(folder, `requests-${stamp}.jsonl`);
       this.#size = 0;
-      this.#makeFolder();
       await this.#tidy(Math.max(this.#room, bytes));
     }
     try {

@@ -12,6 +12,8 @@ setDefaultTimeout(30_000);
 
 let folder: string;
 let log: RequestLog;
+/** The log as a later start has it. */
+let restarted: () => RequestLog;
 let now: number;
 const path = () => join(folder, "data", "requests");
 
@@ -30,7 +32,8 @@ beforeEach(() => {
     scrub: silentLog.scrub,
     onFault,
   };
-  log = new RequestLog({ ...settings, now: () => now++ });
+  restarted = () => new RequestLog({ ...settings, now: () => now++ });
+  log = restarted();
 });
 afterEach(() => removeFolder(folder));
 
@@ -191,6 +194,21 @@ describe("reading the log", () => {
     await read();
     await read();
     expect(seen).toEqual(["req_a", "req_b", "req_c"]);
+  });
+
+  test("after a start under a clock that was set back, what came last is the last", async () => {
+    note("req_ahead");
+    await log.flush();
+    const follower = new LogFollower(path());
+    now -= 3 * 60 * 60 * 1_000;
+    log = restarted();
+    note("req_back");
+    await log.flush();
+    const seen: unknown[] = [];
+    await follower.read(({ request_id: id }) => seen.push(id));
+    expect(seen).toEqual(["req_back"]);
+    expect(await idsOf("--limit", "1")).toEqual(["req_back"]);
+    expect(await idsOf()).toEqual(["req_ahead", "req_back"]);
   });
 
   test("follows a file that was removed under the server, which begins it anew by its name", async () => {
