@@ -16,8 +16,11 @@ export type Guard = (request: AskedHead) => GatewayError | undefined;
 /** Names of this machine that are always served, as a Host header has them. Others of its addresses are where they are listened on. */
 export const LOOPBACK: readonly string[] = ["localhost", "127.0.0.1", "[::1]"];
 
-/** One host and no more: a name or IPv4 address, or an IPv6 address in brackets, then maybe a port (reliability 7.3). */
-const AUTHORITY = /^([a-z0-9.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::(\d{1,5}))?$/;
+/**
+ * One host and no more: a name or IPv4 address, or an IPv6 address in brackets, then maybe a port (reliability 7.3). The names of containers have
+ * underscores (Compose makes them of a project's and a service's), and clients in others write them.
+ */
+const AUTHORITY = /^([a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::(\d{1,5}))?$/;
 
 /** A host in lower case, and its port where one is named. */
 type Authority = { host: string; port: number | undefined };

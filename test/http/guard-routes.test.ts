@@ -16,7 +16,11 @@ beforeAll(async () => {
     config: {
       server: {
         ...{ host: "127.0.0.1", port: 0, portWasGiven: true, publicUrl: undefined, cdnUrl: undefined },
-        ...{ corsOrigins: ["https://chat.example.com"], trustedProxies: [], allowedHosts: ["gateway.example.com"] },
+        ...{
+          corsOrigins: ["https://chat.example.com"],
+          trustedProxies: [],
+          allowedHosts: ["gateway.example.com", "llm_gateway"],
+        },
       },
     },
   });
@@ -101,6 +105,7 @@ const HOSTS: readonly Attack[] = [
   ...["user@localhost:PORT", "localhost:PORT@evil.example", "x/public?", "localhost:PORT/public", "localhost:PORT?x"],
   ...["localhost:PORT#x", "localhost:PORT\\evil", "localhost:PORT, evil.example", "localhost:PORT evil.example"],
   ...["localhost\xff:PORT", "gateway.example.com.", "gateway.example.com:0", "sub.gateway.example.com", "", " "],
+  ...["llm-gateway:PORT", "llm_gateway_1:PORT", "_:PORT"],
 ].map(host);
 
 /** Heads that say who is meant in more than one way, or in none. */
@@ -168,6 +173,7 @@ describe.each(ROUTES)("$start", (route) => {
       [OWN],
       ["Host: 127.0.0.1:PORT"],
       ["Host: gateway.example.com"],
+      ["Host: llm_gateway:PORT"],
       [OWN, "Origin: http://localhost:PORT"],
     ]) {
       const { status, body } = await ask(route.body ? { ...route, body: "{" } : route, lines);

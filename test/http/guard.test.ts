@@ -5,7 +5,7 @@ import { sendRaw } from "./raw-request.ts";
 
 const CORS_ORIGIN = "https://chat.example.com";
 const settings = {
-  allowedHosts: ["Gateway.example.com", "[2001:db8::1]"],
+  allowedHosts: ["Gateway.example.com", "[2001:db8::1]", "llm_gateway"],
   corsOrigins: [`${CORS_ORIGIN}/`],
 };
 
@@ -54,6 +54,8 @@ describe("Host, over a raw socket", () => {
     "gateway.example.com:65535",
     "[2001:db8::1]",
     "[2001:DB8::1]:8443",
+    // A container's, as others of its network call it.
+    "llm_gateway:PORT",
   ];
   test.each(allowed)("serves Host: %s", async (host) => {
     expect(await ask([`Host: ${host}`])).toEqual({ status: 200, served: 1 });
