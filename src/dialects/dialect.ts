@@ -100,6 +100,8 @@ export type Quirks = {
   maxTemperature?: number;
   /** chat: a document's bytes stand in a part of type `document_url`, not in a `file` (Mistral). */
   documentUrls?: boolean;
+  /** chat: no part takes a PDF (DeepSeek: a `file` is an image). Default: a `file` does. */
+  noPdf?: boolean;
   /** chat: seed is spelled `random_seed` (Mistral). */
   seedField?: "seed" | "random_seed";
   /** chat: the vendor knows top_k beside the dialect's own fields. */

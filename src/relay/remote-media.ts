@@ -61,22 +61,32 @@ const keyOf = ({ kind, path, url }: FoundMedia) => (isRemote(url) ? `${kind} ${u
 const refuse = ({ path, kind }: FoundMedia, why: string): GatewayError =>
   new GatewayError("invalid_request", `${path}: the ${kind} at this URL cannot be used. ${why}`, { param: path });
 
-/** Whether the bytes that stand where a document's do are an image's, as which a vendor is told of them. */
-const isImageFile = ({ kind, url, said }: FoundMedia): boolean =>
-  kind === "document" && (saidIn(url) ?? sniffMediaType(url) ?? said ?? "").startsWith("image/");
+/** What the bytes that stand where a document's do are. */
+const fileTypeOf = ({ url, said }: FoundMedia): string => saidIn(url) ?? sniffMediaType(url) ?? said ?? "";
+
+/** Media as a vendor is told of it: an image also where it stands as a document. */
+const kindOf = (media: FoundMedia): FoundMedia["kind"] =>
+  media.kind === "document" && fileTypeOf(media).startsWith("image/") ? "image" : media.kind;
 
 /**
- * What stands in the place of what a model that takes text alone cannot be shown; undefined for documents, which may be text. A conversation that
- * another model saw goes on, and so does one in which a tool gives a picture. Throws GatewayError (invalid_request, with the place) for what the
- * model is asked about.
+ * What stands in the place of what cannot be shown: images and sound to a model that takes text alone, a PDF to a vendor that takes none; undefined for
+ * what can be, as documents, which may be text. A conversation that another model saw goes on, and so does one in which a tool gives a picture or a
+ * file. Throws GatewayError (invalid_request, with the place) for what the model is asked about.
  */
-function wordsFor(media: FoundMedia): Words | undefined {
-  const { path, isPast } = media;
-  const kind = isImageFile(media) ? "image" : media.kind;
-  if (kind === "document") return undefined;
-  if (!isPast) throw unsayable({ type: kind, place: path }, "This model takes text alone.");
-  return { words: `[Left out here: ${kind === "image" ? "an image" : "sound"}. This model takes text alone.]` };
+function wordsFor(media: FoundMedia, { entry }: Asked, { quirks }: Target["vendor"]): Words | undefined {
+  const kind = kindOf(media);
+  const isUnread = quirks.noPdf === true && !isRemote(media.url) && fileTypeOf(media) === "application/pdf";
+  if (kind === "document" ? !isUnread : !entry.textOnly) return undefined;
+  const why = kind === "document" ? "This model's vendor takes no PDF." : "This model takes text alone.";
+  if (!media.isPast) throw unsayable({ type: kind, place: media.path }, why);
+  return { words: `[Left out here: ${SPOKEN[kind]}. ${why}]` };
 }
+
+const SPOKEN: Readonly<Record<FoundMedia["kind"], string>> = {
+  image: "an image",
+  audio: "sound",
+  document: "a document",
+};
 
 /** Throws GatewayError (invalid_request, with the place) for an address that other vendors read and those of this dialect never do. */
 function refuseUnread({ kind, path, url }: FoundMedia, dialect: UpstreamDialectName): void {
@@ -192,7 +202,7 @@ function findMedia(asked: Asked, target: Target): Found | undefined {
   if (reach === "none") refuseFetched(body, target);
   let found: Found | undefined;
   replaceMedia(body, (media) => {
-    const words = asked.entry.textOnly ? wordsFor(media) : undefined;
+    const words = wordsFor(media, asked, target.vendor);
     if (words) {
       found ??= foundNothing();
       found.sound.set(keyOf(media), words);

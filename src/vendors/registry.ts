@@ -150,6 +150,8 @@ export const registry: readonly VendorRow[] = [
       reasoningReplayAlways: true,
       // "invalid type: sequence, expected a string"
       joinedContent: true,
+      // A file may be an image and nothing else (api-docs.deepseek.com, "Vision"): "file must have a file_id or file_data", or "unknown variant `file`".
+      noPdf: true,
       // While it thinks, which is its default, a forced choice is refused.
       toolChoiceRequired: "auto-unless-off",
       maxStopSequences: 16,

@@ -71,6 +71,7 @@ const geminiAt = ({ url }: Upstream): Vendor => ({
 const vendors = () => [
   vendorAt(vendor, "chat", "local", { remoteMedia: "none" }),
   vendorAt(vendor, "chat", "hosted"),
+  vendorAt(vendor, "chat", "texts", { noPdf: true }),
   vendorAt(vendor, "messages", "claude"),
   vendorAt(vendor, "messages", "rock", { remoteMedia: "none" }),
   vendorAt(vendor, "responses", "newer"),
@@ -362,6 +363,81 @@ describe("a model that takes text alone", () => {
     for (const part of [sound, imageIn.chat(PNG_URL)])
       expect((await ask("chat", "blind/unsaid", part)).status).toBe(200);
     expect((await ask("chat", "local/llava", imageIn.chat(PNG_URL))).status).toBe(200);
+  });
+});
+
+describe("a vendor that takes no PDF", () => {
+  const data = PDF.toString("base64");
+  const url = `data:application/pdf;base64,${data}`;
+  const pdf: Record<Client, unknown> = {
+    chat: { type: "file", file: { filename: "a.pdf", file_data: url } },
+    messages: { type: "document", source: { type: "base64", media_type: "application/pdf", data } },
+    responses: { type: "input_file", filename: "a.pdf", file_data: url },
+  };
+  const fn = { name: "read", arguments: "{}" };
+  /** An answered turn with a file in it, and a tool that gave one; behind it, what is asked now. */
+  const talk = (client: Client, now: unknown[]): Record<string, unknown> => {
+    const asked = { role: "user", content: [WORDS[client], pdf[client]] };
+    const last =
+      now.length > 0
+        ? [
+            { role: "assistant", content: "Read." },
+            { role: "user", content: now },
+          ]
+        : [];
+    if (client === "responses") {
+      const call = { type: "function_call", call_id: "c1", ...fn };
+      const output = { type: "function_call_output", call_id: "c1", output: [WORDS.responses, pdf.responses] };
+      return { input: [asked, call, output, ...last] };
+    }
+    const call = { id: "c1", type: "function", function: fn };
+    const chat = [
+      { role: "assistant", content: null, tool_calls: [call] },
+      { role: "tool", tool_call_id: "c1", content: "a.pdf" },
+      { role: "user", content: [WORDS.chat, pdf.chat] },
+    ];
+    const result = { type: "tool_result", tool_use_id: "c1", content: [WORDS.messages, pdf.messages] };
+    const messages = [
+      { role: "assistant", content: [{ type: "tool_use", id: "c1", name: "read", input: {} }] },
+      { role: "user", content: [result] },
+    ];
+    return { max_tokens: 50, messages: [asked, ...(client === "chat" ? chat : messages), ...last] };
+  };
+  const PLACES: Record<Client, string> = {
+    chat: "messages[0].content[1], messages[3].content[1]",
+    messages: "messages[0].content[1], messages[2].content[0].content[1]",
+    responses: "input[0].content[1], input[2].output[1]",
+  };
+
+  for (const client of CLIENTS) {
+    test(`words stand for one of an earlier turn, or of a tool: ${client} client`, async () => {
+      await start();
+      for (const now of [[], [WORDS[client]]]) {
+        const response = await app.post(PATHS[client], { model: "texts/m", ...talk(client, now) });
+        expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, PLACES[client]]);
+        const { text } = vendor.calls.at(-1)!;
+        expect(text.split("Left out here: a document.").length).toBe(3);
+        expect(text).not.toContain(data);
+      }
+      const shown = await app.post(PATHS[client], { model: "hosted/m", ...talk(client, []) });
+      expect([shown.status, vendor.calls.at(-1)?.text.split(data).length]).toEqual([200, 3]);
+    });
+
+    test(`one that it is asked about now is refused with its place: ${client} client`, async () => {
+      await start();
+      const response = await app.post(PATHS[client], { model: "texts/m", ...talk(client, [pdf[client]]) });
+      const { error } = (await response.json()) as { error: { message: string; param: string } };
+      const place = { chat: "messages[5]", messages: "messages[4]", responses: "input[4]" }[client];
+      expect([response.status, error.param, vendor.calls.length]).toEqual([400, `${place}.content[0]`, 0]);
+      expect(error.message).toContain("takes no PDF");
+    });
+  }
+
+  test("a document of text is told it, as ever", async () => {
+    await start();
+    const source = { type: "text", media_type: "text/plain", data: "Gates open at dawn." };
+    expect((await ask("messages", "texts/m", { type: "document", source })).status).toBe(200);
+    expect(vendor.calls[0]?.text).toContain("Gates open at dawn.");
   });
 });
 
