@@ -374,6 +374,21 @@ describe("wishes", () => {
   });
 });
 
+test.each([
+  ["fireworks", "flux-1-dev-fp8"],
+  ["fireworks", "stable-diffusion-xl-1024-v1-0"],
+  ["google", "imagen-4.0-generate-001"],
+])(
+  "%s: a model without a place for a source is not asked to draw without it, whatever the operator says: %s",
+  async (id, model) => {
+    const lab = openLab(id, { vendor: { drawing: { takesSource: true } } });
+    open.push(lab);
+    const step = await lab.draw.create(withSource(model), new AbortController().signal);
+    expect(step).toEqual({ kind: "failed", message: "This model takes no source image.", ran: "no", fault: true });
+    expect(lab.upstream.calls).toEqual([]);
+  },
+);
+
 test("a ratio that only the operator names is said, also to a server whose models go by OpenAI's names", async () => {
   for (const row of Object.values(imageRows)) {
     const context = { baseUrl: "http://127.0.0.1:1" };

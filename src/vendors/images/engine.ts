@@ -11,6 +11,7 @@ import {
   type ImageRow,
   type Reading,
   RequestFault,
+  refuseSource,
   type WireContext,
 } from "./wire.ts";
 
@@ -63,9 +64,12 @@ class Engine {
     signal.throwIfAborted();
     const { wire } = this.row;
     const context = this.context(request.model);
-    if (request.source && !context.model.takesSource) return fault("This model takes no source image.");
+    const create = () => {
+      if (!context.model.takesSource) refuseSource(request);
+      return wire.create(request, context);
+    };
     try {
-      return await this.#follow(() => wire.create(request, context), { name: "create" }, signal);
+      return await this.#follow(create, { name: "create" }, signal);
     } catch (thrown) {
       if (signal.aborted && wire.abandon) this.#abandon(wire.abandon(request, context));
       throw thrown;

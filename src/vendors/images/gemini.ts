@@ -3,7 +3,7 @@ import { type ImageRequest, styledPrompt } from "../image-upstream.ts";
 import { declines, listAt, objectAt, textAt } from "./answers.ts";
 import { readWording } from "./fields.ts";
 import { toBase64 } from "./source.ts";
-import type { Answer, Call, Reading, Wire, WireContext } from "./wire.ts";
+import { type Answer, type Call, type Reading, refuseSource, type Wire, type WireContext } from "./wire.ts";
 
 /** Reasons that are a refusal (dialects.md 7). */
 const REFUSED =
@@ -81,6 +81,7 @@ function readPrediction({ json }: Answer): Reading {
 }
 
 function createPrediction(request: ImageRequest): Call {
+  refuseSource(request);
   return {
     method: "POST",
     path: pathOf(request.model, "predict"),

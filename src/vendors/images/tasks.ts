@@ -2,7 +2,15 @@ import { type ImageRequest, styledPrompt } from "../image-upstream.ts";
 import { objectAt, readImageBody, readImageText, textAt } from "./answers.ts";
 import { readSizeFields } from "./fields.ts";
 import { toBase64, toDataUrl } from "./source.ts";
-import { type Answer, type Call, type Reading, RequestFault, type Wire, type WireContext } from "./wire.ts";
+import {
+  type Answer,
+  type Call,
+  type Reading,
+  RequestFault,
+  refuseSource,
+  type Wire,
+  type WireContext,
+} from "./wire.ts";
 
 /** Between two questions after a task, ms (dialects.md 7: 1 to 2 s). */
 const POLL_MS = 1_000;
@@ -70,19 +78,25 @@ function readRequestId({ json }: Answer): Reading {
 
 const IMAGE_BODY = { accept: "image/*", read: readImageBody } as const;
 
+/** A body of the two ways that draw from words alone. */
+function wordsAlone(request: ImageRequest, context: WireContext) {
+  refuseSource(request);
+  return prompted(request, context);
+}
+
 /** The three ways that Fireworks' models lie at. */
 const FIREWORKS: Readonly<Record<string, (request: ImageRequest, context: WireContext) => Call>> = {
   /** Answered with the image itself. */
   workflow: (request, context) => ({
     method: "POST",
     path: `/workflows/${fireworksPath(request.model)}/text_to_image`,
-    body: prompted(request, context),
+    body: wordsAlone(request, context),
     ...IMAGE_BODY,
   }),
   generation: (request, context) => ({
     method: "POST",
     path: `/image_generation/${fireworksPath(request.model)}`,
-    body: prompted(request, context),
+    body: wordsAlone(request, context),
     ...IMAGE_BODY,
   }),
   task: (request, context) => ({

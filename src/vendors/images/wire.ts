@@ -122,3 +122,8 @@ export type ImageRow = {
 export class RequestFault extends Error {
   override readonly name = "RequestFault";
 }
+
+/** For models that have no place for a source image, whatever is said of them. */
+export function refuseSource({ source }: Pick<ImageRequest, "source">): void {
+  if (source) throw new RequestFault("This model takes no source image.");
+}
