@@ -367,12 +367,13 @@ function createChanges(relay: Relay): Changes {
       const nextPlans = createPlans(figures);
       const next = switchedOn([builtin, ...rows], found, vendors);
       catalog.replace({ rows: builtInRows, overrides: models, vendors: [...next.values()] });
+      const changed = [...next.keys()].filter((id) => next.get(id) !== vendors.get(id));
       vendors.clear();
       for (const [id, vendor] of next) vendors.set(id, vendor);
       replacePlans(plans, nextPlans);
       services.blockingMs = bounds.blockingSeconds * 1000;
       // What was refused or in trouble may have been what was changed.
-      health.forgetTrouble();
+      health.forgetTrouble(changed);
       // What a vendor listed is forgotten with it, as the catalog does.
       for (const id of discovered.keys()) if (next.get(id)?.models !== "discover") discovered.delete(id);
       state.config = reloaded;

@@ -46,8 +46,8 @@ export type Consequence = { kind: "opened" | "rested"; name: string; restMs?: nu
  */
 export class VendorHealth {
   readonly #records = new Map<string, VendorRecord>();
-  /** When every way was last as good as new, monotonic ms. */
-  #newSince = Number.NEGATIVE_INFINITY;
+  /** When a vendor's row was last changed, monotonic ms, for those of which one was. */
+  readonly #changedAt = new Map<string, number>();
   readonly breakers: Breakers;
   readonly rests: Rests;
 
@@ -173,7 +173,7 @@ export class VendorHealth {
    * A call along a way, made at `askedAt`, monotonic ms, failed. A key that was refused rests for ten minutes, a way that was limited as long as the vendor says; whatever else
    * is the vendor's fault counts towards the way's breaker. A refusal does not: an open one would hide it from the client. Nor does a reply that its
    * model brought to a bad end: one conversation may have nothing else, and would close the way to all others. A way inside this process
-   * is always as good as new. `begunAt`: when its request came, monotonic ms. One that came before the configuration was changed
+   * is always as good as new. `begunAt`: when its request came, monotonic ms. One that came before its vendor's row was changed
    * goes along the way as it was then, with another key perhaps, or to another address: its failure tells nothing of what the way is now.
    */
   wentWrong(
@@ -183,7 +183,7 @@ export class VendorHealth {
     begunAt = Number.POSITIVE_INFINITY,
   ): Consequence | undefined {
     const { code, retryAfterSeconds = UNTOLD_SECONDS } = error;
-    if (way.inside || begunAt < this.#newSince) {
+    if (way.inside || begunAt < (this.#changedAt.get(way.vendor) ?? 0)) {
       if (isVendorsFault(error)) this.failed(way.vendor, code);
       return undefined;
     }
@@ -229,9 +229,10 @@ export class VendorHealth {
     return [...open, ...this.rests.names()].filter((name) => name.startsWith(`${vendorId}#`));
   }
 
-  /** Every way is as good as new: the configuration was changed. */
-  forgetTrouble(): void {
-    this.#newSince = this.clock.monotonic();
+  /** Every way is as good as new: the configuration was changed, and in it the rows of these vendors. */
+  forgetTrouble(changed: readonly string[] = []): void {
+    const now = this.clock.monotonic();
+    for (const id of changed) this.#changedAt.set(id, now);
     this.breakers.clear();
     this.rests.clear();
   }

@@ -123,12 +123,13 @@ export class Worker {
     });
     this.#catalog.replace({ rows: builtInRows, overrides: view.models, vendors: rows });
     for (const [vendor, models] of view.discovered) this.#catalog.setDiscovered(vendor, models);
+    const changed = rows.filter((vendor) => this.#vendors.get(vendor.id) !== vendor).map(({ id }) => id);
     this.#vendors.clear();
     for (const vendor of rows) this.#vendors.set(vendor.id, vendor);
     replacePlans(this.#plans, createPlans(view.plans));
     this.#services.blockingMs = view.blockingMs;
     // What was refused or in trouble may have been what was changed.
-    if (view.reloads !== this.#reloads) this.#health.forgetTrouble();
+    if (view.reloads !== this.#reloads) this.#health.forgetTrouble(changed);
     this.#reloads = view.reloads;
   }
 

@@ -139,9 +139,10 @@ test("a key that was changed is used at once, though the old one had been given 
 });
 
 test.each([
-  ["of which the old key is refused", 401, 1],
-  ["whose old address is overloaded", 503, OPEN_AFTER],
-])("requests under way to a vendor %s tell nothing of it as it was changed meanwhile", async (_name, status, count) => {
+  ["its old key is refused", 401, 1, "mended", "as new"],
+  ["its old address is overloaded", 503, OPEN_AFTER, "mended", "as new"],
+  ["another one was changed, and it stayed as it was", 503, OPEN_AFTER, vendor.apiKey, "elsewhere"],
+])("requests under way while a vendor is changed tell of what it was: %s", async (_name, status, count, key, said) => {
   insideOnly("a configuration that is changed");
   const other = startUpstream();
   const models = [{ id: "lab/m", pricing: "free" as const, routes: [vendor, { id: "other" }].map(toRoute) }];
@@ -150,17 +151,24 @@ test.each([
   const held = gate();
   upstream.always(PATH, ({ headers }) =>
     headers["authorization"] === "Bearer mended"
-      ? json(chatReply("lab"))
+      ? json(chatReply("as new"))
       : { ...json({ error: { message: "No" } }, { status }), headersAfter: held.opened },
   );
-  other.always(PATH, json(chatReply("other")));
+  other.always(PATH, json(chatReply("elsewhere")));
   const ask = () => app.post(PATH, { model: "lab/m", messages: [{ role: "user", content: "Hi" }] });
   const before = Array.from({ length: count }, ask);
   await upstream.called(count - 1);
-  app.app.reload({ config: { ...PLAIN_CONFIG, models }, vendors: [{ ...vendor, apiKey: "mended" }, vendors[1]] });
+  app.app.reload({
+    config: { ...PLAIN_CONFIG, models },
+    vendors: [
+      { ...vendor, apiKey: key },
+      { ...vendors[1], apiKey: "other" },
+    ],
+  });
   held.open();
-  for (const response of await Promise.all(before)) expect(await response.text()).toContain("other");
-  expect(await (await ask()).text()).toContain("lab");
+  for (const response of await Promise.all(before)) expect(await response.text()).toContain("elsewhere");
+  expect(await (await ask()).text()).toContain(said);
+  expect(upstream.calls.length - count).toBe(said === "as new" ? 1 : 0);
   other.close();
 });
 
