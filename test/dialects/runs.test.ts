@@ -68,7 +68,9 @@ function relabel(name: Name, stream: string, cuts: readonly number[], inRuns: bo
       out.text += relabeler.push(frame, events);
     }
   }
-  out.text += relabeler.end(decoder.end());
+  const last = decoder.end();
+  out.events.push(...last);
+  out.text += relabeler.end(last);
   return out;
 }
 
@@ -161,6 +163,15 @@ describe("runs of chat records", () => {
     const { text, runs } = same(stream);
     expect(runs).toBe(1);
     expect(text).toContain('"choices":[{"index":1,"delta":{},"finish_reason":"length"}]');
+  });
+
+  test("an empty delta behind the end is no more of the reply, and without a terminator that is whole", () => {
+    const [said] = STREAMS.chat(["a", "b", "c"]).split(chatChunk({}, { finish_reason: "stop" }));
+    const stream = said + chatChunk({}, { finish_reason: "length" }) + chatChunk({ content: "" });
+    const { text, events, runs } = same(stream);
+    expect(runs).toBe(2);
+    expect(events.at(-1)).toMatchObject({ type: "finish", finish: { reason: "length" } });
+    expect(text.match(/"finish_reason":"\w+"/g)).toEqual(['"finish_reason":"length"']);
   });
 
   test("a record of another choice has another head and the same tail: it is not of the run", () => {

@@ -143,9 +143,11 @@ export class ChatDecoder implements Decoder {
   #readRun(run: TextRun): Event[] {
     const out: Event[] = [];
     if (this.done) return out;
-    this.#goOn();
     try {
-      if (run.text !== "") out.push({ type: "block-delta", text: run.text });
+      if (run.text !== "") {
+        this.#goOn();
+        out.push({ type: "block-delta", text: run.text });
+      }
       this.#blocks.lengthen(run.text.length);
     } catch (cause) {
       this.#fail(new GatewayError("upstream_error", "The vendor sent a record that is no JSON.", { cause }), out);

@@ -88,7 +88,9 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
   }
 
   push(frame: Frame, events: readonly Event[]): string {
-    if (frame.run) return this.#release(isFirst) + this.#runs.write(frame, frame.run, events);
+    // A run without any words, of which there is no event, says no more than an empty delta does.
+    if (frame.run)
+      return (events.length > 0 ? this.#release(isFirst) : "") + this.#runs.write(frame, frame.run, events);
     if (events.length > 0) this.#note(events);
     // The error itself is written by whoever ends the stream.
     if (events.at(-1)?.type === "error") return "";
