@@ -1,6 +1,6 @@
 /** A wish about accounts or keys that cannot be met, in one plain sentence for the operator. */
 export class AccountError extends Error {
-  override readonly name = "AccountError";
+  override readonly name: string = "AccountError";
 
   constructor(
     message: string,
@@ -9,4 +9,9 @@ export class AccountError extends Error {
   ) {
     super(message);
   }
+}
+
+/** A wish that cannot be meant so, whoever asks and whatever is there already: to the command line wrong usage (contract 1). */
+export class BadWish extends AccountError {
+  override readonly name = "BadWish";
 }

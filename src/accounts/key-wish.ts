@@ -1,7 +1,7 @@
 import type { KeyKind } from "../db/schema.ts";
 import { DAY_MS } from "../lib/spans.ts";
 import { isAmount, MAX_CAP_REQUESTS, MAX_PATTERN, MAX_PATTERNS, MAX_USD, MODEL_PATTERN } from "../wire/bounds.ts";
-import { AccountError } from "./account-error.ts";
+import { BadWish } from "./account-error.ts";
 import type { Scope } from "./caller.ts";
 import { isScope, TOKEN_SCOPES } from "./scopes.ts";
 
@@ -32,7 +32,7 @@ export const NO_LIMITS: Readonly<KeyLimits> = Object.freeze({
 function checkPatterns(patterns: readonly string[]): void {
   const sound = (pattern: string) => pattern.length <= MAX_PATTERN && MODELS.test(pattern);
   if (patterns.length >= 1 && patterns.length <= MAX_PATTERNS && patterns.every(sound)) return;
-  throw new AccountError(
+  throw new BadWish(
     `Models are named by 1 to ${MAX_PATTERNS} IDs such as openai/gpt-5 or patterns such as openai/*, each of at most ${MAX_PATTERN} characters without spaces.`,
   );
 }
@@ -42,36 +42,36 @@ export const capRule = (): string => `A cap in USD is above 0 and at most ${MAX_
 
 function checkCaps({ capDayNano, capTotalNano, capRequestsDay }: KeyLimits): void {
   for (const nano of [capDayNano, capTotalNano]) {
-    if (nano !== null && !isAmount(nano)) throw new AccountError(capRule());
+    if (nano !== null && !isAmount(nano)) throw new BadWish(capRule());
   }
   if (capRequestsDay === null) return;
   if (!Number.isInteger(capRequestsDay) || capRequestsDay < 1 || capRequestsDay > MAX_CAP_REQUESTS) {
-    throw new AccountError(`A cap in requests is a whole number from 1 to ${MAX_CAP_REQUESTS}.`);
+    throw new BadWish(`A cap in requests is a whole number from 1 to ${MAX_CAP_REQUESTS}.`);
   }
 }
 
 function checkToken({ expiresAt, endpoints, models }: KeyLimits, now: number): void {
   if (expiresAt === null || expiresAt > now + MAX_TOKEN_DAYS * DAY_MS) {
-    throw new AccountError(`A token expires after ${MAX_TOKEN_DAYS} days at the latest.`);
+    throw new BadWish(`A token expires after ${MAX_TOKEN_DAYS} days at the latest.`);
   }
   const narrow = endpoints?.every((scope) => (TOKEN_SCOPES as readonly Scope[]).includes(scope));
-  if (!narrow || models !== null) throw new AccountError(`A token is for ${TOKEN_SCOPES.join(" or ")}, and no more.`);
+  if (!narrow || models !== null) throw new BadWish(`A token is for ${TOKEN_SCOPES.join(" or ")}, and no more.`);
 }
 
-/** Throws AccountError when a key of this kind cannot be narrowed so; `now` is Unix ms (contract 4). */
+/** Throws BadWish when a key of this kind cannot be narrowed so; `now` is Unix ms (contract 4). */
 export function checkLimits(kind: KeyKind, limits: KeyLimits, now: number): void {
   const { expiresAt, models, endpoints } = limits;
   if (expiresAt !== null && !(Number.isSafeInteger(expiresAt) && expiresAt > now)) {
-    throw new AccountError("The time a key expires at lies in the future.", "expires_at");
+    throw new BadWish("The time a key expires at lies in the future.", "expires_at");
   }
   if (models) checkPatterns(models);
   if (endpoints && (endpoints.length === 0 || !endpoints.every(isScope))) {
-    throw new AccountError("That is not what a key can be narrowed to.");
+    throw new BadWish("That is not what a key can be narrowed to.");
   }
   checkCaps(limits);
   if (kind === "token") checkToken(limits, now);
   const narrowed = [models, endpoints, limits.capDayNano, limits.capTotalNano, limits.capRequestsDay];
   if (kind === "admin" && narrowed.some((limit) => limit !== null)) {
-    throw new AccountError("An admin key calls no model: it can expire, and has no other limits.", "kind");
+    throw new BadWish("An admin key calls no model: it can expire, and has no other limits.", "kind");
   }
 }

@@ -115,14 +115,14 @@ export function setPlan(idOrName: string, plan: string, options: AccountOptions)
   });
 }
 
-/** Books what the options say. Throws Failure with the ledger's own words. */
+/** Books what the options say. Throws with the ledger's own words: WrongUsage where no order can be so, else Failure. */
 async function post(book: Book, order: MoneyOrder, options: DepositOptions) {
   try {
     if (options.correction) return await book.correct(order);
     return await (options.promotion ? book.promote(order) : book.deposit(order));
   } catch (thrown) {
-    if (thrown instanceof LedgerError) throw new Failure(thrown.message);
-    throw thrown;
+    if (!(thrown instanceof LedgerError)) throw thrown;
+    throw new (thrown.code === "bad_reference" ? WrongUsage : Failure)(thrown.message);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { ConfigError } from "../config/faults.ts";
 import { FAILED, WRONG_USAGE } from "./exit-codes.ts";
-import { outliveReaders, WrongUsage, warn } from "./output.ts";
+import { outliveReaders, warn } from "./output.ts";
 import { readServeWords, startServing } from "./serving.ts";
 
 /** What is asked of the program about itself; it ends with the answer. */
@@ -15,7 +15,9 @@ function isServing(words: readonly string[]): boolean {
 }
 
 /** Errors whose message is a sentence for the operator. By name, so that a command without a store does not load one. */
-const EXPLAINED = new Set(["Failure", "WrongUsage", "StoreError", "AccountError"]);
+const EXPLAINED = new Set(["Failure", "WrongUsage", "StoreError", "AccountError", "BadWish"]);
+/** Of these the command line itself is what is wrong. */
+const USAGE = new Set(["WrongUsage", "BadWish"]);
 
 /** By name as well: what checks a configuration is not loaded for saying what is wrong with it. */
 const isConfigError = (error: unknown): error is ConfigError => error instanceof Error && error.name === "ConfigError";
@@ -28,7 +30,7 @@ function explain(error: unknown): number {
   }
   if (error instanceof Error && EXPLAINED.has(error.name)) {
     warn(`error: ${error.message}`);
-    return error instanceof WrongUsage ? WRONG_USAGE : FAILED;
+    return USAGE.has(error.name) ? WRONG_USAGE : FAILED;
   }
   warn(`error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
   return FAILED;

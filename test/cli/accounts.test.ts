@@ -114,12 +114,18 @@ describe("accounts", () => {
     const refused: [string[], number, string][] = [
       [["accounts", "create", "team"], 1, "There already is an account team."],
       [["accounts", "create", "x", "--plan", "gold"], 2, 'there is no plan "gold"; there are: local, free, pro'],
+      [["accounts", "create", "n".repeat(101)], 2, "An account's name has 1 to 100 characters."],
+      [["keys", "create", "--name", "n".repeat(101)], 2, "A key's name has 1 to 100 characters."],
+      [["keys", "create", "--admin", "--models", "sluice/*"], 2, "An admin key calls no model"],
+      [["tokens", "create", "--expires", "91d"], 2, "A token expires after 90 days at the latest."],
       [["accounts", "plan", "nobody", "pro"], 1, 'there is no account "nobody"; there are: local, team'],
       [["accounts", "deposit", "team", "0"], 2, "the amount"],
       [["accounts", "deposit", "team", "1.0000000001"], 2, "nine decimals at the most"],
       [["accounts", "deposit", "team", "1000000.000000001"], 2, "at most 1,000,000"],
       [["accounts", "deposit", "team", "1e3"], 2, "the amount"],
       [["accounts", "deposit", "team", "--", "-1"], 2, "the amount: what takes money away is a --correction"],
+      [["accounts", "deposit", "team", "6", "--reference", "r".repeat(201)], 2, "A reference has 1 to 200"],
+      [["accounts", "deposit", "team", "6", "--detail", "d".repeat(1001)], 2, "A remark has at most 1000 characters."],
       [
         ["accounts", "deposit", "team", "6", "--reference", "r1"],
         1,
