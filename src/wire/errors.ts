@@ -9,6 +9,14 @@ const code = late(() =>
   }),
 );
 
+/** What some refusals say beside their words (contract 6). */
+const told = () => ({
+  affordable_output_tokens: Type.Optional(
+    Type.Integer({ description: "Of insufficient_quota: how many tokens of output the money pays for." }),
+  ),
+  reset_at: Type.Optional(Type.String({ description: "When what is used up is there again (RFC 3339)." })),
+});
+
 /** Error body of every endpoint but messages (contract 6). */
 export const ChatErrorReply = late(() =>
   Open(
@@ -18,6 +26,7 @@ export const ChatErrorReply = late(() =>
         type: Type.String({ examples: ["invalid_request_error", "rate_limit_error", "server_error"] }),
         param: Type.Union([Type.String(), Type.Null()], { description: "Path of the request field at fault." }),
         code: code(),
+        ...told(),
       }),
     },
     { title: "ChatError" },
@@ -33,6 +42,8 @@ export const MessagesErrorReply = late(() =>
         type: Type.String({ examples: ["invalid_request_error", "authentication_error", "overloaded_error"] }),
         message: message(),
         code: code(),
+        param: Type.Optional(Type.String({ description: "Path of the request field at fault." })),
+        ...told(),
       }),
       request_id: Type.String(),
     },

@@ -19,6 +19,24 @@ const PUBLIC: readonly string[] = [
   "GET /readyz",
 ];
 
+test("an error's schema has what contract 6 promises of some refusals beside their words", async () => {
+  const app = await startApp({});
+  const { components } = (await openapiDocument(await app.app.gateway.routes())) as {
+    components: { schemas: Record<string, { properties: { error: { properties: object; required: string[] } } }> };
+  };
+  await app.stop();
+  for (const [name, required] of [
+    ["ChatError", ["message", "type", "param", "code"]],
+    ["MessagesError", ["type", "message", "code"]],
+  ] as const) {
+    const error = components.schemas[name]?.properties.error;
+    expect(Object.keys(error?.properties ?? {})).toEqual(
+      expect.arrayContaining(["message", "type", "code", "param", "affordable_output_tokens", "reset_at"]),
+    );
+    expect(error?.required).toEqual([...required]);
+  }
+});
+
 test("the gateway's own document holds every endpoint, with every parameter of its path, under a name of its own", async () => {
   const app = await startApp({});
   const document = (await openapiDocument(await app.app.gateway.routes())) as {
