@@ -90,7 +90,7 @@ describe("keys and tokens on the command line", () => {
     expect((await sluice(folder, ["keys", "rename", made.id, "laptop"])).code).toBe(0);
     expect((await sluice(folder, ["keys", "change", made.id])).code).toBe(2);
     expect((await sluice(folder, ["keys", "change", made.id, "--cap-usd", "0"])).code).toBe(2);
-    expect((await sluice(folder, ["keys", "create", "--admin", "--cap-usd", "1"])).code).toBe(1);
+    expect((await sluice(folder, ["keys", "create", "--admin", "--cap-usd", "1"])).code).toBe(2);
     const rows = await json(["keys", "list"]);
     expect(rows).toHaveLength(1);
     expect(rows[0]).toMatchObject({ name: "laptop", models: null, endpoints: ["chat"], cap_requests_day: 9 });
@@ -102,7 +102,7 @@ describe("keys and tokens on the command line", () => {
       ["keys", "create", "--admin", "--cap-usd", "1"],
       ["tokens", "create", "--expires", "91d"],
     ])
-      expect((await sluice(folder, wish)).code).toBe(1);
+      expect((await sluice(folder, wish)).code).toBe(2);
     expect(await json(["accounts", "list"])).toEqual([]);
     const { key, stop } = await serve(folder, ["--port", "0"]);
     await stop();
@@ -113,7 +113,7 @@ describe("keys and tokens on the command line", () => {
     const made = await json(["tokens", "create", "--name", "browser"]);
     expect(Object.keys(made)).toEqual(["id", "token", "name", "account", "expires_at"]);
     expect(made.token).toMatch(/^slt-[0-9A-Za-z]{38}$/);
-    expect((await sluice(folder, ["tokens", "create", "--expires", "91d"])).code).toBe(1);
+    expect((await sluice(folder, ["tokens", "create", "--expires", "91d"])).code).toBe(2);
     expect((await sluice(folder, ["tokens", "create", "--scopes", "chat"])).code).toBe(2);
     expect((await sluice(folder, ["tokens", "revoke", made.id])).code).toBe(0);
     const rows = await json(["tokens", "list"]);
