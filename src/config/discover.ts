@@ -96,9 +96,8 @@ function severalKeys({ api_key: first, api_keys: keys }: VendorSetting): string[
 /** Only the fields that the row gives change; headers and quirks are added one by one. */
 function overlay(base: Vendor, row: VendorSetting): Vendor {
   const keys = severalKeys(row);
-  // A dialect of its own row's is spoken with what every vendor of that dialect is told.
-  const ofDialect =
-    row.dialect === undefined || row.dialect === base.dialect ? undefined : DEFAULT_HEADERS[row.dialect];
+  // What every vendor of the dialect is told, but for one that is told its version in the body.
+  const ofDialect = row.dialect && !base.quirks.versionInBody ? DEFAULT_HEADERS[row.dialect] : undefined;
   const headers = (ofDialect || row.headers) && { ...ofDialect, ...base.headers, ...lowerCaseNames(row.headers ?? {}) };
   const quirks = Object.entries(row.quirks ?? {}).map(([name, value]) => [toCamelCase(name), value]);
   return {
