@@ -77,7 +77,7 @@ html:not(.dark-mode) .swagger-ui .renderedMarkdown code { color: #7a00d8; }
 html:not(.dark-mode) .swagger-ui .btn.execute { background: #1565c0; border-color: #1565c0; }
 .dark-mode .swagger-ui table.headers td { color: #e4e6e6; }
 .dark-mode .swagger-ui .btn.cancel { border-color: #ff9090 !important; color: #ff9090 !important; }
-.dark-mode .swagger-ui .language-json span[style*="rgb(211, 99, 99)"] { color: #f09a9a !important; }
+.swagger-ui .language-json span[style*="rgb(211, 99, 99)"] { color: #f09a9a !important; }
 `;
 
 /**
