@@ -16,11 +16,7 @@ beforeAll(async () => {
     config: {
       server: {
         ...{ host: "127.0.0.1", port: 0, portWasGiven: true, publicUrl: undefined, cdnUrl: undefined },
-        ...{
-          corsOrigins: ["https://chat.example.com"],
-          trustedProxies: [],
-          allowedHosts: ["gateway.example.com", "llm_gateway"],
-        },
+        ...{ corsOrigins: ["https://chat.example.com"], trustedProxies: [], allowedHosts: ["gateway.example.com"] },
       },
     },
   });
@@ -173,7 +169,6 @@ describe.each(ROUTES)("$start", (route) => {
       [OWN],
       ["Host: 127.0.0.1:PORT"],
       ["Host: gateway.example.com"],
-      ["Host: llm_gateway:PORT"],
       [OWN, "Origin: http://localhost:PORT"],
     ]) {
       const { status, body } = await ask(route.body ? { ...route, body: "{" } : route, lines);
