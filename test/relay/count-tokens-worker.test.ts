@@ -5,6 +5,7 @@ import { startThread, type Thread, type ThreadEvents } from "../../src/relay/tok
 import {
   COUNT_DEADLINE_MS,
   IDLE_MS,
+  LEFT_MS,
   MAX_WAITING,
   MAX_WAITING_CHARACTERS,
   Tokenizer,
@@ -111,9 +112,10 @@ describe("the tokenizer's queue", () => {
     expect(at(0).posted).toEqual([workOf("running")]);
   });
 
-  test("a client that leaves takes its work along, waiting or running", async () => {
+  test("a client that leaves takes its work along: what waits at once, what runs when it takes long", async () => {
     const { made, start, at } = puppets();
-    const tokenizer = new Tokenizer(manualClock(), start);
+    const clock = manualClock();
+    const tokenizer = new Tokenizer(clock, start);
     const leaving = [new AbortController(), new AbortController()] as const;
     const gone = new Error("gone");
     const running = tokenizer.count(workOf("running"), leaving[0].signal);
@@ -124,12 +126,48 @@ describe("the tokenizer's queue", () => {
     expect([at(0).closed, made.length]).toEqual([false, 1]);
     leaving[0].abort(gone);
     await expect(running).rejects.toBe(gone);
+    await clock.advance(LEFT_MS - 1);
+    expect([at(0).closed, made.length]).toEqual([false, 1]);
+    await clock.advance(1);
     expect([at(0).closed, made.length]).toEqual([true, 2]);
     expect(at(1).posted).toEqual([workOf("staying")]);
     at(1).events.done(answer(1));
     await staying;
     await expect(tokenizer.count(workOf("never"), leaving[0].signal)).rejects.toBe(gone);
     expect(at(1).posted.length).toBe(1);
+  });
+
+  test("clients that leave one after the other end no thread that is soon done: the next one's count is not behind its vocabulary", async () => {
+    const { made, start, at } = puppets();
+    const clock = manualClock();
+    const tokenizer = new Tokenizer(clock, start);
+    for (const text of ["a", "ab", "abc"]) {
+      const leaving = new AbortController();
+      const left = tokenizer.count(workOf(text), leaving.signal);
+      leaving.abort(new Error("gone"));
+      await expect(left).rejects.toThrow("gone");
+      await clock.advance(LEFT_MS - 1);
+      at(0).events.done(answer(1));
+    }
+    const counted = tokenizer.count(workOf("abcd"));
+    at(0).events.done(answer(7));
+    expect(await counted).toEqual(answer(7));
+    await clock.advance(LEFT_MS);
+    expect([at(0).closed, made.length, at(0).posted.length]).toEqual([false, 1, 4]);
+  });
+
+  test("what a client left is not tried again when its thread dies, and what waits is", async () => {
+    const { made, start, at } = puppets();
+    const tokenizer = new Tokenizer(manualClock(), start);
+    const leaving = new AbortController();
+    const left = tokenizer.count(workOf("left"), leaving.signal);
+    const staying = tokenizer.count(workOf("staying"));
+    leaving.abort(new Error("gone"));
+    await expect(left).rejects.toThrow("gone");
+    at(0).events.died(new Error("out of memory"));
+    expect([made.length, at(1).posted]).toEqual([2, [workOf("staying")]]);
+    at(1).events.done(answer(1));
+    await staying;
   });
 
   test("a thread that dies is replaced and its work tried once more, then refused; what waits is not harmed", async () => {

@@ -10,6 +10,8 @@ export const MAX_WAITING_CHARACTERS = 64 * 1024 * 1024;
 export const COUNT_DEADLINE_MS = 15_000;
 /** A thread without work is ended after this, milliseconds: it holds 100 MB. */
 export const IDLE_MS = 60_000;
+/** What is at work when its client leaves may go on for this, milliseconds: as a rule it is done by then, and a thread anew loads its vocabulary as long. */
+export const LEFT_MS = 1_000;
 /** Threads that one piece of work may take down with it. */
 const MAX_ATTEMPTS = 2;
 
@@ -36,6 +38,9 @@ export class Tokenizer {
   #characters = 0;
   #thread: Thread | undefined;
   #running: Waiting | undefined;
+  /** The client of what is at work has left. */
+  #isLeft = false;
+  #cancelLeft: () => void = () => {};
   #cancelIdle: () => void = () => {};
   #stopped = false;
 
@@ -62,7 +67,7 @@ export class Tokenizer {
     const waiting: Waiting = { work, size, attempts: 0, resolve, reject };
     this.#queue.push(waiting);
     this.#characters += size;
-    const onAbort = () => this.#drop(waiting, signal?.reason);
+    const onAbort = () => this.#leave(waiting, signal?.reason);
     signal?.addEventListener("abort", onAbort);
     const cancel = this.clock.after(COUNT_DEADLINE_MS, () =>
       this.#drop(waiting, waiting === this.#running ? tooSlow() : busy()),
@@ -82,8 +87,19 @@ export class Tokenizer {
     for (const waiting of [...this.#queue, ...(this.#running ? [this.#running] : [])]) waiting.reject(busy());
     this.#queue.length = 0;
     this.#characters = 0;
-    this.#running = undefined;
+    this.#forget();
     this.#sleep();
+  }
+
+  /** A client leaves. Clients that count with every keystroke leave most of their counts, and would never see one if each took the thread with it. */
+  #leave(waiting: Waiting, reason: unknown): void {
+    if (waiting !== this.#running) {
+      this.#drop(waiting, reason);
+      return;
+    }
+    waiting.reject(reason);
+    this.#isLeft = true;
+    this.#cancelLeft = this.clock.after(LEFT_MS, () => this.#drop(waiting, reason));
   }
 
   /** Gives a piece of work up. The thread cannot be told to leave off, so one that works on it is ended. */
@@ -133,8 +149,9 @@ export class Tokenizer {
   #recover(cause: unknown): void {
     this.#thread = undefined;
     const waiting = this.#running;
-    if (waiting) {
-      this.#running = undefined;
+    if (waiting && this.#isLeft) this.#finish(waiting);
+    else if (waiting) {
+      this.#forget();
       if (waiting.attempts < MAX_ATTEMPTS) this.#queue.unshift(waiting);
       else {
         this.#characters -= waiting.size;
@@ -147,8 +164,15 @@ export class Tokenizer {
   }
 
   #finish(waiting: Waiting): void {
-    this.#running = undefined;
+    this.#forget();
     this.#characters -= waiting.size;
+  }
+
+  /** Nothing is at work any more. */
+  #forget(): void {
+    this.#running = undefined;
+    this.#isLeft = false;
+    this.#cancelLeft();
   }
 
   #sleep(): void {
