@@ -341,6 +341,8 @@ test("the silence of a vendor that failed in a later round is not the next one's
   const shared = { model: TWO_WAYS, messages: [{ role: "user", content: "When?" }], stream: true, max_tokens: 500 };
   const tools = [{ type: "web_search_20250305", name: "web_search" }];
   const answered = started.gateway.post("/v1/messages", { ...shared, tools }).then((response) => response.text());
+  // Where the case is left out in its middle, nobody waits for it.
+  answered.catch(() => undefined);
   await until(() => chat.upstream.calls.length === 2, "the second round");
   await clock.advance(SILENCE_MS - 1_000);
   gates[0].open();
