@@ -477,22 +477,19 @@ function endRevoked(keys: Keys, running: Running): () => void {
   return keys.watch();
 }
 
-/** Asks each vendor by itself: what one lists is `found` as soon as it has answered, however long another one takes. Resolves with whether all have. */
+/** What one vendor lists is `found` as soon as it has answered, however long another one takes. Resolves with whether all have. */
 async function discoverModels(
   vendors: readonly Vendor[],
   log: Log,
   userAgent: string,
   found: (vendor: Vendor, models: readonly ListedModel[]) => void,
 ): Promise<boolean> {
-  const ask = async (vendor: Vendor): Promise<boolean> => {
-    const [listed] = await listDiscovered([vendor], { userAgent });
-    if (!listed) return true;
-    const { models, reason } = listed;
+  const taken = listDiscovered(vendors, { userAgent }).map(async (asked) => {
+    const { vendor, models, reason } = await asked;
     if (models) found(vendor, models);
     // What a vendor answers is no fault of this program: its place in it tells nobody anything.
     else log.warn("discovery", { vendor: vendor.id, ...errorFields(reason), stack: undefined });
     return models !== undefined;
-  };
-  const answered = await Promise.all(vendors.map(ask));
-  return !answered.includes(false);
+  });
+  return !(await Promise.all(taken)).includes(false);
 }

@@ -16,8 +16,8 @@ const LIST_TIMEOUT_MS = 5_000;
 
 /** Asks the vendors that list their own models; one that does not answer is told of and left out. */
 async function discover(catalog: Catalog, vendors: readonly Vendor[]): Promise<void> {
-  const listed = await listDiscovered(vendors, { userAgent: `sluice/${VERSION}`, timeoutMs: LIST_TIMEOUT_MS });
-  for (const { vendor, models, reason } of listed) {
+  const asked = listDiscovered(vendors, { userAgent: `sluice/${VERSION}`, timeoutMs: LIST_TIMEOUT_MS });
+  for (const { vendor, models, reason } of await Promise.all(asked)) {
     if (models) catalog.setDiscovered(vendor.id, models);
     else warn(`warning: ${vendor.id} did not list its models: ${describe(reason)}`);
   }

@@ -104,19 +104,17 @@ async function listByKey(vendor: Vendor, signal: AbortSignal, options: ListOptio
 /** What asking one vendor came to: its models, or the reason why there are none. */
 export type Listed = { vendor: Vendor; models?: ListedModel[]; reason?: unknown };
 
-/** {@link listModels} of those vendors that say themselves which models they have, all at the same time. Never rejects. */
-export function listDiscovered(vendors: readonly Vendor[], options: ListOptions): Promise<Listed[]> {
+/** {@link listModels} of those vendors that say themselves which models they have, all at the same time, each by itself. None rejects. */
+export function listDiscovered(vendors: readonly Vendor[], options: ListOptions): Promise<Listed>[] {
   const { signal } = new AbortController();
-  return Promise.all(
-    vendors
-      .filter((vendor) => vendor.models === "discover")
-      .map((vendor) =>
-        listModels(vendor, signal, options).then(
-          (models): Listed => ({ vendor, models }),
-          (reason: unknown): Listed => ({ vendor, reason }),
-        ),
+  return vendors
+    .filter((vendor) => vendor.models === "discover")
+    .map((vendor) =>
+      listModels(vendor, signal, options).then(
+        (models): Listed => ({ vendor, models }),
+        (reason: unknown): Listed => ({ vendor, reason }),
       ),
-  );
+    );
 }
 
 const withQuery = (path: string, query: string | undefined): string =>
