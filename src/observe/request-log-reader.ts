@@ -1,7 +1,7 @@
-import { readdirSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
-import { FILE_NAME } from "./request-log.ts";
+import { fileNames } from "./request-log.ts";
 
 /** A line of the request log, as it was written. */
 export type LoggedRequest = Record<string, unknown> & { time: number };
@@ -17,10 +17,7 @@ const MAX_TIME = 8.64e15;
 /** The log's files, oldest first; none where there is no log. */
 function listFiles(folder: string): string[] {
   try {
-    return readdirSync(folder)
-      .filter((name) => FILE_NAME.test(name))
-      .sort()
-      .map((name) => join(folder, name));
+    return fileNames(folder).map((name) => join(folder, name));
   } catch (thrown) {
     if ((thrown as { code?: unknown }).code === "ENOENT") return [];
     throw thrown;

@@ -35,7 +35,7 @@ const MAX_BODY = 64 * 1024;
 const MAX_LOOKED_THROUGH = 2 * MAX_BODY;
 const DAY_MS = 86_400_000;
 /** How the log's files are called: by when they were begun. */
-export const FILE_NAME = /^requests-\d{8}T\d{9}Z\.jsonl$/;
+const FILE_NAME = /^requests-\d{8}T\d{9}Z\.jsonl$/;
 
 /** Fields whose words are all the gateway's own: no secret can stand in them, and nothing is looked for. */
 const OWN_WORDS: ReadonlySet<string> = new Set([
@@ -53,12 +53,15 @@ const OWN_WORDS: ReadonlySet<string> = new Set([
 /** Names of models that were looked through, and what came of it: the same few come again and again. */
 const MAX_KNOWN = 1_000;
 
+/** The names of a log's files, oldest first. Throws the system's error where its folder is not there. */
+export const fileNames = (folder: string): string[] =>
+  readdirSync(folder)
+    .filter((name) => FILE_NAME.test(name))
+    .sort();
+
 /** When the newest file of a folder was begun, as its name tells it, Unix ms; 0 where there is none. */
 function newestStamp(folder: string): number {
-  const newest = readdirSync(folder)
-    .filter((name) => FILE_NAME.test(name))
-    .sort()
-    .at(-1);
+  const newest = fileNames(folder).at(-1);
   const time = newest?.replace(/^.{9}(....)(..)(...)(..)(..)(..)(...Z).*$/, "$1-$2-$3$4:$5:$6.$7");
   return (time && Date.parse(time)) || 0;
 }
@@ -263,10 +266,7 @@ export class RequestLog {
   /** Removes the oldest files until the rest, and the one that is begun, fit; and those that are too old. */
   async #tidy(room: number): Promise<void> {
     const { folder, maxBytes, days } = this.#settings;
-    const files = readdirSync(folder)
-      .filter((name) => FILE_NAME.test(name))
-      .sort()
-      .map((name) => ({ path: join(folder, name), facts: statSync(join(folder, name)) }));
+    const files = fileNames(folder).map((name) => ({ path: join(folder, name), facts: statSync(join(folder, name)) }));
     let total = room + files.reduce((sum, { facts }) => sum + facts.size, 0);
     const oldest = this.#now() - days * DAY_MS;
     for (const { path, facts } of files) {
