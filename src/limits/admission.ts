@@ -24,10 +24,13 @@ const WAITING_PART = 1 / 8;
 /** Assumed of a body that does not say how long it is, bytes. */
 const UNKNOWN_BYTES = 64 * 1024;
 /**
- * Those who wait are looked at so often, ms. They become more when by so much of those who came in meanwhile more have come; it is of no account
- * while they will be in within so long, ms. When it goes on for so long, ms, it is no burst that passes but more than can be done.
+ * Those who wait are looked at so often, ms. They become more when so many looks show more of them than as many looks before, by so much of those who came
+ * in meanwhile, and of all who are here, inside or not, as well; it is of no account while they will be in within so long, ms. When it goes on for so long,
+ * ms, it is no burst that passes but more than can be done. Clients that each ask again as soon as they are answered are always as many, however their
+ * streams end in waves, but for those answered only just; and where all who are here become more, a burst may be coming in whose streams are long.
  */
 const WINDOW_MS = 100;
+const LOOKS = 3;
 const GROWTH = 0.1;
 const SHORT_WAIT_MS = 100;
 const BURST_MS = 2_500;
@@ -40,8 +43,7 @@ const CALM_MS = 2_000;
 /** Nobody waits for longer, ms, burst or not: clients that each ask again as soon as they are answered become no more, and may yet be too many. */
 const MOST_WAIT_MS = 10_000;
 /**
- * And nobody for longer than this, ms, once they have become more for so long, ms: others have overtaken him all that time. Those that ask again as soon as
- * they are answered, streams above all, come in waves, and seem to become more for some tenths of a second.
+ * And nobody for longer than this, ms, once they have become more for so long, ms: others have overtaken him all that time.
  */
 const OVERTAKEN_MS = BURST_MS;
 const WAVES_MS = 500;
@@ -80,6 +82,9 @@ export type Asking = { readonly left: { readonly aborted: boolean }; readonly he
 
 type Waiting = { asking: Asking; since: number; bytes: number; resolve(): void; reject(error: GatewayError): void };
 
+/** How many wait, and are here at all. */
+type Look = { waiting: number; here: number };
+
 /**
  * Who is let in while there is too much to do (reliability 4, the adaptive part): asked before anything is done for a request, even its key. A few
  * come in with each turn of the event loop, the fewer the longer the turns are, so that what is under way goes on; the others wait. A burst waits and
@@ -102,9 +107,11 @@ export class Admission {
   #turning = false;
   /** When this turn of the event loop began: who came after that is not known yet, however long it takes. */
   #lookedAt = 0;
-  /** When this look at those who wait began, how many there were, and how many had been refused and let in. */
+  /** When this look at those who wait began, and how many had been refused and let in. */
   #windowAt = 0;
-  #before = { waiting: 0, shed: 0, admitted: 0 };
+  #before = { shed: 0, admitted: 0 };
+  /** The last looks, the latest last. */
+  #looks: Look[] = [];
   #admitted = 0;
   /** For how long those who wait have been becoming more, ms. */
   #growingMs = 0;
@@ -231,7 +238,10 @@ export class Admission {
     const bytes = Math.min(Number(asking.headers.get("content-length") ?? UNKNOWN_BYTES) || 0, KEPT_OF_EACH);
     const most = now < this.#strictUntil ? STRICT_WAITING : MOST_WAITING;
     if (this.waiting >= most || this.#waitingBytes + bytes > this.#mostWaitingBytes) this.#turnAway(now);
-    if (this.waiting === 0) this.#beginWindow(now, 0);
+    if (this.waiting === 0) {
+      this.#looks = [this.#look()];
+      this.#beginWindow(now, 0);
+    }
     this.#waitingBytes += bytes;
     this.#cameAt = now;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -268,16 +278,31 @@ export class Admission {
   };
 
   #judge(now: number): void {
-    const { waiting, shed, admitted } = this.#before;
-    const refused = this.shed.load - shed;
-    const came = this.#admitted - admitted;
-    const more = this.waiting + refused - waiting;
+    const refused = this.shed.load - this.#before.shed;
+    const came = this.#admitted - this.#before.admitted;
     const tookMs = now - this.#windowAt;
+    const more = this.#lookForMore();
     const grows = refused > 0 || (more > came * GROWTH && this.waiting * tookMs > came * SHORT_WAIT_MS);
     this.#beginWindow(now, Math.max(0, this.#growingMs + (grows ? Math.min(tookMs, MOST_LOOK_MS) : -tookMs)));
     if (this.#growingMs < BURST_MS) return;
     if (now >= this.#strictUntil) this.#giveUp();
     this.#strictUntil = now + CALM_MS;
+  }
+
+  /** How many who wait are more, by the last looks. */
+  #lookForMore(): number {
+    this.#looks = [...this.#looks, this.#look()].slice(-2 * LOOKS);
+    const before = this.#looks.slice(0, Math.max(1, this.#looks.length - LOOKS));
+    const since = this.#looks.slice(before.length);
+    const more = (of: keyof Look) =>
+      Math.max(...since.map((look) => look[of])) - Math.max(...before.map((look) => look[of]));
+    return Math.min(more("waiting"), more("here"));
+  }
+
+  /** Who has been refused would wait, and be here, otherwise. */
+  #look(): Look {
+    const waiting = this.waiting + this.shed.load;
+    return { waiting, here: waiting + this.parts.running() };
   }
 
   /** Who has waited in vain must not be let in before those who come now: all but the last few are to be told. */
@@ -292,7 +317,7 @@ export class Admission {
   #beginWindow(now: number, growingMs: number): void {
     this.#growingMs = growingMs;
     this.#windowAt = now;
-    this.#before = { waiting: this.waiting, shed: this.shed.load, admitted: this.#admitted };
+    this.#before = { shed: this.shed.load, admitted: this.#admitted };
   }
 
   /** Fewer for the next turn when this one took too long, one more when it did not. */
