@@ -1,6 +1,6 @@
 import { builtInRows } from "../catalog/rows.ts";
 import { MAX_PLAN_ID } from "../wire/bounds.ts";
-import { expected, type Fault, formatSteps, type Steps, valueAt } from "./faults.ts";
+import { describeFound, expected, type Fault, formatSteps, type Steps } from "./faults.ts";
 import { nearest } from "./nearest.ts";
 import type { ConfigFile, ModelSetting, VendorSetting } from "./schema.ts";
 import { HEADER_NAME, HEADER_VALUE, readKey, readUrl } from "./values.ts";
@@ -40,7 +40,7 @@ export function checkHeaders(headers: Record<string, string>, steps: Steps): Fau
 const ENDPOINT = /\/(?:chat\/completions|v1\/messages|responses)\/*$/;
 
 /** A row for a vendor that is not built in has to say what it speaks and where it is. One that only draws says the former by its wire. */
-function checkCustomVendor(row: VendorSetting, steps: Steps, registryIds: readonly string[]): Fault[] {
+function checkCustomVendor(row: VendorSetting, steps: Steps, { registryIds, raw }: CheckContext): Fault[] {
   const needed = row.images?.wire === undefined ? (["dialect", "base_url"] as const) : (["base_url"] as const);
   const missing = needed.filter((field) => row[field] === undefined);
   if (missing.length === 0) return [];
@@ -48,9 +48,14 @@ function checkCustomVendor(row: VendorSetting, steps: Steps, registryIds: readon
   const hint = meant ? `did you mean ${quoted(meant)}?` : "it is no built-in vendor";
   return missing.map((field) => ({
     steps: [...steps, field],
-    problem: `expected a value, found nothing (${quoted(row.id)}: ${hint})`,
+    problem: `expected a value, found nothing (${describeFound(raw, [...steps, "id"])}: ${hint})`,
   }));
 }
+
+const usedAgain = (raw: unknown, steps: Steps, first: string): Fault => ({
+  steps,
+  problem: `expected an id used once, found ${describeFound(raw, steps)} again (first in ${first})`,
+});
 
 function checkVendors(rows: readonly VendorSetting[], context: CheckContext): Fault[] {
   const faults: Fault[] = [];
@@ -58,20 +63,17 @@ function checkVendors(rows: readonly VendorSetting[], context: CheckContext): Fa
   rows.forEach((row, index) => {
     const steps = ["vendors", index];
     const earlier = firstAt.get(row.id);
-    if (earlier !== undefined) {
-      const problem = `expected an id used once, found ${quoted(row.id)} again (first in vendors[${earlier}])`;
-      faults.push({ steps: [...steps, "id"], problem });
-    }
+    if (earlier !== undefined) faults.push(usedAgain(context.raw, [...steps, "id"], `vendors[${earlier}]`));
     firstAt.set(row.id, earlier ?? index);
     if (context.builtinIds.includes(row.id)) {
       faults.push({ steps: [...steps, "id"], problem: `expected another id: ${quoted(row.id)} is built in` });
     } else if (!context.registryIds.includes(row.id)) {
-      faults.push(...checkCustomVendor(row, steps, context.registryIds));
+      faults.push(...checkCustomVendor(row, steps, context));
     }
     if (row.base_url !== undefined) {
       const place = [...steps, "base_url"];
       const fits = readUrl.from(row.base_url) !== undefined;
-      if (!fits) faults.push(expected(readUrl.what, valueAt(context.raw, place), place));
+      if (!fits) faults.push(expected(readUrl.what, context.raw, place));
       const path = ENDPOINT.exec(row.base_url)?.[0];
       const problem = `expected an address without ${path}, which the gateway adds itself`;
       if (path) faults.push({ steps: place, problem });
@@ -89,16 +91,14 @@ function checkKeys({ api_key: key, api_keys: keys = [] }: VendorSetting, steps: 
   return key !== undefined && isBad(key) ? [{ steps: [...steps, "api_key"], problem }, ...faults] : faults;
 }
 
-function checkRoutes(row: ModelSetting, steps: Steps, vendorIds: ReadonlySet<string>): Fault[] {
+function checkRoutes(row: ModelSetting, steps: Steps, vendorIds: ReadonlySet<string>, raw: unknown): Fault[] {
   const faults: Fault[] = [];
   row.routes?.forEach((route, index) => {
     if (vendorIds.has(route.vendor)) return;
     const meant = nearest(route.vendor, vendorIds);
     const hint = meant ? `; did you mean ${quoted(meant)}?` : "";
-    faults.push({
-      steps: [...steps, "routes", index, "vendor"],
-      problem: `expected the id of a vendor, found ${quoted(route.vendor)}${hint}`,
-    });
+    const { problem, ...place } = expected("the id of a vendor", raw, [...steps, "routes", index, "vendor"]);
+    faults.push({ ...place, problem: problem + hint });
   });
   return faults;
 }
@@ -133,22 +133,19 @@ function checkPlans(plans: ConfigFile["plans"]): Fault[] {
   return ids.map((id) => ({ steps: ["plans", id], problem }));
 }
 
-function checkModels(rows: readonly ModelSetting[], vendorIds: ReadonlySet<string>): Fault[] {
+function checkModels(rows: readonly ModelSetting[], vendorIds: ReadonlySet<string>, raw: unknown): Fault[] {
   const faults: Fault[] = [];
   const firstAt = new Map<string, number>();
   rows.forEach((row, index) => {
     const steps = ["models", index];
     const earlier = firstAt.get(row.id);
-    if (earlier !== undefined) {
-      const problem = `expected an id used once, found ${quoted(row.id)} again (first in models[${earlier}])`;
-      faults.push({ steps: [...steps, "id"], problem });
-    }
+    if (earlier !== undefined) faults.push(usedAgain(raw, [...steps, "id"], `models[${earlier}]`));
     firstAt.set(row.id, earlier ?? index);
-    faults.push(...checkRoutes(row, steps, vendorIds), ...checkPricing(row, steps), ...checkTiers(row, steps));
+    faults.push(...checkRoutes(row, steps, vendorIds, raw), ...checkPricing(row, steps), ...checkTiers(row, steps));
     const efforts = row.reasoning_efforts;
     if (efforts && !efforts.levels.includes(efforts.default)) {
       const what = `one of ${efforts.levels.map(quoted).join(", ")}`;
-      faults.push(expected(what, efforts.default, [...steps, "reasoning_efforts", "default"]));
+      faults.push(expected(what, raw, [...steps, "reasoning_efforts", "default"]));
     }
   });
   return faults;
@@ -160,7 +157,7 @@ function checkSearch(file: ConfigFile, raw: unknown): Fault[] {
     const steps = ["web", "search", "engines", id];
     const place = [...steps, "base_url"];
     if (address !== undefined && readUrl.from(address) === undefined) {
-      faults.push(expected(readUrl.what, valueAt(raw, place), place));
+      faults.push(expected(readUrl.what, raw, place));
     }
     if (key !== undefined && readKey.from(key) === undefined) {
       faults.push({ steps: [...steps, "api_key"], problem: BAD_KEY });
@@ -181,7 +178,7 @@ export function checkConfigFile(file: ConfigFile, context: CheckContext): Fault[
   const vendorIds = new Set(vendorIdsOf(vendors, context));
   const faults = [
     ...checkVendors(vendors, context),
-    ...checkModels(file.models ?? [], vendorIds),
+    ...checkModels(file.models ?? [], vendorIds, context.raw),
     ...checkPlans(file.plans),
     ...checkSearch(file, context.raw),
   ];

@@ -51,8 +51,12 @@ function maskUrl(value: string): string {
   return value.replace(/\/\/[^/@\s]*@/, "//…@").replace(/[?#].*$/s, "?…");
 }
 
-/** What was found, in words: the value itself where it is short and no secret, else its kind. */
-function describeFound(value: unknown, steps: Steps): string {
+/**
+ * What was found, in words: the value itself where it is short and no secret, else its kind. `raw` is the document as it was written, before `${NAME}` was
+ * filled in: what is shown comes from there, so that no secret gets out.
+ */
+export function describeFound(raw: unknown, steps: Steps): string {
+  const value = valueAt(raw, steps);
   if (value === undefined) return "nothing";
   if (value === null) return "null";
   if (Array.isArray(value)) return value.length === 0 ? "an empty list" : "a list";
@@ -64,9 +68,9 @@ function describeFound(value: unknown, steps: Steps): string {
   return JSON.stringify(masked.length > SHOWN_CHARACTERS ? `${masked.slice(0, SHOWN_CHARACTERS)}…` : masked);
 }
 
-/** `expected …, found …`. */
-export function expected(what: string, value: unknown, steps: Steps): Fault {
-  return { steps, problem: `expected ${what}, found ${describeFound(value, steps)}` };
+/** `expected …, found …`; `raw` as in {@link describeFound}. */
+export function expected(what: string, raw: unknown, steps: Steps): Fault {
+  return { steps, problem: `expected ${what}, found ${describeFound(raw, steps)}` };
 }
 
 /** The value at a place, or undefined. */
@@ -142,10 +146,7 @@ function schemaAt(root: TSchema, steps: Steps): TSchema | undefined {
   return objects ?? schema;
 }
 
-/**
- * A function that lists what is wrong with a document by its schema, one fault per place, at most {@link MAX_FAULTS}.
- * `raw` is the document before `${NAME}` was filled in: what is shown comes from there, so that no secret gets out.
- */
+/** A function that lists what is wrong with a document by its schema, one fault per place, at most {@link MAX_FAULTS}; `raw` as in {@link describeFound}. */
 export function faultFinder(schemaOf: () => TSchema): (value: unknown, raw: unknown) => Fault[] {
   return (value, raw) => {
     // Not compiled: that takes longer than walking through the schema for the one document of a start.
@@ -160,7 +161,7 @@ export function faultFinder(schemaOf: () => TSchema): (value: unknown, raw: unkn
         const fault =
           error.type === ValueErrorType.ObjectAdditionalProperties
             ? unknownKey(error, steps, schemaAt(schema, steps.slice(0, -1)))
-            : expected(requirement(error), valueAt(raw, steps), steps);
+            : expected(requirement(error), raw, steps);
         faults.set(path, fault);
       }
       if (faults.size >= MAX_FAULTS) break;

@@ -1,6 +1,6 @@
 import { checkConfigFile, checkHeaders } from "./checks.ts";
 import type { Place } from "./data-folder.ts";
-import { ConfigError, expected, type Fault, faultFinder, formatSteps, MAX_FAULTS, valueAt } from "./faults.ts";
+import { ConfigError, expected, type Fault, faultFinder, formatSteps, MAX_FAULTS } from "./faults.ts";
 import { parseConfigFile, secretReader } from "./file.ts";
 import { resolveReferences } from "./references.ts";
 import { ConfigFile } from "./schema.ts";
@@ -57,7 +57,7 @@ function checkStorage({ images }: ConfigFile, raw: unknown): Fault[] {
     const written = images?.storage?.[name];
     const steps = ["images", "storage", name];
     if (written === undefined || readUrl.from(written) !== undefined) return [];
-    return [expected(readUrl.what, valueAt(raw, steps), steps)];
+    return [expected(readUrl.what, raw, steps)];
   });
 }
 
@@ -66,13 +66,13 @@ function checkTelemetry({ telemetry }: ConfigFile, raw: unknown): Fault[] {
   const steps = ["telemetry", "otlp_endpoint"];
   const address = telemetry?.otlp_endpoint;
   if (address === undefined || readUrl.from(address) !== undefined) return faults;
-  return [expected(readUrl.what, valueAt(raw, steps), steps), ...faults];
+  return [expected(readUrl.what, raw, steps), ...faults];
 }
 
 function checkFetch({ web }: ConfigFile, raw: unknown): Fault[] {
   return (web?.fetch?.allow_hosts ?? []).flatMap((host, index) => {
     const steps = ["web", "fetch", "allow_hosts", index];
-    return readHostRule.from(host) === undefined ? [expected(readHostRule.what, valueAt(raw, steps), steps)] : [];
+    return readHostRule.from(host) === undefined ? [expected(readHostRule.what, raw, steps)] : [];
   });
 }
 
@@ -81,19 +81,19 @@ function checkServer(file: ConfigFile, raw: unknown): Fault[] {
   const { host, public_url, cdn_url, cors_origins, trusted_proxies } = file.server ?? {};
   const check = (name: string, value: string | undefined, read: (text: string) => unknown, what: string) => {
     const steps = ["server", name];
-    if (value !== undefined && read(value) === undefined) faults.push(expected(what, valueAt(raw, steps), steps));
+    if (value !== undefined && read(value) === undefined) faults.push(expected(what, raw, steps));
   };
   check("host", host, readHost.from, readHost.what);
   check("public_url", public_url, readUrl.from, readUrl.what);
   check("cdn_url", cdn_url, readUrl.from, readUrl.what);
   cors_origins?.forEach((origin, index) => {
     if (readOrigin.from(origin) === undefined) {
-      faults.push(expected(readOrigin.what, origin, ["server", "cors_origins", index]));
+      faults.push(expected(readOrigin.what, raw, ["server", "cors_origins", index]));
     }
   });
   trusted_proxies?.forEach((proxy, index) => {
     if (readProxy.from(proxy) === undefined) {
-      faults.push(expected(readProxy.what, proxy, ["server", "trusted_proxies", index]));
+      faults.push(expected(readProxy.what, raw, ["server", "trusted_proxies", index]));
     }
   });
   return faults;

@@ -53,6 +53,43 @@ describe("references", () => {
     ]);
   });
 
+  // A variable may hold a secret, wherever it is written by a slip.
+  const NOT_SHOWN: readonly (readonly [written: string, fault: string])[] = [
+    [
+      "server: { cors_origins: ['https://app.example', '${KEY}'] }",
+      'server.cors_origins[1]: expected an origin such as https://app.example.com, found "${KEY}"',
+    ],
+    [
+      "server: { trusted_proxies: ['${KEY}'] }",
+      'server.trusted_proxies[0]: expected an IP address or a range such as 10.0.0.0/8, found "${KEY}"',
+    ],
+    [
+      "web: { fetch: { allow_hosts: ['${KEY}/x'] } }",
+      'web.fetch.allow_hosts[0]: expected a host name, *.name, an IP address or a range such as 10.0.0.0/8, with or without :port, found "${KEY}/x"',
+    ],
+    [
+      "models: [{ id: openai/x, routes: [{ vendor: '${KEY}', model: x }] }]",
+      'models[0].routes[0].vendor: expected the id of a vendor, found "${KEY}"',
+    ],
+    [
+      "models: [{ id: 'openai/${KEY}' }, { id: 'openai/${KEY}' }]",
+      'models[1].id: expected an id used once, found "openai/${KEY}" again (first in models[0])',
+    ],
+    [
+      "vendors: [{ id: '${KEY}' }, { id: '${KEY}' }, { id: lab }]",
+      'vendors[1].id: expected an id used once, found "${KEY}" again (first in vendors[0])',
+    ],
+  ];
+  for (const [written, fault] of NOT_SHOWN) {
+    test(`what a variable holds is not shown: ${written}`, () => {
+      const folder = makeFolder();
+      const path = writeIn(folder, "sluice.yaml", written);
+      const lines = faultLines(folder, { environment: { KEY: "canary-0123456789" } });
+      expect(lines.map((line) => line.slice(path.length + 2).replace(/^\d+: /, ""))).toContain(fault);
+      expect(lines.join()).not.toContain("canary");
+    });
+  }
+
   test("null is not set", () => {
     const folder = makeFolder();
     writeIn(folder, "sluice.yaml", "server: { public_url: null, port: null }\nvendors:\nmodels: ~\n");
