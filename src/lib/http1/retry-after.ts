@@ -11,9 +11,12 @@ export function retryAfterSeconds(headers: Pick<Fields, "get">, now: number): nu
   const seconds = number(text);
   if (seconds !== undefined) return Math.ceil(seconds);
   // Date.parse reads nearly anything; an HTTP date begins with the name of its day.
-  const date = text && /^\s*[A-Z][a-z]{2,8},? /.test(text) ? Date.parse(text) : Number.NaN;
+  const date = text && /^\s*[A-Z][a-z]{2,8},? /.test(text) ? Date.parse(inGmt(text)) : Number.NaN;
   return Number.isNaN(date) ? undefined : Math.max(0, Math.ceil((date - now) / 1000));
 }
+
+/** With the zone that a date of asctime's form leaves out, and that every HTTP date has (RFC 9110, 5.6.7): the runtime would take it for the machine's own. */
+const inGmt = (date: string): string => (/:\d{2}(?: \d{4})?\s*$/.test(date) ? `${date} GMT` : date);
 
 /** A plain decimal number that is not negative; undefined for all else. */
 function number(text: string | null): number | undefined {
