@@ -1,4 +1,4 @@
-import { readInstant } from "../lib/instant.ts";
+import { hasPlainYear, readInstant } from "../lib/instant.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../lib/spans.ts";
 import { WrongUsage } from "./output.ts";
 
@@ -15,8 +15,10 @@ const UNITS: Readonly<Record<string, number>> = {
  */
 export function readSpan(text: string, now: number, direction: 1 | -1): number | undefined {
   const [, count, unit] = /^(\d{1,6})([mhdw])$/.exec(text) ?? [];
-  if (count !== undefined && unit !== undefined) return now + direction * Number(count) * UNITS[unit]!;
-  return readInstant(text);
+  if (count === undefined || unit === undefined) return readInstant(text);
+  // Nothing here is older than Unix time.
+  const at = Math.max(0, now + direction * Number(count) * UNITS[unit]!);
+  return hasPlainYear(at) ? at : undefined;
 }
 
 /**

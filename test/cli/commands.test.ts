@@ -131,6 +131,10 @@ describe("wrong usage ends with 2, names the nearest, and touches nothing", () =
     [["keys", "create", "--account", " "], "error: option '--account <account>' argument ' ' is invalid."],
     [["models", "--modality", "smell"], "Allowed choices are chat, image"],
     [["usage", "--since", "5y"], "error: --since: expected a span such as 24h or 7d"],
+    [
+      ["keys", "create", "--expires", "999999w"],
+      'error: --expires: expected a span such as 12h or 30d, or a date to come such as 2027-01-31, found "999999w"',
+    ],
     [["usage", "--until", "soon"], "error: --until: expected a span such as 24h or 7d"],
     [["usage", "--since", "1d", "--until", "2d"], "error: --until: expected a time after --since"],
     [["usage", "--json", "--csv"], "error: option '--csv' cannot be used with option '--json'"],
