@@ -176,6 +176,9 @@ function endAtOnce(running: Running): void {
   running.server.hurry();
 }
 
+/** What tells other servers to begin new log files, say. It means nothing here, and would end a process that does not hear it, with all that runs. */
+const WITHOUT_MEANING = ["SIGUSR1", "SIGUSR2"] as const;
+
 /** The first signal lets running answers end and closes the books; the second cuts them off, and the third ends the process where it stands. */
 function stopOnSignals(running: Running): void {
   const onSignal = async () => {
@@ -264,6 +267,7 @@ async function start(config: Config, vendors: readonly Vendor[], workers: number
  */
 export async function serve(options: ServeOptions): Promise<undefined> {
   const hangup = hearHangup();
+  for (const signal of WITHOUT_MEANING) process.on(signal, () => {});
   const config = readConfig(options);
   const { vendors, warnings } = readVendors(config);
   for (const sentence of [...config.warnings, ...warnings]) warn(`warning: ${sentence}`);

@@ -12,7 +12,7 @@ import { Worker } from "../workers/worker.ts";
 import { Failure, warn } from "./output.ts";
 
 /** Signals that a terminal or a service manager sends to all processes of the gateway: the authority says what is to be done. */
-const LEFT_TO_AUTHORITY = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+const LEFT_TO_AUTHORITY = ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
 
 /** A worker that listens. */
 class Working {

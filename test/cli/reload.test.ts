@@ -107,6 +107,14 @@ describe("a running server", () => {
   });
 });
 
+test("SIGUSR1 and SIGUSR2 end nothing", async () => {
+  for (const signal of ["SIGUSR1", "SIGUSR2"] as const) server.child.kill(signal);
+  // Heard behind them.
+  server.child.kill("SIGHUP");
+  await Promise.race([said("taken over"), server.child.exited]);
+  expect(server.child.signalCode).toBeNull();
+});
+
 test("SIGHUP while a server starts ends nothing, and is heard once it serves", async () => {
   const other = makeFolder();
   const child = Bun.spawn([...COMMAND, "serve", "--port", "0"], {

@@ -238,9 +238,13 @@ describe.skipIf(!isLinux)("workers that die, and gateways that do", () => {
     lab.running.child.kill("SIGHUP");
     await until(() => lab.running.stderr.includes("taken over"), "the configuration is taken over");
     expect(await ask()).toEqual({ 200: 24 });
+    // What means nothing to them is sent to all, as a service manager would.
+    const all = [lab.running.child.pid, ...lab.workers];
+    for (const pid of all) for (const signal of ["SIGUSR1", "SIGUSR2"] as const) process.kill(pid, signal);
     lab.configure();
     lab.running.child.kill("SIGHUP");
     await until(() => lab.running.stderr.split("taken over").length === 3, "it is taken over again");
     expect(await ask()).toEqual({ 404: 24 });
+    expect([lab.running.child.pid, ...lab.workers]).toEqual(all);
   }, 30_000);
 });
