@@ -25,11 +25,14 @@ export type Target = {
 /** A host the operator opened (`web.fetch.allow_hosts`): a name, `*.name`, an address or a range, each perhaps with a port. */
 type AllowRule = { host: string; port: number | undefined };
 
+/** A host without the brackets of an IPv6 address and without a dot at its end. */
+const bareHost = (host: string) => host.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "");
+
 /** Splits `[::1]:80`, `name:80` and `::1` into host and port. */
 function parseRule(written: string): AllowRule {
   const text = written.trim().toLowerCase();
   const parts = /^(\[[^\]]*\]|[^:]*):(\d{1,5})$/.exec(text);
-  const host = (parts?.[1] ?? text).replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "");
+  const host = bareHost(parts?.[1] ?? text);
   return { host: canonicalAddress(host) ?? host, port: parts ? Number(parts[2]) : undefined };
 }
 
@@ -71,7 +74,7 @@ function parseUrl(text: string): URL {
 export type RuleSettings = {
   /** Hosts the operator opened (contract 9). They match the host as the URL has it, never what a stranger's name resolves to. */
   allowHosts: readonly string[];
-  /** Host names of this gateway. */
+  /** Host names of this gateway, as URLs have them. */
   ownHosts: readonly string[];
   /** Ports of hosts that nobody opened. */
   ports: ReadonlySet<number>;
@@ -83,18 +86,19 @@ export type RuleSettings = {
  */
 export function createRules({ allowHosts, ownHosts, ports }: RuleSettings): (text: string | URL) => Target {
   const rules = allowHosts.map(parseRule);
+  const own = new Set(ownHosts.map(bareHost));
   return (text) => {
     const url = parseUrl(String(text));
     const secure = url.protocol === "https:";
     const port = url.port === "" ? (secure ? 443 : 80) : Number(url.port);
-    const host = url.hostname.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "");
+    const host = bareHost(url.hostname);
     const isAddress = canonicalAddress(host) !== undefined;
     const allowed = rules.some((rule) => matches(rule, host, port));
     if (!isAddress && !isWellFormed(host)) throw new FetchFault("invalid_url", "The URL's host is not a name.");
     if (!allowed) {
       if (!isAddress && isInward(host)) throw new FetchFault("blocked", "This name leads into a private network.");
       if (!ports.has(port)) throw new FetchFault("blocked", "This port is not one of a web server.");
-      if (ownHosts.includes(host)) throw new FetchFault("blocked", "This is the gateway itself.");
+      if (own.has(host)) throw new FetchFault("blocked", "This is the gateway itself.");
     }
     return { url, secure, port, host, isAddress, allowed };
   };
