@@ -15,14 +15,14 @@ export type ReasoningIntent =
   | { kind: "unrecognised" };
 
 /** Tokens for a level where a depth is said as a number of them: each converts back to its own level (interface 4.8; dialects.md 5.3 #3). */
-export const LEVEL_BUDGETS: Readonly<Record<string, number>> = {
-  minimal: 1_024,
-  low: 4_000,
-  medium: 10_000,
-  high: 20_000,
-  xhigh: 32_000,
-  max: 32_000,
-};
+export const LEVEL_BUDGETS: ReadonlyMap<string, number> = new Map([
+  ["minimal", 1_024],
+  ["low", 4_000],
+  ["medium", 10_000],
+  ["high", 20_000],
+  ["xhigh", 32_000],
+  ["max", 32_000],
+]);
 
 /** The words for no reasoning that some model declares in `reasoning_efforts` (interface 4.8). */
 export const OFF_WORDS: ReadonlySet<unknown> = new Set(["none", "off", "disabled"]);

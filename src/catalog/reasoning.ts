@@ -17,8 +17,8 @@ export type ReasoningPlan = {
   refused: readonly string[];
 };
 
-/** Depth of the graded levels. Off positions and switches have none. */
-const RANK: Readonly<Record<string, number>> = { minimal: 1, low: 2, medium: 3, high: 4, xhigh: 5, max: 6 };
+/** Graded levels, least first. Off positions and switches are none. */
+const GRADED: readonly string[] = ["minimal", "low", "medium", "high", "xhigh", "max"];
 
 /** Forms that say a depth as a number of tokens. */
 const BUDGET_FORMS = new Set<ReasoningForm>(["budget", "thinking-budget", "enable-thinking"]);
@@ -63,9 +63,9 @@ type Scale = {
 function readScale(control: ReasoningControl, form: ReasoningForm): Scale {
   const off = control.levels.find((level) => OFF_WORDS.has(level));
   const graded = control.levels
-    .filter((level) => level in RANK)
-    .sort((first, second) => (RANK[first] ?? 0) - (RANK[second] ?? 0));
-  const on = control.levels.find((level) => level !== off && !(level in RANK));
+    .filter((level) => GRADED.includes(level))
+    .sort((first, second) => GRADED.indexOf(first) - GRADED.indexOf(second));
+  const on = control.levels.find((level) => level !== off && !GRADED.includes(level));
   // A form that counts tokens, or knows on and off only, has an off of its own.
   const saysLevels = !SWITCH_FORMS.has(form) && !BUDGET_FORMS.has(form);
   return { control, form, off, graded, on, minimalIsOff: saysLevels && off === undefined && graded[0] === "minimal" };
@@ -79,7 +79,7 @@ function turnOn({ form, on }: Scale): ReasoningOrder {
 function sendLevel(scale: Scale, level: string): ReasoningOrder {
   const { form } = scale;
   if (OFF_WORDS.has(level)) return turnOff(scale);
-  const tokens = LEVEL_BUDGETS[level];
+  const tokens = LEVEL_BUDGETS.get(level);
   if (tokens === undefined || SWITCH_FORMS.has(form)) return turnOn(scale);
   if (BUDGET_FORMS.has(form)) return { kind: "budget", form, tokens };
   return { kind: "level", form, level };
@@ -110,8 +110,8 @@ function sendEffort(scale: Scale, effort: Effort): ReasoningOrder {
   const lowest = graded[0];
   if (lowest === undefined) return turnOn(scale);
   if (off !== undefined && graded.length === 1) return sendLevel(scale, lowest);
-  const wanted = RANK[effort] ?? 0;
-  const level = graded.findLast((candidate) => (RANK[candidate] ?? 0) <= wanted);
+  const wanted = GRADED.indexOf(effort);
+  const level = graded.findLast((candidate) => GRADED.indexOf(candidate) <= wanted);
   return level === undefined ? sendBelowLowest(scale) : sendLevel(scale, level);
 }
 

@@ -143,6 +143,12 @@ describe("laws of reasoning control", () => {
     expect(planReasoning({ kind: "omitted" }, entry, route).order).toEqual({ kind: "off", form: "reasoning-object" });
   });
 
+  test("a row's own word for on is no level, though every object has something of that name", () => {
+    const levels = ["off", "constructor"];
+    const entry = entryOf({ levels, default: "constructor", form: "budget", omitted: "nothing" });
+    expect(planReasoning({ kind: "effort", effort: "high" }, entry).order).toEqual({ kind: "on", form: "budget" });
+  });
+
   test("another vendor is not told the model's own odd word for off", () => {
     const entry = entryOf({
       levels: ["low", "high"],

@@ -84,7 +84,7 @@ const WRITERS: Partial<Record<ReasoningForm, Writer>> = {
   budget: {
     positive(order, body, ceiling) {
       if (order.kind === "budget") return budgeted(body, order.tokens, ceiling);
-      return budgeted(body, LEVEL_BUDGETS[levelOf(order) ?? ""] ?? DEFAULT_BUDGET, ceiling);
+      return budgeted(body, LEVEL_BUDGETS.get(levelOf(order) ?? "") ?? DEFAULT_BUDGET, ceiling);
     },
     off: switchedOff,
   },
