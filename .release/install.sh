@@ -95,11 +95,16 @@ fetch() {
       if has curl; then
         curl --fail --silent --show-error --location --proto "$protocols" --max-filesize "$MAX_BYTES" \
           --connect-timeout 20 --speed-limit 1000 --speed-time 60 --output "$2" "$from/$1"
-      elif has wget; then wget -q -T 60 -O "$2" "$from/$1"
+      elif has wget; then
+        wget -q -S -T 60 -O "$2" "$from/$1" 2> "$work/said" || { awk '/^wget:/' "$work/said" >&2; false; }
       else fail "curl or wget is needed"; fi
       ;;
     *) cp "$from/$1" "$2" ;;
   esac || fail "could not get $1 from $from"
+  # Unlike curl, wget cannot be told to stay with https: where it was led away, what it has brought is not looked at.
+  if [ -s "$work/said" ] && [ "$protocols" = "=https" ] && awk '
+    tolower($1) == "location:" && $2 ~ /^[A-Za-z][A-Za-z0-9+.-]*:/ && tolower($2) !~ /^https:/ { led = 1 }
+    END { exit !led }' "$work/said"; then fail "$from leads away from https, where anybody on the way can change $1"; fi
 }
 
 sum() {

@@ -109,7 +109,9 @@ async function expectRefused(words: string, options?: Options): Promise<void> {
   expect(leftovers()).toEqual([]);
 }
 
-const shells = ["sh", "dash", "bash"].filter((name) => Bun.which(name) !== null);
+const isHere = (name: string) => Bun.which(name) !== null;
+const shells = ["sh", "dash", "bash"].filter(isHere);
+const fetchers = ["curl", "wget"].filter(isHere);
 
 describe("the install script", () => {
   test.each(shells)("puts the checked executable in place, run by %s", async (shell) => {
@@ -123,7 +125,6 @@ describe("the install script", () => {
     expect(asked).toEqual(["SHA256SUMS", `sluice-9.8.7-${TARGET}.tar.${Bun.which("zstd") ? "zst" : "gz"}`]);
   });
 
-  const fetchers = ["curl", "wget"].filter((name) => Bun.which(name) !== null);
   test.each(fetchers)("takes the gzip archive where there is no zstd, with %s alone", async (fetcher) => {
     const tools = onlyTools(fetcher);
     const first = await install({ env: { PATH: tools } });
@@ -294,6 +295,43 @@ describe("the install script refuses", () => {
       await install({ script: cut });
       expect([end, existsSync(installed()), asked]).toEqual([end, false, []]);
     }
+  });
+});
+
+describe.each(fetchers)("the install script that is led elsewhere, with %s", (fetcher) => {
+  const certificate = (name: string) => join(import.meta.dir, `../fixtures/certificates/${name}.txt`);
+  let elsewhere: (name: string) => string;
+  let secure: ReturnType<typeof Bun.serve>;
+  let options: Options;
+  beforeEach(() => {
+    secure = Bun.serve({
+      ...{ port: 0, hostname: "127.0.0.1" },
+      tls: { cert: Bun.file(certificate("sound")), key: Bun.file(certificate("key")) },
+      fetch(request) {
+        const name = new URL(request.url).pathname.slice(1);
+        const file = files.get(name.replace("there/", ""));
+        if (name.startsWith("there/") && file !== undefined) return new Response(file);
+        return new Response(null, { status: 302, headers: { Location: elsewhere(name) } });
+      },
+    });
+    const tools = onlyTools(fetcher);
+    writeFileSync(join(tools, "wgetrc"), `ca_certificate = ${certificate("authority")}\n`);
+    options = {
+      args: ["--from", `https://localhost:${secure.port}`, "--to", join(folder, "bin"), "--target", TARGET],
+      env: { PATH: tools, CURL_CA_BUNDLE: certificate("authority"), WGETRC: join(tools, "wgetrc") },
+    };
+  });
+  afterEach(() => secure.stop(true));
+
+  test("goes there where that is https too", async () => {
+    elsewhere = (name) => (name === "SHA256SUMS" ? `/there/${name}` : `https://localhost:${secure.port}/there/${name}`);
+    expect(await install(options)).toMatchObject({ code: 0 });
+    expect(asked).toEqual([]);
+  });
+
+  test.each(["SHA256SUMS", `sluice-9.8.7-${TARGET}.tar.gz`])("and refuses %s where that is http", async (lost) => {
+    elsewhere = (name) => (name === lost ? `HTTP://127.0.0.1:${server.port}/${name}` : `/there/${name}`);
+    await expectRefused(fetcher === "wget" ? "leads away from https" : `could not get ${lost}`, options);
   });
 });
 
