@@ -1,10 +1,12 @@
-import type { OfferedTool, ServedFunction } from "../dialects/server-tools.ts";
-import { editObject, isObject, JsonText } from "../lib/json.ts";
+import type { OfferedTool, ServedFunction, ServerToolHalf } from "../dialects/server-tools.ts";
+import { editObject, isObject, JsonText, listOf } from "../lib/json.ts";
 import type { Way } from "../vendors/health.ts";
 import type { Job } from "./job.ts";
 import type { Target } from "./read-reply.ts";
 import { lostInRounds, ServedLoop } from "./server-tools-loop.ts";
 import { runsThemselves } from "./server-tools-mend.ts";
+
+type Wire = Record<string, unknown>;
 
 const SEARCH_TEXT =
   "Searches the web. Returns results with title, URL, date and a snippet. Use it for what may have changed since you were trained, and for what you are not sure of. Name the pages that your answer rests on as Markdown links: [title](URL).";
@@ -24,13 +26,13 @@ function freeName(wanted: string, taken: ReadonlySet<string>): string {
   return name;
 }
 
-/** Names of the client's own tools, in any dialect's way of writing them. Offered tools are none of these. */
-function ownNames(body: Record<string, unknown>, offered: readonly OfferedTool[]): Set<string> {
-  const { tools } = body;
+/** Names of the client's own tools, in any dialect's way of writing them, and of those that its conversation brings. Offered tools are none of these. */
+function ownNames(body: Wire, offered: readonly OfferedTool[], { brought }: ServerToolHalf): Set<string> {
   const places = new Set(offered.map(({ place }) => place));
+  const own = listOf(body["tools"]).filter((_tool, at) => !places.has(`tools[${at}]`));
   const names = new Set<string>();
-  for (const [at, entry] of (Array.isArray(tools) ? tools : []).entries()) {
-    if (!isObject(entry) || places.has(`tools[${at}]`)) continue;
+  for (const entry of [...own, ...(brought?.find(body).map(({ tool }) => tool) ?? [])]) {
+    if (!isObject(entry)) continue;
     for (const holder of [entry, entry["function"], entry["custom"]]) {
       if (isObject(holder) && typeof holder["name"] === "string") names.add(holder["name"]);
     }
@@ -39,8 +41,8 @@ function ownNames(body: Record<string, unknown>, offered: readonly OfferedTool[]
 }
 
 /** The offered tools as functions that the model can call. */
-function toFunctions(body: Record<string, unknown>, offered: readonly OfferedTool[]): ServedFunction[] {
-  const taken = ownNames(body, offered);
+function toFunctions(body: Wire, offered: readonly OfferedTool[], half: ServerToolHalf): ServedFunction[] {
+  const taken = ownNames(body, offered, half);
   return offered.map((tool) => {
     const name = freeName(tool.tool, taken);
     taken.add(name);
@@ -69,8 +71,7 @@ function lostOfServed(
 /** The loop that serves a request's web tools on this way's route; undefined where there are none, or the vendor runs them itself. */
 export function serveTools(job: Job, target: Target, way: Way): ServedLoop | undefined {
   if (!job.served || runsThemselves(target, job.served)) return undefined;
-  const body = job.body.value as Record<string, unknown>;
-  const functions = toFunctions(body, job.served.tools);
+  const functions = toFunctions(job.body.value as Wire, job.served.tools, target.client.serverTools);
   return new ServedLoop({ ...job, lost: lostOfServed(job.lost, functions) }, target, way, functions);
 }
 
@@ -81,9 +82,10 @@ export function showTools<T extends Pick<Job, "body" | "served" | "lost">>(
 ): T {
   const { served, body } = asked;
   if (!served || runsThemselves(target, served)) return asked;
-  const value = body.value as Record<string, unknown>;
-  const functions = toFunctions(value, served.tools);
-  const edits = target.client.serverTools.open(value, functions);
+  const value = body.value as Wire;
+  const { serverTools } = target.client;
+  const functions = toFunctions(value, served.tools, serverTools);
+  const edits = serverTools.open(value, functions);
   const lost = lostInRounds({ body, lost: lostOfServed(asked.lost, functions) }, target);
   return { ...asked, body: new JsonText(editObject(body.text, edits)), lost };
 }

@@ -260,6 +260,20 @@ describe("tools that a conversation brings itself", () => {
     expect(searchRows()).toMatchObject([{ chargedNano: 10_000_000n }]);
   });
 
+  test("keep their names, also where that is one of the gateway's own: calls of them are the client's", async () => {
+    join("paying");
+    lab.vendors.messages.play(searches("sluice gates"));
+    lab.vendors.responses.play(searches("sluice gates"));
+    const mine = { ...READ, name: "web_search" };
+    const turned = await ask("messages", { model: CLAUDE, messages: told(mine) });
+    expect(lines(turned.sent[0], "tools")?.map(({ name }) => name)).toEqual(["web_search_2"]);
+    const found = brings("tool_search_output", { ...CALLED, name: "web_search" });
+    const searched = await ask("responses", { input: found });
+    expect(lines(searched.sent[0], "tools")?.map(({ name }) => name)).toEqual(["web_search_2"]);
+    for (const { status, sent } of [turned, searched]) expect([status, sent.length]).toEqual([200, 1]);
+    expect(searchRows()).toEqual([]);
+  });
+
   test("are left out with the turn or the item that brought nothing else", async () => {
     join("paying");
     lab.vendors.messages.play(says("At dawn."));
