@@ -77,11 +77,14 @@ function carryFrom(path: string, older: Store): Carried | Error {
 function describeKeys(carried: Carried | Error | undefined): string[] {
   if (carried === undefined || carried instanceof Error) {
     const why = carried === undefined ? "No store was here before" : "The store before could not be read";
-    return [`${why}: keys that were revoked after the backup work again. \`sluice keys list\` shows those in force.`];
+    return [
+      `${why}: keys that were revoked or limited after the backup work again as before. \`sluice keys list\` shows those in force.`,
+    ];
   }
   const sentences: string[] = [];
-  const { revoked, missing } = carried;
+  const { revoked, limited, missing } = carried;
   if (revoked > 0) sentences.push(`${count(revoked, "key")} revoked since the backup: revoked in it too.`);
+  if (limited > 0) sentences.push(`${count(limited, "key")} limited otherwise since the backup: so in it too.`);
   if (missing > 0)
     sentences.push(`${count(missing, "key")} made since the backup: gone, with all that was written since.`);
   return sentences;
@@ -98,7 +101,7 @@ function describeImages(dataFolder: string, images: readonly string[]): string[]
 
 /**
  * `sluice restore FILE`: puts a backup in the store's place. Refuses a damaged or foreign file, and a folder that a server runs on; the store that
- * was there is kept beside it (contract 1), and what was revoked in it stays revoked.
+ * was there is kept beside it (contract 1), and what was revoked or limited in it stays so.
  */
 export async function restore(file: string, options: FolderOptions & JsonOption): Promise<number> {
   const folder = dataFolderOf(options);

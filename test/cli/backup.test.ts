@@ -54,6 +54,28 @@ test("a key that was revoked after the backup stays revoked through a restore; w
   ]);
 });
 
+test("a key that was limited otherwise after the backup is limited so through a restore", async () => {
+  const limitsOf = async () =>
+    (JSON.parse((await done("keys", "list", "--json")).stdout) as Record<string, unknown>[]).map((key) => [
+      ...[key["name"], key["models"], key["endpoints"], key["cap_day_usd"], key["cap_total_usd"]],
+      ...[key["cap_requests_day"], key["expires_at"], key["revoked_at"]],
+    ]);
+  const narrowed = await made("keys", "create", "--name", "narrowed");
+  const widened = await made("keys", "create", "--name", "widened", "--cap-usd", "5", "--models", "openai/*");
+  await made("keys", "create", "--name", "same", "--endpoints", "chat");
+  const file = join(folder, "copy.db");
+  await done("backup", file);
+  await done("keys", "change", narrowed.id, ...["--models", "openai/*", "--endpoints", "web", "--cap-usd", "3"]);
+  await done("keys", "change", narrowed.id, ...["--expires", "1d", "--cap-usd-day", "1", "--cap-requests-day", "9"]);
+  await done("keys", "change", widened.id, "--cap-usd", "none");
+  const before = await limitsOf();
+  const restored = await done("restore", file);
+  expect(restored.stderr).toBe("2 keys limited otherwise since the backup: so in it too.\n");
+  expect(await limitsOf()).toEqual(before);
+  server = await serve(folder, ["--port", "0"]);
+  expect(await answer(narrowed.key)).toBe(403);
+});
+
 test("both say for programs what they say for people", async () => {
   await made("keys", "create");
   const file = join(folder, "copy.db");
@@ -79,11 +101,13 @@ test("where the store before cannot be asked, a restore says that revoked keys w
   writeFileSync(join(folder, "data", "sluice.db"), "broken".repeat(10_000));
   const over = await done("restore", file);
   expect(over.stderr).toStartWith(
-    "The store before could not be read: keys that were revoked after the backup work again.",
+    "The store before could not be read: keys that were revoked or limited after the backup work again as before.",
   );
   const other = join(folder, "other");
   const fresh = await done("restore", file, "--data", other);
-  expect(fresh.stderr).toStartWith("No store was here before: keys that were revoked after the backup work again.");
+  expect(fresh.stderr).toStartWith(
+    "No store was here before: keys that were revoked or limited after the backup work again as before.",
+  );
   expect(readdirSync(other).filter((name) => /restor/.test(name))).toEqual([]);
   server = await serve(folder, ["--port", "0"]);
   expect(await answer(key.key)).toBe(200);
