@@ -59,6 +59,8 @@ export class DrawingThread {
     const waiting = this.#current;
     this.#current = undefined;
     if (waiting) tell(waiting);
+    // One that died at rest left its time running, which would end the next one in the middle of a picture.
+    this.#stopIdle();
     this.#stopIdle = this.clock.after(IDLE_MS, () => this.#close());
     this.#next();
   }
