@@ -1,4 +1,4 @@
-import { isObject } from "../lib/json.ts";
+import { isObject, listOf } from "../lib/json.ts";
 
 type Schema = Record<string, unknown>;
 
@@ -15,8 +15,8 @@ const isObjectType = ({ type, properties }: Schema): boolean =>
 
 /** An object that wants each of its properties. */
 function wantsAll({ properties, required }: Schema): boolean {
-  const names = isObject(properties) ? Object.keys(properties) : [];
-  return names.every((name) => Array.isArray(required) && required.includes(name));
+  const wanted: ReadonlySet<unknown> = new Set(listOf(required));
+  return !isObject(properties) || Object.keys(properties).every((name) => wanted.has(name));
 }
 
 /** Undefined stands for: cannot be strict. */

@@ -9,6 +9,7 @@ import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
 import { Lines } from "../../src/dialects/lines.ts";
 import { parseDataUrl } from "../../src/dialects/media-url.ts";
 import { toInput } from "../../src/dialects/messages/tool-input.ts";
+import { toStrictSchema } from "../../src/dialects/strict-schema.ts";
 import { JsonText } from "../../src/lib/json.ts";
 import { translateWhole } from "../support/translate.ts";
 import { countWork, leastWork } from "../support/wait.ts";
@@ -182,6 +183,17 @@ describe("the time of a call's arguments grows with them, not with their square"
       expect(long / Math.max(short, NOISE)).toBeLessThan(MOST / 2);
     });
   }
+});
+
+test("the time of a strict schema grows with its properties, not with their square", () => {
+  const strictTime = (count: number): number => {
+    const names = times(count, (at) => `p${at}`);
+    const properties = Object.fromEntries(names.map((name) => [name, { type: "string" }]));
+    const schema = { type: "object", properties, required: names, additionalProperties: false };
+    expect(toStrictSchema(schema)).toEqual(schema);
+    return leastWork(() => toStrictSchema(schema), 3);
+  };
+  expect(strictTime(32_000) / Math.max(strictTime(2_000), NOISE)).toBeLessThan(MOST / 2);
 });
 
 describe("lines and names", () => {
