@@ -7,7 +7,7 @@ import type { Decoded, TokenCounter, UpstreamDialect } from "../dialects/dialect
 import { upstreamFor } from "../dialects/index.ts";
 import { passedHeaders, translateRequest } from "../dialects/translate.ts";
 import { Abort } from "../lib/abort.ts";
-import { wholeText } from "../lib/json.ts";
+import { listOf, wholeText } from "../lib/json.ts";
 import { errorFields } from "../observe/log.ts";
 import type { EndCall } from "../observe/work-book.ts";
 import { isOk } from "../vendors/answer.ts";
@@ -207,8 +207,8 @@ const isThinking = ({ kind }: ReasoningIntent): boolean => !["omitted", "off", "
 
 /** The definitions behind the paths `tools[<index>]` among what could not cross: tools that a vendor runs itself. */
 function vendorToolsOf(body: Record<string, unknown>, dropped: readonly string[]): unknown[] {
-  const tools = Array.isArray(body["tools"]) ? body["tools"] : [];
-  return tools.filter((_tool, at) => dropped.includes(`tools[${at}]`));
+  const places = new Set(dropped);
+  return listOf(body["tools"]).filter((_tool, at) => places.has(`tools[${at}]`));
 }
 
 /** Whether the vendor that would serve the request is sent the reasoning of all earlier turns (dialects.md 4.8). */

@@ -141,6 +141,22 @@ describe("counted here", () => {
     expect(await tokensOf(ask("hi", { tools: [search, own] }))).toBeGreaterThan(one);
   });
 
+  test("tools that only their vendor runs take the time of their number, not of its square", async () => {
+    const timeOf = async (number: number): Promise<number> => {
+      const tools = Array.from({ length: number }, (_, at) => ({ type: "tool_to_come_20270101", name: `t${at}` }));
+      let least = Number.POSITIVE_INFINITY;
+      for (let run = 0; run < 3; run++) {
+        const work = countWork();
+        await tokensOf(ask("hi", { tools }));
+        least = Math.min(least, work());
+      }
+      return least;
+    };
+    const few = await timeOf(2_000);
+    // Sixteen times as many: the square would be 256 times as much. Below 20 ms a measure is noise.
+    expect((await timeOf(32_000)) / Math.max(few, 20)).toBeLessThan(60);
+  });
+
   test("a toolset counts with a vendor that has it, and is refused as a message is with all others", async () => {
     const set = { tools: [{ type: "computer_toolset_20260801", description: "x".repeat(400) }] };
     const model = "plain/claude-sonnet-4-5";
