@@ -93,7 +93,59 @@ describe("an upstream's oddities", () => {
       messages: [{ role: "system", content: "Be brief.", x: 1 }, ...hello],
     });
     expect(amend({ messages })).toStrictEqual({});
+    expect(amend({ messages }, {}, { emptyContent: true })).toStrictEqual({});
     expect(amend({}, {}, { noDeveloperRole: true })).toStrictEqual({});
+  });
+
+  const turn = { role: "assistant", content: "a" };
+  const called = { id: "abcdefghi", type: "function", function: { name: "f", arguments: "{}" } };
+  const asks = { role: "assistant", content: null, tool_calls: [called] };
+  const result = { role: "tool", tool_call_id: "abcdefghi", content: "1" };
+  const longCall = { ...called, id: "call_abcdefgh" };
+  const marked = [{ type: "text", text: "a", cache_control: { type: "ephemeral" } }];
+  const parts = [
+    { type: "text", text: "a" },
+    { type: "text", text: "b" },
+  ];
+  test.each<[Quirks, Wire[]]>([
+    [{ noDeveloperRole: true }, [{ role: "developer", content: "Be brief." }]],
+    [{ emptyContent: true }, [asks, result]],
+    [{ reasoningReplayAlways: true }, [turn]],
+    [{ reasoningReplayCalls: true }, [asks, result]],
+    [{ refusesReasoning: true }, [{ ...turn, reasoning: "r" }]],
+    [{ unknownFields: ["x"] }, [{ ...asks, tool_calls: [{ ...called, extra_content: {} }] }, result]],
+    [
+      { nineCharacterToolIds: true },
+      [
+        { ...asks, tool_calls: [longCall] },
+        { ...result, tool_call_id: longCall.id },
+      ],
+    ],
+    [{ messageFields: ["role", "content"] }, [{ ...turn, name: "n" }]],
+    [{ joinedContent: true }, [{ role: "assistant", content: parts }]],
+    [{ acceptsCacheControl: false }, [{ role: "assistant", content: marked }]],
+  ])("%j alone, and a turn that it concerns is changed, no other one is", (quirks, concerned) => {
+    const edits = amend({ messages: [...hello, ...concerned, ...hello] }, {}, quirks);
+    const messages = edits["messages"] as Wire[];
+    expect(messages).toHaveLength(concerned.length + 2);
+    expect([messages[0], messages.at(-1)]).toStrictEqual([hello[0]!, hello[0]!]);
+    expect(messages[1]).not.toEqual(concerned[0]!);
+  });
+
+  test("of several calls the one that carries a proof goes without it, and each long id is shortened, beside others that are in order", () => {
+    const signed = { ...longCall, extra_content: { google: { thought_signature: "s" } } };
+    const messages = [
+      ...hello,
+      { ...asks, tool_calls: [signed, called] },
+      { ...result, tool_call_id: signed.id },
+      result,
+    ];
+    const sent = (quirks: Quirks) => (amend({ messages }, {}, quirks)["messages"] as Wire[])[1]!["tool_calls"];
+    expect(sent({ refusesReasoning: true })).toEqual([longCall, called]);
+    const id = expect.stringMatching(/^[0-9A-Za-z]{9}$/);
+    expect(sent({ refusesReasoning: true, nineCharacterToolIds: true })).toEqual([{ ...longCall, id }, called]);
+    // Whoever refuses no reasoning is shown it.
+    expect(sent({ emptyContent: true })).toEqual([signed, called]);
   });
 
   test("a forced tool choice is spelled any, or cannot be forced", () => {
@@ -119,9 +171,29 @@ describe("an upstream's oddities", () => {
       { role: "system", content: "Be brief.\nAnswer this time by calling the tool f." },
       ...hello,
     ]);
+    const words = "Answer this time by calling the tool f.";
+    const prompts: [Wire, unknown][] = [
+      [{ role: "developer", content: "Be brief." }, `Be brief.\n${words}`],
+      [
+        { role: "system", content: [{ type: "text", text: "a" }] },
+        ["a", words].map((text) => ({ type: "text", text })),
+      ],
+    ];
+    for (const [prompt, content] of prompts) {
+      const edits = amend({ messages: [prompt, ...hello], tool_choice: named }, {}, { toolChoiceRequired: "auto" });
+      expect(edits["messages"]).toStrictEqual([{ ...prompt, content }, ...hello]);
+    }
     const onlyThen: Quirks = { toolChoiceRequired: "auto-while-reasoning" };
     expect(amend({ tool_choice: "required" }, {}, onlyThen)).toStrictEqual({});
-    expect(amend({ tool_choice: "required" }, { dropSampling: true }, onlyThen)).toMatchObject({ tool_choice: "auto" });
+    const reasons: Partial<Orders>[] = [
+      { dropSampling: true },
+      { reasoning: { kind: "level", form: "effort", level: "low" } },
+      { reasoning: { kind: "on", form: "enable-thinking", value: "on" } },
+      { reasoning: { kind: "budget", form: "enable-thinking", tokens: 9 } },
+    ];
+    for (const orders of reasons) {
+      expect(amend({ tool_choice: "required" }, orders, onlyThen)).toMatchObject({ tool_choice: "auto" });
+    }
     const unlessOff: Quirks = { toolChoiceRequired: "auto-unless-off" };
     const off: Orders["reasoning"] = { kind: "off", form: "thinking-type-effort" };
     expect(amend({ tool_choice: "required" }, {}, unlessOff)).toMatchObject({ tool_choice: "auto" });
@@ -242,6 +314,7 @@ describe("reasoning", () => {
       { thinking: { keep: "all", type: "enabled" }, reasoning_effort: "max" },
     ],
     [{ kind: "off", form: "thinking-type-effort" }, { thinking: { keep: "all", type: "disabled" } }],
+    [{ kind: "on", form: "thinking-type-effort", value: "on" }, { thinking: { keep: "all", type: "enabled" } }],
     [{ kind: "on", form: "enable-thinking", value: "on" }, { enable_thinking: true }],
     [{ kind: "off", form: "enable-thinking", value: "off" }, { enable_thinking: false }],
     [

@@ -56,11 +56,10 @@ describe("an assistant's turn at the end (dialects.md 2.1, 2.9, 4.2)", () => {
 
   test("is marked as the chat vendor wants it", () => {
     const way = (quirks: Quirks) => ({ from: "messages", to: "chat", quirks }) as const;
-    expect(last(send(way({ prefill: "prefix" }), { messages }).body)).toEqual({
-      role: "assistant",
-      content: "So: ",
-      prefix: true,
-    });
+    expect(send(way({ prefill: "prefix" }), { messages }).body["messages"]).toEqual([
+      ...hello,
+      { role: "assistant", content: "So: ", prefix: true },
+    ]);
     expect(send(way({ prefill: "continue" }), { messages }).body).toMatchObject({
       continue_final_message: true,
       add_generation_prompt: false,
