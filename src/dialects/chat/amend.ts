@@ -225,7 +225,7 @@ function withHint(messages: readonly unknown[], hint: string | undefined): reado
 /** A last assistant turn is to be continued: vendors want that said, each in its way (dialects.md 4.2 "prefill"). */
 function amendPrefill(messages: readonly unknown[], list: EditList, quirks: Quirks): readonly unknown[] {
   const last = messages.at(-1);
-  if (!quirks.prefill || !isObject(last) || last["role"] !== "assistant" || last["tool_calls"] != null) return messages;
+  if (!quirks.prefill || !isObject(last) || last["role"] !== "assistant") return messages;
   if (quirks.prefill === "prefix") return [...messages.slice(0, -1), { ...last, prefix: true }];
   if (list.body["add_generation_prompt"] === undefined) {
     list.set("continue_final_message", true);
