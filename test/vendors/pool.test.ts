@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
 import type { Socket, TCPSocketListener } from "bun";
 import { Abort } from "../../src/lib/abort.ts";
 import type { Answer } from "../../src/vendors/answer.ts";
@@ -29,7 +29,8 @@ beforeEach(() => {
   requests = 0;
   reply = REPLY;
   behind = undefined;
-  now = 0;
+  // It has run for an hour.
+  now = 3_600_000;
   open = new Set();
   pool = new Pool(() => now);
   server = Bun.listen<undefined>({
@@ -169,6 +170,28 @@ test("what was used at the same time is kept, all of it, and closed when it has 
   pool.sweep();
   expect(pool.figures).toEqual({ open: 0, idle: 0 });
   await until(() => open.size === 0, "the server to see it");
+});
+
+test("those that have rested for too long are looked for as long as any rest, by one timer", async () => {
+  const begun = spyOn(globalThis, "setInterval");
+  const ended = spyOn(globalThis, "clearInterval");
+  try {
+    const looks = () => begun.mock.calls.filter(([, ms]) => ms === 5_000).map(([look]) => look as () => void);
+    await Promise.all([ask(), ask()]);
+    await ask();
+    expect(looks()).toHaveLength(1);
+    now += 49_000;
+    looks()[0]!();
+    expect([pool.figures.idle, ended.mock.calls.length]).toEqual([2, 0]);
+    now += 2_000;
+    looks()[0]!();
+    expect([pool.figures.idle, ended.mock.calls.length]).toEqual([0, 1]);
+    await ask();
+    expect(looks()).toHaveLength(2);
+  } finally {
+    begun.mockRestore();
+    ended.mockRestore();
+  }
 });
 
 test("what was given up before it is asked, or while its connection is made, is never sent, and that connection serves the next", async () => {
