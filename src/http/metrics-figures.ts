@@ -36,8 +36,9 @@ export function collectVendors({
   scrub,
 }: Pick<GatewaySources, "health" | "vendors" | "scrub">): Figure[] {
   const records = [...vendors()].map(({ id }) => ({ id, ...health.of(id) }));
-  const each = (value: (record: (typeof records)[number]) => number): Sample[] =>
-    records.map((record) => ({ labels: { vendor: record.id }, value: value(record) }));
+  // Also of vendors that a reload has taken out: with those of a worker that died in it, their counts would fall.
+  const counted = (result: "served" | "failed"): Sample[] =>
+    [...health.all()].map(([vendor, record]) => ({ labels: { vendor, result }, value: record[result] }));
   const open = health.breakers.states().filter((state) => state.open);
   const named = (names: readonly string[]): Sample[] =>
     [...new Set(names.slice(0, MAX_NAMED).map(scrub))].map((way) => ({ labels: { way }, value: 1 }));
@@ -48,20 +49,14 @@ export function collectVendors({
         type: "counter",
         help: "What vendors were asked for, images too: served, or failed by their doing; a reply of several rounds is one.",
       },
-      samples: [
-        ...each(({ served }) => served).map((sample) => ({
-          ...sample,
-          labels: { ...sample.labels, result: "served" },
-        })),
-        ...each(({ failed }) => failed).map((sample) => ({
-          ...sample,
-          labels: { ...sample.labels, result: "failed" },
-        })),
-      ],
+      samples: [...counted("served"), ...counted("failed")],
     },
     {
       ...{ name: "sluice_vendor_failing", type: "gauge", help: "1 while a vendor's last call failed." },
-      samples: each(({ failingSince }) => (failingSince === undefined ? 0 : 1)),
+      samples: records.map(({ id, failingSince }) => ({
+        labels: { vendor: id },
+        value: failingSince === undefined ? 0 : 1,
+      })),
     },
     single("sluice_breakers_open", "gauge", "Ways to models whose breaker is open.", open.length),
     {

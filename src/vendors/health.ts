@@ -93,6 +93,11 @@ export class VendorHealth {
     return record;
   }
 
+  /** The record of every vendor that was ever asked for one, those among them that the configuration has no more. */
+  all(): ReadonlyMap<string, VendorRecord> {
+    return this.#records;
+  }
+
   /** Nothing is in trouble: every way is open, and nothing needs to be noted of one that does well. */
   get calm(): boolean {
     return this.breakers.idle && this.rests.idle;

@@ -128,6 +128,21 @@ describe("GET /metrics", () => {
     expect(figureOf(text, 'sluice_upstream_attempts_total{vendor="lab",outcome="served"}')).toBeUndefined();
   });
 
+  test("a vendor that a reload has taken out keeps its counts, and fails no more", async () => {
+    const vendor = vendorAt(upstream, "chat", "lab");
+    const app = await appWith({ vendors: [vendor] });
+    upstream.always(PATH, json({ error: { message: "no" } }, { status: 500 }));
+    await (await say(app)).text();
+    const text = await read(app);
+    const failed = figureOf(text, 'sluice_vendor_calls_total{vendor="lab",result="failed"}');
+    expect(failed).toBeGreaterThan(0);
+    expect(figureOf(text, 'sluice_vendor_failing{vendor="lab"}')).toBe(1);
+    app.app.reload({ config: PLAIN_CONFIG, vendors: [] });
+    const later = await read(app);
+    expect(figureOf(later, 'sluice_vendor_calls_total{vendor="lab",result="failed"}')).toBe(failed);
+    expect(figureOf(later, 'sluice_vendor_failing{vendor="lab"}')).toBeUndefined();
+  });
+
   test("names breakers that are open", async () => {
     const app = await appWith({ vendors: [vendorAt(upstream, "chat", "lab")] });
     upstream.always(PATH, json({ error: { message: "No" } }, { status: 500 }));
