@@ -1,17 +1,31 @@
 /** The same with the digits of its escapes in small letters, as .NET and others write them (RFC 3986 2.1: either is right). */
 const withSmallEscapes = (escaped: string) => escaped.replace(/%[0-9A-F]{2}/g, (digits) => digits.toLowerCase());
 
+const quote = (text: string) => JSON.stringify(text).slice(1, -1);
+
+/**
+ * A text quoted in JSON, as most write it, with slashes escaped (PHP), and with what HTML is made of escaped (Go); and each quoted once more, as where
+ * the log quotes a vendor's words that quote another vendor's.
+ */
+function quotedForms(text: string): string[] {
+  const quoted = quote(text);
+  const once = [
+    quoted,
+    quoted.replaceAll("/", "\\/"),
+    quoted.replace(/[<>&]/g, (character) => `\\u00${character.charCodeAt(0).toString(16)}`),
+  ];
+  return [...once, ...once.map(quote)];
+}
+
 /** Encodings in which a secret may turn up in other people's words: of a URL, of a form, of a header, and quoted in JSON. */
 function formsOf(secret: string): string[] {
-  const base64 = Buffer.from(secret).toString("base64");
+  // The padding of base64 is left off: it changes with what follows.
+  const base64 = Buffer.from(secret).toString("base64").replace(/=+$/, "");
   const base64url = Buffer.from(secret).toString("base64url");
-  const quoted = JSON.stringify(secret).slice(1, -1);
   const form = new URLSearchParams([["", secret]]).toString().slice(1);
   const escaped = [encodeURIComponent(secret), form];
-  // The padding of base64 is left off: it changes with what follows.
-  return [
-    ...new Set([secret, base64.replace(/=+$/, ""), base64url, ...escaped, ...escaped.map(withSmallEscapes), quoted]),
-  ];
+  const quoted = [secret, base64].flatMap(quotedForms);
+  return [...new Set([secret, base64, base64url, ...escaped, ...escaped.map(withSmallEscapes), ...quoted])];
 }
 
 /** The forms of one secret more beside those known, the longest first: one may be the beginning of another, of which the rest would be left. */

@@ -16,6 +16,9 @@ function capture(level: LogLevel = "info") {
   return { lines, log, line };
 }
 
+const goQuoted = (secret: string) =>
+  JSON.stringify(secret).replaceAll("&", "\\u0026").replaceAll("<", "\\u003c").replaceAll(">", "\\u003e");
+
 describe("log", () => {
   test("one JSON line an event: level, time, event, fields", () => {
     const { line } = capture();
@@ -92,6 +95,22 @@ describe("log", () => {
     const secret = 'user:pass"word\\1';
     log.addSecret(secret);
     expect(line({ cause: JSON.stringify({ type: secret }) })).toContain('"cause":"{\\"type\\":\\"[removed]\\"}"');
+  });
+
+  test.each([
+    ["quoted twice", (secret: string) => JSON.stringify({ type: JSON.stringify({ key: secret }) })],
+    ["with its slashes escaped, as PHP writes it", (secret: string) => JSON.stringify(secret).replaceAll("/", "\\/")],
+    ["with & and < escaped, as Go writes it", goQuoted],
+    ["in either way, and quoted again", (secret: string) => JSON.stringify([goQuoted(secret)])],
+    ["in a Basic header that PHP quotes", (secret: string) => `{"h":"${btoa(secret).replaceAll("/", "\\/")}"}`],
+  ])("a registered secret does not show %s", (_way, write) => {
+    const { log, line } = capture();
+    const secret = 'us??er:pa~~ss/w"o\\rd&1<2';
+    expect(btoa(secret)).toContain("/");
+    log.addSecret(secret);
+    const { cause = "" } = JSON.parse(line({ cause: write(secret) })) as { cause?: string };
+    expect(cause).toContain("[removed]");
+    expect(cause.replace("[removed]", "")).toMatch(/^[^a-z]*(?:type|key|h)?[^a-z]*(?:key)?[^a-z]*$/);
   });
 
   test("of a secret that begins as another does nothing is left", () => {
