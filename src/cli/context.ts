@@ -23,9 +23,18 @@ const WAIT_MS = 2_000;
 /** The vendor inside this process (contract 10). */
 export const BUILTIN_VENDORS = ["sluice"];
 
+/** The user's home folder. "" where there is none: under an id that has no account, without HOME. */
+function homeFolder(): string {
+  try {
+    return homedir();
+  } catch {
+    return "";
+  }
+}
+
 /** Where this process stands: its environment, platform and folders. */
 export function currentPlace(): Place {
-  return { environment: process.env, platform: process.platform, home: homedir(), workingFolder: process.cwd() };
+  return { environment: process.env, platform: process.platform, home: homeFolder(), workingFolder: process.cwd() };
 }
 
 /** The data folder of a command that reads no configuration. */

@@ -1,25 +1,38 @@
 import { join, resolve } from "node:path";
+import { ConfigError } from "./faults.ts";
 
 /** What the data folder's place depends on. */
 export type Place = {
   environment: Readonly<Record<string, string | undefined>>;
   platform: NodeJS.Platform;
-  /** The user's home folder. */
+  /** The user's home folder; "" where there is none. */
   home: string;
   /** The folder the program was started in: relative paths are of it. */
   workingFolder: string;
 };
 
-/** The platform's folder for a program's own data (contract 2). */
-function platformFolder({ environment, platform, home }: Place): string {
-  if (platform === "darwin") return join(home, "Library", "Application Support", "sluice");
-  if (platform === "win32") return join(environment["LOCALAPPDATA"] || join(home, "AppData", "Local"), "sluice");
-  const shared = environment["XDG_DATA_HOME"];
-  // The XDG specification says that a relative path there is to be ignored.
-  return join(shared?.startsWith("/") ? shared : join(home, ".local", "share"), "sluice");
+/** A folder in the user's home. Throws ConfigError where there is none: under the folder this was started in nobody would look for keys. */
+function inHome(home: string, ...names: readonly string[]): string {
+  if (home === "")
+    throw new ConfigError([
+      "this user has no home folder to keep data in (no account, and HOME is not set); choose a folder with --data or SLUICE_DATA",
+    ]);
+  return join(home, ...names);
 }
 
-/** The data folder as an absolute path: the one given by flag or `SLUICE_DATA`, else the platform's (contract 2). Does not touch the disk. */
+/** The platform's folder for a program's own data (contract 2). */
+function platformFolder({ environment, platform, home }: Place): string {
+  if (platform === "darwin") return inHome(home, "Library", "Application Support", "sluice");
+  if (platform === "win32") return join(environment["LOCALAPPDATA"] || inHome(home, "AppData", "Local"), "sluice");
+  const shared = environment["XDG_DATA_HOME"];
+  // The XDG specification says that a relative path there is to be ignored.
+  return join(shared?.startsWith("/") ? shared : inHome(home, ".local", "share"), "sluice");
+}
+
+/**
+ * The data folder as an absolute path: the one given by flag or `SLUICE_DATA`, else the platform's (contract 2). Does not touch the disk. Throws
+ * ConfigError where that would be in a home and there is none.
+ */
 export function findDataFolder(given: string | undefined, place: Place): string {
   return given ? resolve(place.workingFolder, given) : platformFolder(place);
 }

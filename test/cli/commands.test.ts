@@ -2,8 +2,12 @@ import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from
 import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import manifest from "../../package.json";
-import { cleanEnvironment, givenExecutable, makeFolder, removeFolder } from "../support/binary.ts";
+import { cleanEnvironment, givenExecutable, makeFolder, removeFolder, runBinary } from "../support/binary.ts";
 import { COMMAND, serve, sluice } from "./support.ts";
+
+/** Starts a program under an id that no account has, where the system lets anybody do so. */
+const NOBODY = ["unshare", "--user", "--map-user=54321", "--map-group=54321"];
+const canBeNobody = Bun.which("unshare") !== null && Bun.spawnSync([...NOBODY, "true"]).exitCode === 0;
 
 // Every command is a process of its own, on a machine that may be busy.
 setDefaultTimeout(30_000);
@@ -212,6 +216,24 @@ describe("keys", () => {
       expect(statSync(join(folder, "data", file)).mode & 0o077).toBe(0);
     }
   });
+
+  test.skipIf(!canBeNobody)(
+    "under a user that has no account and no home: where the folder is named, else with a sentence",
+    async () => {
+      const asNobody = (args: readonly string[], ...without: readonly string[]) => {
+        const unset = ["HOME", ...without].flatMap((name) => ["-u", name]);
+        return runBinary(args, { folder, command: [...NOBODY, "env", ...unset, ...COMMAND] });
+      };
+      expect(await asNobody(["keys", "create"])).toMatchObject({ code: 0 });
+      const lost = await asNobody(["keys", "list"], "SLUICE_DATA", "XDG_DATA_HOME");
+      expect(lost).toEqual({
+        code: 1,
+        stdout: "",
+        stderr:
+          "error: this user has no home folder to keep data in (no account, and HOME is not set); choose a folder with --data or SLUICE_DATA\n",
+      });
+    },
+  );
 
   test("faults end with 1 and a sentence, no stack", async () => {
     const nothing = await sluice(folder, ["keys", "list"]);

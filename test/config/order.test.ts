@@ -124,6 +124,11 @@ describe("order of sources", () => {
     expect(place({ XDG_DATA_HOME: "x" }, "linux")).toBe("/home/ann/.local/share/sluice");
     expect(place({}, "darwin")).toBe("/home/ann/Library/Application Support/sluice");
     expect(place({ LOCALAPPDATA: "/l" }, "win32")).toBe("/l/sluice");
+    const homeless = (environment: Record<string, string>) =>
+      load(folder, { environment, platform: "linux", home: "", flags: { data: undefined } }).dataFolder;
+    expect(homeless({ SLUICE_DATA: "/d/v" })).toBe("/d/v");
+    expect(homeless({ XDG_DATA_HOME: "/x" })).toBe("/x/sluice");
+    expect(() => homeless({})).toThrow("choose a folder with --data or SLUICE_DATA");
   });
 });
 
