@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import http from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -18,6 +18,9 @@ const MAX_PATH = 100;
 const PASSED_HEAD_BYTES = 2 * MAX_HEAD_BYTES;
 /** Methods that no fetch sends; nothing answers to them here either. */
 const UNSENDABLE: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
+
+/** Opens a file by what it is and not by its name, for nothing but to be found by (Linux: O_PATH, open(2)). */
+const BY_ITSELF = 0o10000000;
 
 /** A socket's queue of those who knock holds some hundreds, and a burst may be more: how often one knocks again, and for how long at the most, ms. */
 const KNOCK_EVERY_MS = 10;
@@ -44,9 +47,12 @@ export type PassageSettings = {
  */
 export class Passage {
   readonly path: string;
+  /** The socket itself, for processes that are given it: they find it whatever becomes of its name, and of the folder. */
+  readonly handle: number;
   readonly #peers = new WeakMap<Request, string>();
   readonly #server: Server<undefined>;
   readonly #own: string | undefined;
+  #closed = false;
 
   constructor({ folder, answer }: PassageSettings) {
     const path = join(folder, SOCKET);
@@ -71,6 +77,7 @@ export class Passage {
     (http as { maxHeaderSize: number }).maxHeaderSize = PASSED_HEAD_BYTES;
     this.#server = Bun.serve(settings as object as Bun.Serve.Options<undefined>);
     chmodSync(this.path, 0o600);
+    this.handle = openSync(this.path, BY_ITSELF);
   }
 
   /** Has the address of a request that never came by itself answered as `peer`. */
@@ -97,9 +104,12 @@ export class Passage {
     };
   }
 
-  /** Ends what is still under way, and takes the socket away. Never rejects: what is closed after it must not be left open. */
+  /** Ends what is still under way, and takes the socket away. Never rejects: what is closed after it must not be left open. Safe to call twice. */
   async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
     await this.#server.stop(true);
+    closeSync(this.handle);
     try {
       rmSync(this.#own ? dirname(this.path) : this.path, { force: true, recursive: true });
     } catch {

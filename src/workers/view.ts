@@ -13,7 +13,7 @@ export type View = {
   version: string;
   host: string;
   port: number;
-  /** Where the authority takes what is passed on to it: a Unix socket. */
+  /** Where the authority takes what is passed on to it: a Unix socket, as the worker finds it. */
   passage: string;
   /** The store's file, which a worker reads and never writes. */
   store: string;

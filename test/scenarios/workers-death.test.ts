@@ -1,4 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
 import { gate, until, within } from "../support/wait.ts";
 import { type Account, beginStream, countEach, isLinux, untilTwoRun, WorkersLab } from "./workers-lab.ts";
 import { isAlive } from "./workers-processes.ts";
@@ -43,6 +45,12 @@ async function readCounters(lab: WorkersLab): Promise<Map<string, number>> {
   const text = await answer.text();
   const lines = text.split("\n").filter((line) => /^sluice_(requests_total|tokens_total|request_duration)/.test(line));
   return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.split(" ").at(-1))]));
+}
+
+/** How many generations came to workers. */
+async function countKnocks(lab: WorkersLab): Promise<number> {
+  const text = await (await fetch(`${lab.running.url}/metrics`, { headers: { connection: "close" } })).text();
+  return Number(/^sluice_worker_requests_total (\d+)$/m.exec(text)?.[1]);
 }
 
 const fallen = (before: ReadonlyMap<string, number>, after: ReadonlyMap<string, number>) =>
@@ -209,6 +217,28 @@ describe.skipIf(!isLinux)("workers that die, and gateways that do", () => {
     const answers = await Promise.all(asked.map((answer) => answer.then(({ status }) => status).catch(String)));
     expect(countEach(answers)).toEqual({ 200: STREAMS });
     expect(await within(lab.running.child.exited, "the gateway ends")).toBe(0);
+  }, 30_000);
+
+  test("what workers pass on is answered though somebody has removed the socket for that: by those that run, and by one that starts then", async () => {
+    const { lab, account } = await startLab();
+    rmSync(join(lab.data, "workers.sock"));
+    const headers = { authorization: `Bearer ${account.key}`, connection: "close" };
+    const ask = async () => {
+      const paths = Array.from({ length: STREAMS }, (_, at) => ["healthz", "readyz", "v1/account"][at % 3]);
+      const answers = await Promise.all(paths.map((path) => fetch(`${lab.running.url}/${path}`, { headers })));
+      return countEach(answers.map(({ status }) => status));
+    };
+    expect(await ask()).toEqual({ 200: STREAMS });
+    const before = lab.workers;
+    for (const pid of before) process.kill(pid, "SIGKILL");
+    await untilTwoRun(lab, before);
+    const heard = await countKnocks(lab);
+    const isHeard = async () => {
+      await lab.askMany(account, 6, (at) => ({ id: `again-${at}` }));
+      return (await countKnocks(lab)) > heard;
+    };
+    await until(isHeard, "a new one listens");
+    expect(await ask()).toEqual({ 200: STREAMS });
   }, 30_000);
 
   test("without its authority no worker goes on, and the next start settles what was open", async () => {
