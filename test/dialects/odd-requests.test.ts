@@ -311,6 +311,40 @@ describe("arguments of a call", () => {
   });
 });
 
+describe("a tool's schema for OpenAI (dialects.md 4.8 #32)", () => {
+  const told = (from: "chat" | "messages" | "responses", to: "chat" | "responses", schema: Wire) => {
+    const called = { name: "f", parameters: schema };
+    const tool = {
+      chat: { type: "function", function: called },
+      messages: { name: "f", input_schema: schema },
+      responses: { type: "function", ...called },
+    }[from];
+    const { body } = send({ from, to }, { [from === "responses" ? "input" : "messages"]: hello, tools: [tool] });
+    const [sent] = body["tools"] as Wire[];
+    return ((sent?.["function"] ?? sent) as Wire)["parameters"];
+  };
+
+  // "In context=(), object schema missing properties": MCP lets a tool without arguments say no more than its type.
+  test.each([
+    [{ type: "object" }, { type: "object", properties: {} }],
+    [{}, { type: "object", properties: {} }],
+    [
+      { type: "object", additionalProperties: false },
+      { type: "object", additionalProperties: false, properties: {} },
+    ],
+    [{ properties: { a: { type: "object" } } }, { type: "object", properties: { a: { type: "object" } } }],
+  ] as [Wire, Wire][])("%j names its properties, be there none", (schema, expected) => {
+    for (const [from, to] of [
+      ["messages", "chat"],
+      ["messages", "responses"],
+      ["chat", "responses"],
+      ["responses", "chat"],
+    ] as const) {
+      expect([from, to, told(from, to, schema)]).toEqual([from, to, expected]);
+    }
+  });
+});
+
 describe("a strict schema for OpenAI (dialects.md 4.8 #32)", () => {
   const closed = (properties: Wire, required = Object.keys(properties)) => ({
     type: "object",

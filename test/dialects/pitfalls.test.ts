@@ -419,7 +419,8 @@ const PITFALLS: Record<number, Pitfall> = {
         },
       ];
       const sent = (to: UpstreamName) => send({ from: "messages", to }, { messages: [hello], tools }).body["tools"];
-      expect(sent("chat")).toEqual([{ type: "function", function: { name: "f", parameters: { type: "object" } } }]);
+      const parameters = { type: "object", properties: {} };
+      expect(sent("chat")).toEqual([{ type: "function", function: { name: "f", parameters } }]);
       expect(JSON.stringify([sent("responses"), sent("gemini")])).not.toMatch(
         /cache_control|input_examples|defer_loading|custom/,
       );

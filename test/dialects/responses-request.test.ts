@@ -408,7 +408,7 @@ describe("encodeRequest", () => {
         {
           type: "function",
           name: "g",
-          parameters: { type: "object", additionalProperties: false },
+          parameters: { type: "object", properties: {}, additionalProperties: false },
           strict: true,
         },
         // This vendor's strict mode wants more of a schema.

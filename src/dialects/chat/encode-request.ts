@@ -4,6 +4,7 @@ import { lostFormats } from "../custom-tools.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
 import { formatName } from "../format-name.ts";
+import { toFunctionSchema } from "../function-schema.ts";
 import { fitStrict } from "../strict-schema.ts";
 import { cleanText, joinTexts } from "../text.ts";
 import { chatNames, fitToolNames } from "../tool-names.ts";
@@ -38,9 +39,8 @@ function isMarked({ text, cache, breakpoint }: TextPart, quirks: Quirks): boolea
 
 /** Only the four keys that every server knows: strict ones refuse others (dialects.md 4.8 #32 and #33). */
 function encodeTool(tool: Tool, dropped: string[]): Wire {
-  const { $schema: _schema, ...given } = tool.schema;
-  const typed = "type" in given ? given : { type: "object", ...given };
-  const { schema, strict } = fitStrict(typed, tool.strict, `${placeOf(tool)}.strict`, dropped);
+  const asked = toFunctionSchema(tool.schema);
+  const { schema, strict } = fitStrict(asked, tool.strict, `${placeOf(tool)}.strict`, dropped);
   return {
     type: "function",
     function: {

@@ -2,6 +2,7 @@ import type { Prompt, Tool } from "../../canon/prompt.ts";
 import { isObject, put } from "../../lib/json.ts";
 import { lostFormats } from "../custom-tools.ts";
 import type { Quirks } from "../dialect.ts";
+import { toFunctionSchema } from "../function-schema.ts";
 import { fitStrict } from "../strict-schema.ts";
 import { cleanText } from "../text.ts";
 import { placeOf } from "../tool-place.ts";
@@ -10,9 +11,8 @@ type Wire = Record<string, unknown>;
 
 /** `strict` is written always: left out, this dialect's vendor makes the schema strict by itself, which no other one does. */
 function encodeFunction(tool: Tool, dropped: string[]): Wire {
-  const { $schema: _schema, ...given } = tool.schema;
-  const typed = "type" in given ? given : { type: "object", ...given };
-  const { schema, strict } = fitStrict(typed, tool.strict, `${placeOf(tool)}.strict`, dropped);
+  const asked = toFunctionSchema(tool.schema);
+  const { schema, strict } = fitStrict(asked, tool.strict, `${placeOf(tool)}.strict`, dropped);
   return {
     type: "function",
     name: tool.name,
