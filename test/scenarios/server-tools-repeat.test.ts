@@ -324,6 +324,34 @@ test("a way that refuses the proof of what another one's model thought before it
   }
 });
 
+test("what a model of the responses dialect thought before its search stands in the next round without the id that it got here", async () => {
+  const upstream = startUpstream();
+  const gateway = await startApp({
+    vendors: [vendorAt(upstream, "responses", "own", { customTools: true, webTools: false })],
+    models: [{ id: "own/model", pricing: "free", routes: [{ vendor: "own", model: "m" }] }],
+    config: { search: [{ engine: "fixture" }] },
+  });
+  try {
+    const reply = (...output: unknown[]) => json({ id: "resp_1", object: "response", status: "completed", output });
+    const thought = { type: "reasoning", id: "rs_0a1b2c3d4e5f", summary: [], encrypted_content: "gAAA" };
+    const look = { type: "function_call", id: "fc_1", call_id: "call_1", name: "web_search" };
+    const content = [{ type: "output_text", text: "At dawn.", annotations: [] }];
+    const search = reply(thought, { ...look, arguments: '{"query":"gates"}' });
+    const last = reply({ type: "message", id: "msg_1", status: "completed", role: "assistant", content });
+    upstream.answer("/v1/responses", search, search, last);
+    const input = [{ role: "user", content: "When?" }];
+    const asked = { model: "own/model", input, tools: [{ type: "web_search" }] };
+    expect((await gateway.post("/v1/responses", asked)).status).toBe(200);
+    const { id: _id, ...nameless } = thought;
+    const inputs = upstream.calls.map((call) => (call.json as { input: { type?: string }[] }).input);
+    const thoughts = inputs.map((items) => items.filter(({ type }) => type === "reasoning"));
+    expect(thoughts).toEqual([[], [nameless], [nameless, nameless]] as typeof inputs);
+  } finally {
+    await gateway.stop();
+    upstream.close();
+  }
+});
+
 test("the silence of a vendor that failed in a later round is not the next one's", async () => {
   const started = await start();
   const { first } = rounds(started);

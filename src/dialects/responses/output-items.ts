@@ -45,8 +45,11 @@ function shownProof(text: string, signature: string, maker: string | undefined):
   return text === "" || maker === undefined ? undefined : carryUnsigned(maker);
 }
 
-/** An id that {@link startItem} gave: the reply's name, and its place there. OpenAI's own are one run of hexadecimal digits. */
-const GIVEN_HERE = /^rs_[0-9A-Za-z]{24}_\d+$/;
+/**
+ * An id that {@link startItem} gave: the reply's name, behind which the number of a later round of served tools may stand, and its place there. OpenAI's own
+ * are one run of hexadecimal digits.
+ */
+const GIVEN_HERE = /^rs_[0-9A-Za-z]{24,26}_\d+$/;
 
 /** Whether a reasoning item's id is one of a reply that was written here, and so none that its vendor's proof was made for. */
 export const isGivenHere = (id: unknown): boolean => typeof id === "string" && GIVEN_HERE.test(id);
