@@ -181,6 +181,76 @@ describe("decoder", () => {
     }
   });
 
+  test.each([
+    [
+      "what is thought, in a text block (LiteLLM)",
+      [
+        { type: "text", text: "" },
+        { type: "thinking_delta", thinking: "" },
+        ...["I ", "must ", "look", "."].map((thinking) => ({ type: "thinking_delta", thinking })),
+        { type: "signature_delta", signature: "c2ln" },
+        ...["At ", "dawn", "."].map((text) => ({ type: "text_delta", text })),
+      ],
+      [
+        { type: "text", text: "" },
+        { type: "thinking", thinking: "I must look.", signature: "c2ln" },
+        { type: "text", text: "At dawn." },
+      ],
+    ],
+    [
+      "what is said, amid a call's arguments (SGLang)",
+      [
+        { type: "tool_use", id: "a", name: "f", input: {} },
+        { type: "input_json_delta", partial_json: '{"a":' },
+        { type: "text_delta", text: "I " },
+        { type: "input_json_delta", partial_json: "1}" },
+        { type: "text_delta", text: "" },
+        { type: "text_delta", text: "call." },
+      ],
+      [
+        { type: "tool_use", id: "a", name: "f", input: { a: 1 } },
+        { type: "text", text: "I call." },
+      ],
+    ],
+    [
+      "what is called, in a text block",
+      [
+        { type: "text", text: "" },
+        { type: "text_delta", text: "Hi" },
+        { type: "input_json_delta", partial_json: "{}" },
+      ],
+      [{ type: "text", text: "Hi" }],
+    ],
+  ])(
+    "a delta that its block cannot be made of, which SDKs leave out or break off at: %s",
+    async (_case, said, wanted) => {
+      const [first, ...deltas] = said;
+      const records = [
+        { type: "message_start", message: { id: "m", type: "message", content: [], usage: { input_tokens: 1 } } },
+        { type: "content_block_start", index: 3, content_block: first },
+        ...deltas.map((delta) => ({ type: "content_block_delta", index: 3, delta })),
+        { type: "content_block_stop", index: 3 },
+        { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 1 } },
+        { type: "message_stop" },
+      ];
+      const parts = records.map((record) => `event: ${record.type}\ndata: ${JSON.stringify(record)}\n\n`);
+      for (const chunks of [parts, [parts.join("")]]) {
+        const { events, relabeled } = run(chunks);
+        expect(grammarFault(events)).toBeUndefined();
+        for (const text of [relabeled, encode(events)]) {
+          expect((await accumulate(text)).content).toMatchObject(wanted as unknown as Anthropic.ContentBlock[]);
+          // Claude Code breaks off at a delta of another kind than the block that it names.
+          const kinds = [
+            ...text.matchAll(/"index":(\d+),"(?:content_block|delta)":\{"type":"(text|thinking|tool|input)/g),
+          ];
+          expect(new Set(kinds.map(([, index, kind]) => `${index} ${kind === "input" ? "tool" : kind}`)).size).toBe(
+            wanted.length,
+          );
+        }
+      }
+    },
+  );
+
   test("the second of two messages is broken off: the reply is an error", async () => {
     const text = await streamOf("text");
     const { events, relabeled } = run([text + text.slice(0, text.indexOf("event: message_delta"))]);

@@ -39,6 +39,13 @@ export class BlockLane<Piece, State> {
     return undefined;
   }
 
+  /** The open blocks with this number, oldest first; without a number, the one that began last. */
+  all(index: unknown): Slot<Piece, State>[] {
+    if (index !== undefined) return this.#slots.filter((slot) => !slot.closed && slot.index === index);
+    const last = this.find(undefined);
+    return last ? [last] : [];
+  }
+
   open(index: unknown, state: State): Slot<Piece, State> {
     const slot = { index, position: this.#count++, state, waiting: [], closed: false };
     this.#slots.push(slot);

@@ -70,11 +70,3 @@ export function readWholeBlock(block: Block, citer: BlockCiter, events: Event[])
   if (start.kind === "text") events.push(...citer.end(text.length, citedIn(block["citations"])));
   events.push({ type: "block-end" });
 }
-
-/** The block that a delta belongs to when the vendor never began it, or undefined when the delta does not tell. */
-export function blockOfDelta(delta: Block): Block | undefined {
-  if (delta["type"] === "text_delta") return { type: "text", text: "" };
-  if (delta["type"] === "thinking_delta" || delta["type"] === "signature_delta")
-    return { type: "thinking", thinking: "", signature: "" };
-  return undefined;
-}

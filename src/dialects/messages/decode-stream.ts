@@ -9,7 +9,6 @@ import { readRawError, statusOfRawError, upstreamError } from "../upstream-error
 import { BlockLane, type Slot } from "./block-lane.ts";
 import {
   type Block,
-  blockOfDelta,
   fragmentText,
   initialSignature,
   initialText,
@@ -20,6 +19,7 @@ import {
   withDistinctId,
 } from "./blocks.ts";
 import { citedIn } from "./citations.ts";
+import { placeDelta } from "./delta-place.ts";
 import { readFinish } from "./stop-reason.ts";
 import { largerUsage, readApart, readUsage, sameUsage } from "./usage.ts";
 
@@ -176,11 +176,9 @@ class MessagesDecoder implements Decoder {
       case "content_block_start":
         this.#blockStart(value, out);
         break;
-      case "content_block_stop": {
-        const slot = this.#lane.find(value["index"]);
-        if (slot) this.#close(slot, out);
+      case "content_block_stop":
+        for (const slot of this.#lane.all(value["index"])) this.#close(slot, out);
         break;
-      }
       case "message_start":
         this.#messageStart(value["message"], out);
         break;
@@ -245,8 +243,7 @@ class MessagesDecoder implements Decoder {
   #blockStart(value: Block, out: Event[]): void {
     this.#start(out);
     const index = value["index"];
-    const earlier = index === undefined ? undefined : this.#lane.find(index);
-    if (earlier) this.#close(earlier, out);
+    if (index !== undefined) for (const earlier of this.#lane.all(index)) this.#close(earlier, out);
     this.#open(index, isObject(value["content_block"]) ? value["content_block"] : {}, out);
   }
 
@@ -268,14 +265,14 @@ class MessagesDecoder implements Decoder {
   #delta(value: Block, out: Event[]): void {
     const delta = value["delta"];
     if (!isObject(delta)) return;
-    let slot = this.#lane.find(value["index"]);
-    if (!slot) {
-      const block = blockOfDelta(delta);
-      if (!block) return;
-      this.#start(out);
-      slot = this.#open(value["index"], block, out);
-    }
-    this.#append(slot, delta, out);
+    const place = placeDelta(this.#lane, value["index"], delta);
+    if (place) this.#append("slot" in place ? place.slot : this.#begin(value["index"], place, out), delta, out);
+  }
+
+  #begin(index: unknown, { block, ended }: { block: Block; ended: readonly OpenSlot[] }, out: Event[]): OpenSlot {
+    this.#start(out);
+    for (const slot of ended) this.#close(slot, out);
+    return this.#open(index, block, out);
   }
 
   #append(slot: OpenSlot, delta: Block, out: Event[]): void {

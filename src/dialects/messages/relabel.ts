@@ -16,8 +16,9 @@ import type { Relabeler, ReplyContext } from "../dialect.ts";
 import { Frame } from "../frames.ts";
 import { type RecordWriter, RunWriter } from "../run-writer.ts";
 import { BlockLane, type Slot } from "./block-lane.ts";
-import { type Block, blockOfDelta, fragmentText, inputText, withDistinctId } from "./blocks.ts";
+import { type Block, fragmentText, inputText, withDistinctId } from "./blocks.ts";
 import { isEmptyFrame, readAnother, typeOf } from "./decode-stream.ts";
+import { placeDelta } from "./delta-place.ts";
 import {
   blockDelta,
   blockStart,
@@ -194,8 +195,8 @@ function relabelStart(frame: Frame, value: Block, message: Block, context: Reply
   return forward(frame, value, { message: repaired });
 }
 
-/** Of an open block: the arguments that its beginning said, until pieces of them come. */
-type OpenBlock = { input: string };
+/** Of an open block: how it began, and the arguments that its beginning said, until pieces of them come. */
+type OpenBlock = { block: Block; input: string };
 type OpenSlot = Slot<string, OpenBlock>;
 
 /** A message_delta that waits for the end: its frame, or where several were merged only what they say. */
@@ -300,11 +301,10 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
       case "content_block_start":
         this.#blockStart(frame, value, out);
         break;
-      case "content_block_stop": {
-        const slot = this.#lane.find(value["index"]);
-        if (slot) this.#closeBlock(slot, this.#placed(frame, value, slot), out);
+      case "content_block_stop":
+        for (const slot of this.#lane.all(value["index"]))
+          this.#closeBlock(slot, this.#placed(frame, value, slot), out);
         break;
-      }
       case "message_start":
         this.#messageStart(frame, value, out);
         break;
@@ -356,25 +356,28 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
   #blockStart(frame: Frame, value: Block, out: string[]): void {
     this.#begin(out);
     const index = value["index"];
-    const earlier = index === undefined ? undefined : this.#lane.find(index);
-    if (earlier) this.#closeBlock(earlier, blockStop(earlier.position), out);
-    const slot = this.#lane.open(index, { input: firstInput(frame, value) });
+    if (index !== undefined) this.#endAll(this.#lane.all(index), out);
+    const slot = this.#lane.open(index, { block: fieldsOf(value["content_block"]), input: firstInput(frame, value) });
     this.#lane.write(slot, this.#placed(frame, value, slot, startEdits(value["content_block"], this.#seed)), out);
   }
 
   #delta(frame: Frame, value: Block, out: string[]): void {
     const delta = soundDelta(value["delta"]);
     if (!delta) return;
-    let slot = this.#lane.find(value["index"]);
-    if (!slot) {
-      const block = blockOfDelta(delta);
-      if (!block) return;
-      this.#begin(out);
-      slot = this.#lane.open(value["index"], { input: "" });
-      this.#lane.write(slot, blockStart(slot.position, block), out);
-    }
+    const place = placeDelta(this.#lane, value["index"], delta);
+    if (!place) return;
+    const slot = "slot" in place ? place.slot : this.#beginBlock(value["index"], place, out);
     if (delta["type"] === "input_json_delta" && delta["partial_json"] !== "") slot.state.input = "";
     this.#lane.write(slot, this.#placed(frame, value, slot, delta === value["delta"] ? undefined : { delta }), out);
+  }
+
+  /** Begins a block that the vendor did not, behind those that end before it. */
+  #beginBlock(index: unknown, { block, ended }: { block: Block; ended: readonly OpenSlot[] }, out: string[]): OpenSlot {
+    this.#begin(out);
+    this.#endAll(ended, out);
+    const slot = this.#lane.open(index, { block, input: "" });
+    this.#lane.write(slot, blockStart(slot.position, block), out);
+    return slot;
   }
 
   /** Ends a block with its last record, behind the arguments of which no piece has come. */
@@ -386,8 +389,12 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
     this.#lane.close(slot, last, out);
   }
 
+  #endAll(slots: readonly OpenSlot[], out: string[]): void {
+    for (const slot of slots) this.#closeBlock(slot, blockStop(slot.position), out);
+  }
+
   #closeAll(out: string[]): void {
-    for (const slot of this.#lane.openSlots()) this.#closeBlock(slot, blockStop(slot.position), out);
+    this.#endAll(this.#lane.openSlots(), out);
   }
 
   #close(frame: Frame, value: Block): void {
