@@ -83,6 +83,31 @@ describe("decoder", () => {
     expect(plain(events)).toEqual([{ type: "error", code: "rate_limit_exceeded" }]);
   });
 
+  test.each([
+    ["one that streams the text alone", false],
+    ["not again by another id", true],
+  ])("calls of a last response, of which no record told: %s", (_name, isTold) => {
+    const text = { type: "message", id: "msg_1", content: [{ type: "output_text", text: "I look." }] };
+    const call = { type: "function_call", id: "fc_1", call_id: "call_1", name: "f", arguments: '{"a":1}' };
+    const again = { ...call, id: "fc_2", call_id: "call_2" };
+    const told = isTold ? [text, call] : [text];
+    const records = [
+      ...told.map((item, at) => ({ type: "response.output_item.done", output_index: at, item })),
+      { type: "response.completed", response: { id: "r", status: "completed", output: [text, again] } },
+    ];
+    const { events } = run([records.map((one) => `data: ${JSON.stringify(one)}\n\n`).join("")]);
+    expect(plain(events)).toEqual([
+      { type: "start" },
+      { type: "block-start", block: { kind: "text" } },
+      { type: "block-delta", text: "I look." },
+      { type: "block-end" },
+      { type: "block-start", block: { kind: "tool-call", id: isTold ? "call_1" : "call_2", name: "f" } },
+      { type: "block-delta", text: '{"a":1}' },
+      { type: "block-end" },
+      { type: "finish", finish: { reason: "tool-calls", raw: "completed" } },
+    ]);
+  });
+
   test("too many open items end the stream", () => {
     let sse = "";
     for (let index = 0; index < 300; index++) {

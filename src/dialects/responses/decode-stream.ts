@@ -278,12 +278,11 @@ class ResponsesDecoder implements Decoder {
       const whole = items.find((item) => item["id"] !== undefined && item["id"] === slot.state.item["id"]);
       this.#close(slot, whole ?? slot.state.item, out);
     }
-    // A server without item records still shows its items here.
-    if (!this.#sawItem) {
-      for (const item of items) {
-        this.#calledTool ||= isCallType(item["type"]);
-        out.push(this.#eventsOf(item));
-      }
+    // A server without item records still shows its items here, and its calls one that streams the text alone (BerriAI/litellm #19368; vllm-project/vllm #36435).
+    const untold = this.#sawItem ? items.filter(({ type }) => !this.#calledTool && isCallType(type)) : items;
+    for (const item of untold) {
+      this.#calledTool ||= isCallType(item["type"]);
+      out.push(this.#eventsOf(item));
     }
     if (usage) out.push([{ type: "usage", usage }]);
     const incomplete = type === "response.incomplete" || response["status"] === "incomplete";
