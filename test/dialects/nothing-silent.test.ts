@@ -476,6 +476,17 @@ function loopOfResponses(thought: Wire, asked?: string): Wire {
   return { ...PLAIN.responses, input: asked === undefined ? items : [...items, ...answered] };
 }
 
+/** The same with another tool of the client's than a function. */
+const loopOfShell = (thought: Wire): Wire => ({
+  ...PLAIN.responses,
+  input: [
+    { role: "user", content: "u" },
+    { type: "reasoning", id: "rs_1", summary: [], ...thought },
+    { type: "shell_call", call_id: "c1", action: { commands: ["ls"] } },
+    { type: "shell_call_output", call_id: "c1", output: [] },
+  ],
+});
+
 /** And of a chat client. */
 const loopOfChat = (thought: Wire): Wire => ({
   ...PLAIN.chat,
@@ -521,6 +532,7 @@ const THOUGHT: [string, DialectName, UpstreamDialectName, Wire, string[], Quirks
   ["OpenAI's", "responses", "gemini", loopOfResponses({ encrypted_content: "gAAA" }), ["reasoning"]],
   ["of before", "responses", "messages", loopOfResponses({ encrypted_content: "gAAA" }, "and?"), []],
   ["stored by its vendor", "responses", "responses", loopOfResponses({}), ["reasoning"]],
+  ["stored, before a shell's call", "responses", "responses", loopOfShell({}), ["reasoning"]],
   ["of before, stored", "responses", "responses", loopOfResponses({}, "and?"), []],
   ["bare text", "chat", "messages", loopOfChat({ reasoning_content: "t" }), []],
   ["bare text", "chat", "responses", loopOfChat({ reasoning_content: "t" }), []],

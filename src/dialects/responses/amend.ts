@@ -4,7 +4,8 @@ import type { Quirks, ReplyChanges } from "../dialect.ts";
 import { formatName } from "../format-name.ts";
 import { EARLIER_REASONING, loopBegin, type Said } from "../lost-reasoning.ts";
 import { isReplayable } from "../reasoning-proof.ts";
-import { isAgentMessage, isReasoning } from "./items.ts";
+import { isCall, isOutput } from "./client-tools.ts";
+import { isAgentMessage, isMessage, isReasoning } from "./items.ts";
 import { isGivenHere } from "./output-items.ts";
 import { plainTerms } from "./plain-terms.ts";
 import { withoutLoneIds } from "./replay.ts";
@@ -84,11 +85,10 @@ const isNamedHere = (item: unknown): item is Wire => isReasoning(item) && isGive
 /** What an item is to the tool loop that the input stands in. */
 function saidIn(item: unknown): Said {
   if (!isObject(item)) return undefined;
-  const type = item["type"] ?? "message";
-  if (type === "reasoning" || type === "function_call" || type === "custom_tool_call") return "answer";
-  if (type === "function_call_output" || type === "custom_tool_call_output") return "results";
+  if (isReasoning(item) || isCall(item)) return "answer";
+  if (isOutput(item)) return "results";
   if (isAgentMessage(item)) return "words";
-  if (type !== "message") return undefined;
+  if (!isMessage(item)) return undefined;
   return item["role"] === "assistant" ? "answer" : item["role"] === "user" ? "words" : undefined;
 }
 
