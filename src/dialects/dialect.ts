@@ -145,8 +145,12 @@ export type Quirks = {
   remoteMedia?: RemoteMedia;
 };
 
-/** What is minded of a vendor for one request: its quirks, and fields that it has refused. */
-export type VendorTerms = { quirks: Quirks; refuses?: readonly string[] | undefined };
+/** What is minded of a vendor for one request: its quirks, fields that it has refused, and see {@link Orders.missesThought}. */
+export type VendorTerms = {
+  quirks: Quirks;
+  refuses?: readonly string[] | undefined;
+  missesThought?: boolean | undefined;
+};
 
 /** Terms that a refusal teaches. `isOnce`: it was of a value, or of what stood beside it, and says nothing of the next request. */
 export type Lesson = VendorTerms & { isOnce?: boolean };
@@ -329,8 +333,8 @@ export interface UpstreamDialect {
    */
   plainer?(body: Record<string, unknown>, quirks: Quirks): Quirks | undefined;
   /**
-   * What a refusal in these words may teach of a vendor of which no more than `terms` is known, the likeliest first. Absent: its servers refuse for
-   * one reason, which {@link plainer} knows.
+   * What a refusal in these words may teach of a vendor of which no more than `terms` is known, the likeliest first: before {@link plainer}, which asks what
+   * the request holds. Absent: its servers refuse for the one reason that that knows.
    */
   lessons?(words: string, terms: VendorTerms): Lesson[];
   /** On the diagonal: client headers that this vendor wants in the body, as edits of it. */

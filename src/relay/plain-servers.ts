@@ -42,8 +42,9 @@ export function tellPlainly(
   const { vendor, upstream, route } = target;
   if (error.code !== "invalid_request") return false;
   const words = refusalWords(error);
-  if (upstream.lessons) return learnTerms((terms) => upstream.lessons?.(words, terms) ?? [], target, job, told);
-  if (plainlyFor(job, target)) return false;
+  if (learnTerms((terms) => upstream.lessons?.(words, terms) ?? [], target, job, told)) return true;
+  // What was learnt of this request alone is learnt again.
+  if (plainlyFor(job, target)?.lasting) return false;
   const quirks = plainTermsOf(job, target);
   if (quirks) job.plainly = { vendor, model: route.model, quirks, lasting: { quirks } };
   return quirks !== undefined;
@@ -75,8 +76,8 @@ function learnTerms(
   const lasting = plainlyFor(job, target)?.lasting;
   const toKeep = teach(lasting ?? keptTerms(job, target));
   const refused = tryTelling(told);
-  for (const [at, { isOnce, quirks, refuses }] of taught.entries()) {
-    job.plainly = { vendor, model: route.model, quirks, refuses, lasting: isOnce ? lasting : toKeep[at] };
+  for (const [at, { isOnce, ...terms }] of taught.entries()) {
+    job.plainly = { vendor, model: route.model, ...terms, lasting: isOnce ? lasting : toKeep[at] };
     const changed = tryTelling(told);
     if (changed === undefined || changed === refused) continue;
     job.lessons = lessons;
@@ -110,7 +111,7 @@ function keptTerms(asked: Asked, target: Target): VendorTerms {
   const usual = { quirks: vendor.quirks };
   const kept = known.get(vendor)?.get(keyOf(asked, target));
   if (kept === undefined || kept.until <= asked.services.clock.monotonic()) return usual;
-  if (upstream.lessons) return kept.terms;
+  if (!upstream.plainer) return kept.terms;
   const quirks = plainTermsOf(asked, target);
   return quirks ? { quirks } : usual;
 }

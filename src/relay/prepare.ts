@@ -44,9 +44,10 @@ const isAnyProof = (): boolean => true;
 export function prepare(asked: Asked, target: Target): Prepared {
   const { route, vendor, upstream, client, context } = target;
   const { request, services, abort } = asked;
-  const { quirks, refuses } = termsFor(asked, target);
+  const { quirks, refuses, missesThought } = termsFor(asked, target);
   const orders = planOrders(asked.intent, asked.entry, route, upstream, asked.money);
   if (refuses) orders.remove = [...orders.remove, ...refuses];
+  if (missesThought) orders.missesThought = true;
   if (!orders.stream && onlyStreams(orders, asked.intent, quirks)) orders.stream = isCollectable(asked.body.value);
   const recall = services.reasoning.recall(asked, target, orders);
   const isForeignProof = asked.withoutProofs ? isAnyProof : services.reasoning.foreignTo(target);

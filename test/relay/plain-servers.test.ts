@@ -188,3 +188,102 @@ describe("a messages server of which nothing is known", () => {
     expect(upstream.calls).toHaveLength(4);
   });
 });
+
+/** How servers of the messages dialect want back what was thought before calls: DeepSeek, in both of its ways, and Moonshot. */
+const MISSED = [
+  "The `content[].thinking` in the thinking mode must be passed back to the API.",
+  "Missing thinking block in the assistant message at message index 1. For more information, please refer to the guide.",
+  "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2",
+];
+
+describe("a messages server whose model thinks, and that wants it back behind calls", () => {
+  let upstream: Upstream;
+  let gateway: TestApp;
+  let words = "";
+  const call = { type: "tool_use", id: "toolu_1", name: "f", input: {} };
+  const thought = { type: "thinking", thinking: "I must look.", signature: "c2ln" };
+  const MESSAGE = {
+    ...{ id: "msg_1", type: "message", role: "assistant", model: "m", stop_reason: "end_turn" },
+    content: [{ type: "text", text: "ok" }],
+    usage: { input_tokens: 3, output_tokens: 2 },
+  };
+
+  beforeAll(async () => {
+    upstream = startUpstream();
+    gateway = await startApp({ vendors: [vendorAt(upstream, "messages", "lab")] });
+  });
+  beforeEach(() => {
+    upstream.always("/v1/messages", ({ json: body }) => {
+      const { thinking, messages } = body as { thinking?: { type: string }; messages: { content: Wire[] }[] };
+      const isMissed = messages.some(({ content }) => {
+        const types = Array.isArray(content) ? content.map(({ type }) => type) : [];
+        return types.includes("tool_use") && !types.includes("thinking");
+      });
+      const error = { message: words, type: "invalid_request_error", param: null, code: "invalid_request_error" };
+      return isMissed && thinking?.type !== "disabled" ? json({ error }, { status: 400 }) : json(MESSAGE);
+    });
+  });
+  afterEach(() => upstream.reset());
+  afterAll(async () => {
+    await gateway.stop();
+    upstream.close();
+  });
+
+  const loop = (...content: Wire[]) => ({
+    messages: [
+      { role: "user", content: "Hi" },
+      { role: "assistant", content },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_1", content: "done" }] },
+      { role: "assistant", content: "It is done." },
+      { role: "user", content: "And now?" },
+    ],
+    tools: [{ name: "f", input_schema: { type: "object" } }],
+  });
+  const ask = (body: Wire) => gateway.post("/v1/messages", { model: "lab/m", max_tokens: 4_096, ...body });
+  const seen = () => upstream.calls.map((one) => (one.json as { thinking?: unknown }).thinking);
+  const OFF = { type: "disabled" };
+
+  test.each(
+    MISSED.flatMap((one) =>
+      [undefined, { type: "adaptive" }, { type: "enabled", budget_tokens: 2_000 }].map((thinking) => ({
+        one,
+        thinking,
+      })),
+    ),
+  )(
+    "is told again that its model is not to think, where nobody has any of it: $thinking, $one",
+    async ({ one, thinking }) => {
+      words = one;
+      const response = await ask({ ...loop(call), ...(thinking && { thinking }) });
+      expect([response.status, response.headers.get("x-sluice-attempts")]).toEqual([200, "2"]);
+      expect(response.headers.get("x-sluice-dropped")).toBe("thinking");
+      expect(seen()).toEqual([thinking, OFF]);
+      // Of the next conversation nothing is known.
+      expect((await ask({ ...loop(thought, call), ...(thinking && { thinking }) })).status).toBe(200);
+      expect(seen().slice(2)).toEqual([thinking]);
+    },
+  );
+
+  test("so is the request of a client of another dialect", async () => {
+    words = MISSED[0] ?? "";
+    const tool = { type: "function", function: { name: "f", parameters: { type: "object", properties: {} } } };
+    const messages = [
+      { role: "user", content: "Hi" },
+      { role: "assistant", tool_calls: [{ id: "c", type: "function", function: { name: "f", arguments: "{}" } }] },
+      { role: "tool", tool_call_id: "c", content: "done" },
+    ];
+    const response = await gateway.post("/v1/chat/completions", { model: "lab/m", messages, tools: [tool] });
+    expect([response.status, response.headers.get("x-sluice-attempts")]).toEqual([200, "2"]);
+    expect(seen()).toEqual([undefined, OFF]);
+  });
+
+  test("only once, and one that it says so of though its model does not think is told at once", async () => {
+    upstream.always(
+      "/v1/messages",
+      json({ error: { message: MISSED[0], type: "invalid_request_error" } }, { status: 400 }),
+    );
+    expect((await ask(loop(call))).status).toBe(400);
+    expect((await ask({ ...loop(call), thinking: OFF })).status).toBe(400);
+    expect(seen()).toEqual([undefined, OFF, OFF]);
+  });
+});

@@ -13,6 +13,7 @@ import { encodeRequest } from "./encode-request.ts";
 import { encodeStream } from "./encode-stream.ts";
 import { encodeError, encodeErrorFrame } from "./errors.ts";
 import { readIntent } from "./intent.ts";
+import { lessons } from "./lessons.ts";
 import { plainer } from "./plain-terms.ts";
 import { PING } from "./records.ts";
 import { relabelReply, relabelStream } from "./relabel.ts";
@@ -66,6 +67,7 @@ export const messages: Dialect = {
   serverTools,
   repairs,
   plainer,
+  lessons,
   provesReasoning: true,
   bindsReasoning: true,
 };

@@ -135,14 +135,14 @@ function configWith(config: unknown, effort: string | undefined): Body | undefin
  * own words is edited. The ceiling is the one that goes upstream: budgets shrink below it, it is never raised.
  */
 export function editReasoning(body: Body, edits: Edits, orders: Orders): void {
-  if (orders.reasoning.kind === "keep") {
+  if (orders.reasoning.kind === "keep" && !orders.missesThought) {
     const isRefused = thinkingOf(body)["type"] === "enabled" && continuesWithoutThinking(body["messages"]);
     if (isRefused) edits["thinking"] = DISABLED.thinking;
     return;
   }
   const own = body["max_tokens"];
   const ceiling = orders.maxOutputTokens ?? (typeof own === "number" ? own : undefined);
-  const wanted = wantedBy(orders.reasoning, body, ceiling);
+  const wanted = orders.missesThought ? DISABLED : wantedBy(orders.reasoning, body, ceiling);
   if (!isSame(body["thinking"], wanted.thinking)) edits["thinking"] = wanted.thinking;
   const effort = effortIn(body);
   const wantedEffort = wanted.effort ?? keptEffort(orders, body, effort);
