@@ -367,6 +367,28 @@ describe("a chat server of which nothing is known", () => {
       },
       null,
     ],
+    ...[
+      "The `reasoning_content` in the thinking mode must be passed back to the API.",
+      "Missing `reasoning_content` field in the assistant message at message index 2.",
+    ].map((words): [string, Wire, (body: Wire) => boolean, Refusal, Wire, string | null] => [
+      `a turn without what was thought (DeepSeek: ${words.slice(0, 8)})`,
+      { ...ask(user, { role: "assistant", content: "ok" }, user, { role: "assistant", tool_calls: [call] }, result) },
+      somewhere((message) => message["role"] === "assistant" && message["reasoning_content"] === undefined),
+      { words },
+      ask(
+        ...[user, { role: "assistant", content: "ok", reasoning_content: "" }, user],
+        ...[{ role: "assistant", tool_calls: [call], reasoning_content: "" }, result],
+      ),
+      "reasoning_content",
+    ]),
+    [
+      "a call without what was thought (Moonshot)",
+      ask(user, { role: "assistant", tool_calls: [call] }, result),
+      somewhere(({ tool_calls: calls, reasoning_content: thought }) => calls !== undefined && !thought),
+      { words: "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1" },
+      ask(user, { role: "assistant", tool_calls: [call], reasoning_content: " " }, result),
+      "reasoning_content",
+    ],
     [
       "a format beside tools (Groq)",
       { ...ask(user), tools: [tool], response_format: { type: "json_object" } },

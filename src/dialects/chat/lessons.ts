@@ -125,6 +125,10 @@ const SCHEMA_AT_FAULT =
 /** Who asks for two forms at once (llama.cpp, SGLang) is told so: in words one of them would bind nothing. */
 const TWO_FORMS = /\bonly one of\b|\b(?:use|set|specify) both\b/i;
 
+/** Who wants back what its model thought: DeepSeek of each turn, and Moonshot of those with calls. Their models are served under many names by others. */
+const THOUGHT_MISSED = /\breasoning_content\b.{0,40}\bmust be passed back|\bmissing ["'`]?reasoning_content\b/i;
+const CALLS_THOUGHT_MISSED = /\breasoning_content is missing in assistant tool call message/i;
+
 /** Quirks that follow from words. */
 type Taught = { rule: Quirks; isOnce?: boolean };
 
@@ -156,9 +160,12 @@ export function lessons(words: string, terms: VendorTerms): Lesson[] {
   if (/\bdoes not support (?:thinking|reasoning)\b/i.test(words)) {
     taught.push({ quirks, refuses: [...refuses, ...REASONING_FIELDS], isOnce: isOnce(OF_LEVELS) });
   }
+  const { reasoningReplay = "reasoning_content" } = quirks;
   const forced: Taught = { rule: { toolChoiceRequired: "auto" }, isOnce: isOnce(OF_CHOICES) };
   const more: Taught[] = [
     ...RULES.flatMap(([pattern, rule]) => (pattern.test(words) ? [{ rule }] : [])),
+    ...(THOUGHT_MISSED.test(words) ? [{ rule: { reasoningReplay, reasoningReplayAlways: true } }] : []),
+    ...(CALLS_THOUGHT_MISSED.test(words) ? [{ rule: { reasoningReplay, reasoningReplayCalls: true } }] : []),
     ...(FORCED_REFUSED.test(words) ? [forced] : []),
     ...formatLessons(words, isBeside),
   ];
