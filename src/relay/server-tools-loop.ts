@@ -1,4 +1,4 @@
-import type { BlockStart, Event, Finish } from "../canon/events.ts";
+import type { BlockStart, Citation, Event, Finish } from "../canon/events.ts";
 import { ReplyChanger } from "../dialects/reply-changer.ts";
 import type { ServedCall, ServedFunction, ServedOutcome } from "../dialects/server-tools.ts";
 import { isSame } from "../dialects/translate.ts";
@@ -20,12 +20,11 @@ export const MAX_ROUNDS = 10;
 export const MAX_CALLS = 20;
 const PARALLEL = 2;
 
+/** A block of text, and what it rests on by its vendor's own word, where that searches by itself as well. */
+type Text = { text: string; cited: Citation[] };
+
 /** What the open block is to the client: shown as it comes, a call that the gateway answers, or a call of the client's own that waits. */
-type Open =
-  | { kind: "shown" }
-  | { kind: "text"; text: string }
-  | { kind: "served"; call: ServedCall }
-  | { kind: "held" };
+type Open = { kind: "shown" } | ({ kind: "text" } & Text) | { kind: "served"; call: ServedCall } | { kind: "held" };
 
 /**
  * What is lost behind what was lost before: what the vendor could answer, and a reply of several rounds cannot. Where the request is translated, that names
@@ -65,7 +64,7 @@ export class ServedLoop {
   #changer: ReplyChanger | undefined;
   #open: Open | undefined;
   /** A text block whose end waits for what follows it. */
-  #ended: string | undefined;
+  #ended: Text | undefined;
   /** Characters of text in earlier blocks, and citations so far. */
   #before = 0;
   #cited = 0;
@@ -119,6 +118,9 @@ export class ServedLoop {
       case "block-signature":
         this.#add(event, out);
         return;
+      case "block-citation":
+        if (this.#open?.kind === "text") this.#open.cited.push(event.citation);
+        return;
       case "block-end":
         this.#end(event, out);
         return;
@@ -147,7 +149,7 @@ export class ServedLoop {
       this.#open = this.#half.keepsResults ? { kind: "shown" } : { kind: "held" };
       this.#say(this.#open, event, out);
     } else {
-      this.#open = block.kind === "text" ? { kind: "text", text: "" } : { kind: "shown" };
+      this.#open = block.kind === "text" ? { kind: "text", text: "", cited: [] } : { kind: "shown" };
       if (block.kind !== "opaque") this.#said.push(event);
       out.push(event);
     }
@@ -186,7 +188,7 @@ export class ServedLoop {
         out.push({ type: "block-delta", text: this.#half.callInput(open.call) }, event);
     } else if (open.kind === "text") {
       this.#said.push(event);
-      this.#ended = open.text;
+      this.#ended = open;
     } else this.#say(open, event, out);
   }
 
@@ -202,10 +204,12 @@ export class ServedLoop {
 
   /** The end of a text block with the pages that it names; `all`: those that it does not name too, where no text has named one. */
   #endText(out: Event[], all: boolean): void {
-    const text = this.#ended;
-    if (text === undefined) return;
+    if (this.#ended === undefined) return;
+    const { text, cited } = this.#ended;
     this.#ended = undefined;
-    let citations = this.#sources.cited(text, this.#before);
+    // A vendor knows of no round but its own.
+    const told = cited.map((citation) => ({ ...citation, before: this.#before }));
+    let citations = [...told, ...this.#sources.cited(text, this.#before)];
     if (all && this.#cited + citations.length === 0) citations = this.#sources.unnamed(text, this.#before);
     this.#cited += citations.length;
     this.#before += text.length;
@@ -380,7 +384,7 @@ export class ServedLoop {
     const { exchange } = this.job;
     const out: Event[] = [];
     const finish = cut ?? this.#finish ?? { reason: "stop" };
-    if (this.#open?.kind === "text") this.#ended = this.#open.text;
+    if (this.#open?.kind === "text") this.#ended = this.#open;
     else if (this.#open && this.#isShown(this.#open)) out.push({ type: "block-end" });
     this.#endText(out, this.#half.citesAll && finish.reason === "stop");
     if (!cut) out.push(...this.#held);

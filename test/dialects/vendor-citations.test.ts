@@ -310,3 +310,52 @@ test("pages that a Gemini vendor only lists stand at all of the text", async () 
     { type: "url_citation", url_citation: { ...whole, title: "https://b.example", url: "https://b.example" } },
   ]);
 });
+
+describe.each([false, true])("a vendor that cites by itself where the gateway offers a search, stream %p", (stream) => {
+  const look = { role: "assistant", content: "I look. " };
+  const calls = [
+    { index: 0, id: "c", type: "function", function: { name: "web_search", arguments: '{"query":"gates"}' } },
+  ];
+  const said = { role: "assistant", content: "At dawn [1]", annotations };
+  let searching: TestApp;
+  beforeAll(async () => {
+    searching = await startApp({
+      vendors: [vendorAt(upstream, "chat", "plain")],
+      config: { search: [{ engine: "fixture" }] },
+    });
+  });
+  afterAll(() => searching.stop());
+
+  const ask = async (path: string, body: Wire): Promise<Wire[]> => {
+    const whole = (message: Wire, finish: string) =>
+      json({ id: "1", choices: [{ index: 0, message, finish_reason: finish }] });
+    const streamed = (message: Wire, finish: string) => sse(chatStream(chunk(message), chunk({}, finish)));
+    const answer = stream ? streamed : whole;
+    upstream.answer("/v1/chat/completions", answer({ ...look, tool_calls: calls }, "tool_calls"), answer(said, "stop"));
+    const messages = [{ role: "user", content: "When?" }];
+    const response = await searching.post(path, { model: "plain/x", messages, stream, ...body });
+    const text = await response.text();
+    expect([response.status, upstream.calls.length]).toEqual([200, 2]);
+    return stream ? dataOf(text) : [JSON.parse(text) as Wire];
+  };
+
+  test("is repeated to a chat client, with the places in all that it was told", async () => {
+    const records = await ask("/v1/chat/completions", { web_search_options: {} });
+    const found = records.flatMap(({ choices }) => {
+      const [{ message, delta } = {}] = choices as Record<string, Wire>[];
+      return ((message ?? delta)?.["annotations"] ?? []) as unknown[];
+    });
+    const [start_index, end_index] = [3, 7].map((place) => place + look.content.length);
+    expect(found).toMatchObject([{ url_citation: { url: URL, title: "A", start_index, end_index } }]);
+  });
+
+  test("is repeated to a messages client", async () => {
+    const tools = [{ type: "web_search_20250305", name: "web_search" }];
+    const records = await ask("/v1/messages", { max_tokens: 64, tools });
+    const citation = { type: "web_search_result_location", url: URL, title: "A", cited_text: "Dawn." };
+    const content = records.flatMap((record) => (record["content"] ?? []) as Wire[]);
+    if (!stream) return expect(content.at(-1)).toMatchObject({ citations: [citation] });
+    const deltas = records.flatMap(({ delta }) => (delta ? [delta as Wire] : []));
+    expect(deltas.filter(({ type }) => type === "citations_delta")).toMatchObject([{ citation }]);
+  });
+});
