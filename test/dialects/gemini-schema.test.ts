@@ -184,6 +184,17 @@ describe("toOpenApiSchema", () => {
 });
 
 describe("toJsonSchema", () => {
+  test("const is said otherwise in properties that are named as keywords are, and not in values", () => {
+    const properties = { default: { const: "a" }, enum: { const: 1 }, examples: { items: { const: true } } };
+    const values = { enum: [{ const: 1 }], default: { const: 1 }, const: { const: 1 } };
+    expect(toJsonSchema({ properties: { ...properties, values } })).toEqual({
+      properties: {
+        ...{ default: { enum: ["a"] }, enum: { enum: [1] }, examples: { items: { enum: [true] } } },
+        values,
+      },
+    });
+  });
+
   test("only const is said otherwise, and a property of that name is none", () => {
     const schema = {
       $schema: "https://json-schema.org/draft/2020-12/schema",

@@ -176,7 +176,13 @@ export function toJsonSchema(schema: Schema): Schema {
   return rewriteConst(rest, 0) as Schema;
 }
 
-function rewriteConst(value: unknown, depth: number): unknown {
+/** Keywords that hold schemas by names of the client's own, any of which may be a keyword as well. */
+const BY_NAME: ReadonlySet<string> = new Set(["properties", "patternProperties", "$defs", "definitions"]);
+/** Keywords that hold values, which are no schemas whatever they look like. */
+const VALUES: ReadonlySet<string> = new Set(["const", "enum", "default", "examples"]);
+
+/** `areNames`: the keys of `value` are. */
+function rewriteConst(value: unknown, depth: number, areNames = false): unknown {
   if (depth > MAX_DEPTH * 2) {
     throw new GatewayError("invalid_request", "The JSON Schema is nested too deep for this model.");
   }
@@ -184,10 +190,9 @@ function rewriteConst(value: unknown, depth: number): unknown {
   if (!isObject(value)) return value;
   const out: Schema = {};
   for (const [key, inner] of Object.entries(value)) {
-    // Under `properties` and the like the keys are names, and a property may be called const.
-    const isConstraint = key === "const" && !isObject(inner);
-    if (isConstraint) out["enum"] = [inner];
-    else out[key] = key === "enum" || key === "default" || key === "examples" ? inner : rewriteConst(inner, depth + 1);
+    if (areNames) out[key] = rewriteConst(inner, depth + 1);
+    else if (key === "const" && !isObject(inner)) out["enum"] = [inner];
+    else out[key] = VALUES.has(key) ? inner : rewriteConst(inner, depth + 1, BY_NAME.has(key));
   }
   return out;
 }
