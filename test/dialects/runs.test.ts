@@ -181,3 +181,15 @@ describe("runs of chat records", () => {
     expect(text).toEqual({ type: "block-delta", text: "abc" });
   });
 });
+
+test("without numbers what comes behind another block's start is that block's, whatever the records before it look like", () => {
+  const start = event({ type: "content_block_start", content_block: { type: "text", text: "" } } as { type: string });
+  const stream = STREAMS.messages(["a", "b", "c", "d"]).replaceAll('"index":0,', "");
+  const records = stream.split(/(?<=\n\n)/);
+  const at = records.findIndex((record) => record.includes('"text":"c"'));
+  const two = [...records.slice(0, at), start, ...records.slice(at)].join("");
+  const [inRuns, single] = [true, false].map((each) => relabel("messages", two, [], each).events);
+  expect(joined(inRuns ?? [])).toEqual(joined(single ?? []));
+  const texts = joined(inRuns ?? []).flatMap((each) => (each.type === "block-delta" ? [each.text] : []));
+  expect(texts).toEqual(["ab", "cd"]);
+});

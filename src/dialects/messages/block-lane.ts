@@ -25,6 +25,11 @@ export class BlockLane<Piece, State> {
     return this.#slots.length === 0;
   }
 
+  /** Blocks wait behind the first one. */
+  get crowded(): boolean {
+    return this.#slots.length > 1;
+  }
+
   /** More is open or waiting than any sound stream needs. */
   get overfull(): boolean {
     return this.#slots.length > MAX_OPEN_BLOCKS || this.#waiting > MAX_WAITING_PIECES;

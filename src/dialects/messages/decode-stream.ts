@@ -109,8 +109,9 @@ class MessagesDecoder implements Decoder {
   push(frame: Frame): Event[] {
     if (frame.run) return this.#readRun(frame.run);
     const out = this.#readFrame(frame);
-    // A record that did nothing but add text is what the next ones will look like; after any other, nothing is known.
-    if (out.length > 0) {
+    // A record that did nothing but add text is what the next ones will look like; after any other, and among several blocks, nothing is known.
+    if (this.#lane.crowded) this.pattern = undefined;
+    else if (out.length > 0) {
       const [only] = out;
       this.pattern = out.length === 1 && only?.type === "block-delta" ? learnPattern(frame, only.text) : undefined;
     }
