@@ -1,4 +1,5 @@
 import { isObject, listOf } from "../lib/json.ts";
+import { withItems } from "./array-items.ts";
 
 type Schema = Record<string, unknown>;
 
@@ -60,15 +61,16 @@ export function toStrictSchema(schema: Schema): Schema | undefined {
 }
 
 /**
- * The schema to send and whether it is strict, given that strict was wished for: where it cannot be, its `path` is named in `dropped` and
- * the schema goes out as it is.
+ * The schema to send to who speaks one of OpenAI's dialects, and whether it is strict, given that strict was wished for: where it cannot be, its `path` is
+ * named in `dropped` and the schema goes out as it is, with items in every array.
  */
 export function fitStrict(
-  schema: Schema,
+  given: Schema,
   strict: boolean | undefined,
   path: string,
   dropped: string[],
 ): { schema: Schema; strict: boolean | undefined } {
+  const schema = withItems(given);
   if (!strict) return { schema, strict };
   const closed = toStrictSchema(schema);
   if (closed) return { schema: closed, strict };

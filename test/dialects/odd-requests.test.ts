@@ -345,6 +345,47 @@ describe("a tool's schema for OpenAI (dialects.md 4.8 #32)", () => {
   });
 });
 
+describe("an array that does not say what it holds (OpenAI: array schema missing items)", () => {
+  const bare = { type: "array", description: "names" };
+  const whole = { ...bare, items: {} };
+  const sound = { type: "array", items: { type: "string" }, default: [{ type: "array" }] };
+
+  test.each([
+    [
+      { a: bare, b: sound },
+      { a: whole, b: sound },
+    ],
+    [{ a: { type: "array", items: { type: "array" } } }, { a: { type: "array", items: { type: "array", items: {} } } }],
+    [{ a: { anyOf: [bare, { type: "null" }] } }, { a: { anyOf: [whole, { type: "null" }] } }],
+    [
+      { a: { type: ["array", "null"], prefixItems: [bare] } },
+      { a: { type: ["array", "null"], prefixItems: [whole], items: {} } },
+    ],
+    [{ a: { type: "object", additionalProperties: bare } }, { a: { type: "object", additionalProperties: whole } }],
+    // Words that only look like a schema.
+    [
+      { a: { enum: [bare] }, type: { const: bare } },
+      { a: { enum: [bare] }, type: { const: bare } },
+    ],
+  ] as [Wire, Wire][])("%j holds anything", (properties, expected) => {
+    const schema = (of: Wire) => ({ type: "object", properties: of, $defs: { a: of["a"] } });
+    const asked = { messages: hello, tools: [{ name: "f", input_schema: schema(properties) }] };
+    const format = { format: { type: "json_schema", schema: schema(properties) } };
+    for (const to of ["chat", "responses"] as const) {
+      const { body, dropped } = send({ from: "messages", to }, { ...asked, output_config: format });
+      const told = JSON.stringify([body["tools"], body["response_format"] ?? body["text"]]);
+      expect(told.split(JSON.stringify(schema(expected))).length).toBe(3);
+      expect(dropped).toEqual([]);
+    }
+  });
+
+  test("is told to its client's own vendor as the client wrote it", () => {
+    const parameters = { type: "object", properties: { a: bare } };
+    const tools = [{ type: "function", function: { name: "f", parameters } }];
+    expect(send({ from: "chat", to: "chat" }, { messages: hello, tools }).body["tools"]).toEqual(tools);
+  });
+});
+
 describe("a strict schema for OpenAI (dialects.md 4.8 #32)", () => {
   const closed = (properties: Wire, required = Object.keys(properties)) => ({
     type: "object",
