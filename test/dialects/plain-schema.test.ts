@@ -33,6 +33,13 @@ describe("the subset of JSON Schema that Moonshot takes", () => {
     ["a word for anything", true, ANY],
     ["a description alone", { description: "d" }, { description: "d", ...ANY }],
     ["values alone", { enum: ["a", "b"] }, { type: "string", enum: ["a", "b"] }],
+    ["one value alone", { const: "a" }, { type: "string", enum: ["a"] }],
+    [
+      "one value of a type",
+      { type: "number", const: 1, description: "d" },
+      { type: "number", enum: [1], description: "d" },
+    ],
+    ["one that no list may hold", { const: true }, { type: "boolean", const: true }],
     [
       "values of several types",
       { enum: ["a", 1, null] },

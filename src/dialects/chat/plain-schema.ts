@@ -1,6 +1,7 @@
 import { GatewayError } from "../../canon/errors.ts";
 import { atPointer, entryOf, isObject, stringOf } from "../../lib/json.ts";
 import { toInputSchema } from "../input-schema.ts";
+import { typeOfValue, typesOf } from "../schema-types.ts";
 
 type Schema = Record<string, unknown>;
 
@@ -33,12 +34,6 @@ const TYPED: ReadonlySet<string> = new Set(Object.values(OF_TYPE).flat());
 const schemas = (value: unknown): Schema[] => (Array.isArray(value) ? value.filter(isObject) : []);
 const namesOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 
-function typeOfValue(value: unknown): string {
-  if (value === null) return "null";
-  if (typeof value === "number") return Number.isInteger(value) ? "integer" : "number";
-  return Array.isArray(value) ? "array" : typeof value;
-}
-
 /** Whether a value of an `enum` is of a type; whole numbers are numbers as well. */
 const isOf = (type: unknown, value: unknown): boolean =>
   typeOfValue(value) === type || (type === "number" && typeof value === "number");
@@ -66,15 +61,6 @@ class Allowance {
   }
 }
 
-/** The types that a schema names, or that its other keywords show; none where anything goes. */
-function typesOf({ type, properties, items, enum: values }: Schema): readonly unknown[] {
-  if (Array.isArray(type)) return [...new Set(type)];
-  if (type !== undefined) return [type];
-  if (isObject(properties)) return ["object"];
-  if (items !== undefined) return ["array"];
-  return Array.isArray(values) ? [...new Set(values.map(typeOfValue))] : [];
-}
-
 /** Schemas that must all hold, as one: their properties and required names together, else the later word. */
 function merge(all: readonly Schema[]): Schema {
   const properties: Schema = {};
@@ -85,6 +71,12 @@ function merge(all: readonly Schema[]): Schema {
   if (Object.keys(properties).length > 0) merged["properties"] = properties;
   if (required.size > 0) merged["required"] = [...required];
   return merged;
+}
+
+/** A schema of one word or number as the only one of a list: the subset has no `const` (MoonshotAI/walle, "walle and JSON Schema Draft 2020-12"). */
+function asEnum(schema: Schema): Schema {
+  const { const: only, ...rest } = schema;
+  return typeof only === "string" || typeof only === "number" ? { ...rest, enum: [only] } : schema;
 }
 
 /** What a path inside a schema leads to. */
@@ -127,7 +119,7 @@ class Rewriter {
     if (!isObject(given)) return { anyOf: ANYTHING };
     const { description, ...constraints } = given;
     const said = typeof description === "string" ? { description } : {};
-    const schema = this.#flatten(constraints, []);
+    const schema = asEnum(this.#flatten(constraints, []));
     if (typeof schema["$ref"] === "string") return this.#refer(schema["$ref"], said, depth);
     const { anyOf, oneOf, ...beside } = schema;
     const branches = [...schemas(anyOf), ...schemas(oneOf)];
