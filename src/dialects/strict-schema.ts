@@ -1,5 +1,6 @@
 import { isObject, listOf } from "../lib/json.ts";
 import { withItems } from "./array-items.ts";
+import { typesOf } from "./schema-types.ts";
 
 type Schema = Record<string, unknown>;
 
@@ -9,7 +10,14 @@ const MAX_DEPTH = 64;
 const LISTS: ReadonlySet<string> = new Set(["anyOf", "prefixItems"]);
 const MAPS: ReadonlySet<string> = new Set(["properties", "$defs", "definitions"]);
 /** Keywords that strict mode refuses (OpenAI's guide, "Structured Outputs", Supported schemas). */
-const REFUSED = ["oneOf", "allOf", "patternProperties", "not", "if", "dependentRequired", "dependentSchemas"];
+const REFUSED = [
+  ...["oneOf", "allOf", "patternProperties", "not", "if", "dependentRequired", "dependentSchemas"],
+  // "'uniqueItems' is not permitted" (mastra-ai/mastra #23321), and so for each of these that the guide does not list.
+  ...["minLength", "maxLength", "uniqueItems", "contains", "minContains", "maxContains", "unevaluatedItems"],
+  ...["propertyNames", "minProperties", "maxProperties", "unevaluatedProperties"],
+];
+/** What may be said of a reference beside it, once that stands in a choice of its own. */
+const SAID_OF_REFERENCE: ReadonlySet<string> = new Set(["title", "description"]);
 
 const isObjectType = ({ type, properties }: Schema): boolean =>
   type === "object" || (Array.isArray(type) && type.includes("object")) || isObject(properties);
@@ -18,6 +26,23 @@ const isObjectType = ({ type, properties }: Schema): boolean =>
 function wantsAll({ properties, required }: Schema): boolean {
   const wanted: ReadonlySet<unknown> = new Set(listOf(required));
   return !isObject(properties) || Object.keys(properties).every((name) => wanted.has(name));
+}
+
+/**
+ * Nothing may stand beside a reference ("$ref cannot have keywords {'description'}", camel-ai/camel #3001): what is said of it stands beside a choice of
+ * that one. Undefined for a constraint.
+ */
+function closeReference({ $ref: reference, ...said }: Schema): Schema | undefined {
+  const words = Object.keys(said);
+  if (words.length === 0) return { $ref: reference };
+  return words.every((word) => SAID_OF_REFERENCE.has(word)) ? { ...said, anyOf: [{ $ref: reference }] } : undefined;
+}
+
+/** With the type that its other keywords show: each must say one ("schema must have a 'type' key"). Undefined where anything goes. */
+function typed(schema: Schema): Schema | undefined {
+  if ("type" in schema || "anyOf" in schema) return schema;
+  const [type, ...others] = typesOf(schema);
+  return type === undefined ? undefined : { type: others.length === 0 ? type : [type, ...others], ...schema };
 }
 
 /** Undefined stands for: cannot be strict. */
@@ -35,7 +60,7 @@ function close(value: unknown, depth: number): unknown {
     out[word] = closed;
   }
   if (isObjectType(value)) out["additionalProperties"] = false;
-  return out;
+  return "$ref" in out ? closeReference(out) : typed(out);
 }
 
 function closeUnder(word: string, value: unknown, depth: number): unknown {

@@ -379,6 +379,15 @@ describe("an array that does not say what it holds (OpenAI: array schema missing
     }
   });
 
+  test("cannot be held to strictly", () => {
+    const schema = { type: "object", properties: { a: bare }, required: ["a"], additionalProperties: false };
+    const tools = [{ type: "function", function: { name: "f", parameters: schema, strict: true } }];
+    const { body, dropped } = send({ from: "chat", to: "responses" }, { messages: hello, tools });
+    const parameters = { ...schema, properties: { a: whole } };
+    expect(body["tools"]).toEqual([{ type: "function", name: "f", parameters, strict: false }]);
+    expect(dropped).toEqual(["tools[0].function.strict"]);
+  });
+
   test("is told to its client's own vendor as the client wrote it", () => {
     const parameters = { type: "object", properties: { a: bare } };
     const tools = [{ type: "function", function: { name: "f", parameters } }];
@@ -410,6 +419,20 @@ describe("a strict schema for OpenAI (dialects.md 4.8 #32)", () => {
       },
     ],
     [closed({ a: { anyOf: [closed({})] } }), closed({ a: { anyOf: [closed({})] } })],
+    // "schema must have a 'type' key"
+    [
+      closed({ a: { const: "b" }, b: { enum: ["c", null] }, c: { properties: {} } }),
+      closed({
+        a: { const: "b", type: "string" },
+        b: { enum: ["c", null], type: ["string", "null"] },
+        c: { type: "object", properties: {}, additionalProperties: false },
+      }),
+    ],
+    // "$ref cannot have keywords {'description'}"
+    [
+      { ...closed({ a: { $ref: "#/$defs/x", description: "A", default: "b" } }), $defs: { x: { type: "string" } } },
+      { ...closed({ a: { anyOf: [{ $ref: "#/$defs/x" }], description: "A" } }), $defs: { x: { type: "string" } } },
+    ],
     // A property may be called like a keyword.
     [
       closed({ default: { type: "string" }, oneOf: { type: "string" } }),
@@ -427,6 +450,13 @@ describe("a strict schema for OpenAI (dialects.md 4.8 #32)", () => {
     [closed({ a: { type: "array", items: { type: "object", properties: { b: {} } } } })],
     [closed({ a: { anyOf: [{ type: "object", properties: { b: {} } }] } })],
     [closed({ a: true })],
+    [closed({ a: {} })],
+    [closed({ a: { description: "Anything" } })],
+    [closed({ a: { anyOf: [{}, { type: "null" }] } })],
+    [closed({ a: { $ref: "#/$defs/x", minItems: 1 } })],
+    [closed({ a: { type: "array", items: { type: "string" }, uniqueItems: true } })],
+    [closed({ a: { type: "string", minLength: 1 } })],
+    [{ ...closed({ a: { type: "string" } }), propertyNames: { type: "string" } }],
     [closed({ a: { allOf: [{ type: "string" }] } })],
     [{ ...closed({}), dependentSchemas: {} }],
     [{ type: "object", anyOf: [closed({})] }],

@@ -394,7 +394,7 @@ const PITFALLS: Record<number, Pitfall> = {
       const to = (upstream: UpstreamName, orders = {}) =>
         JSON.stringify(send({ from: "messages", to: upstream, orders }, { messages: [hello], tools }).body["tools"]);
       expect(to("chat")).toContain(
-        '"parameters":{"type":"object","properties":{"a":{"const":"b"}},"required":["a"],"additionalProperties":false}',
+        '"parameters":{"type":"object","properties":{"a":{"type":"string","const":"b"}},"required":["a"],"additionalProperties":false}',
       );
       expect(to("responses")).toContain('"strict":true');
       expect(to("gemini", { upstreamModel: "gemini-3-pro" })).toContain('{"enum":["b"]}');
