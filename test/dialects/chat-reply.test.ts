@@ -5,7 +5,16 @@ import { chat } from "../../src/dialects/chat/index.ts";
 import type { Quirks } from "../../src/dialects/dialect.ts";
 import { JsonText } from "../../src/lib/json.ts";
 import { eventList } from "./chat-events.ts";
-import { CONTEXT, decodeText, encodeText, grammarFault, outcomeOf, recordsOf, summarize } from "./chat-run.ts";
+import {
+  CONTEXT,
+  decodeText,
+  encodeText,
+  grammarFault,
+  outcomeOf,
+  recordsOf,
+  relabelText,
+  summarize,
+} from "./chat-run.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -86,6 +95,9 @@ describe("a vendor's whole reply", () => {
       eos: "stop",
       content_filter: "content-filter",
       sensitive: "content-filter",
+      SAFETY: "content-filter",
+      PROHIBITED_CONTENT: "content-filter",
+      "content_filter: RECITATION": "content-filter",
       whatever: "stop",
       tool_calls: "stop",
     };
@@ -111,6 +123,11 @@ describe("a vendor's whole reply", () => {
       "context_length_exceeded",
     ],
     ["a failed finish", replyWith({ content: "x" }, { finish_reason: "error" }), "upstream_error"],
+    [
+      "a call that Google could not read",
+      replyWith({}, { finish_reason: "function_call_filter: MALFORMED_FUNCTION_CALL" }),
+      "upstream_error",
+    ],
   ];
   test.each(wrong)("%s is thrown as what it means", (_name, body, code) => {
     let thrown: unknown;
@@ -247,6 +264,19 @@ describe("a whole reply for a chat client", () => {
       },
     ]);
   });
+});
+
+test("a reply that Google's endpoint ends by its own words ends for a chat client by the dialect's, whole and in a stream", () => {
+  const finish_reason = "content_filter: PROHIBITED_CONTENT";
+  const whole = chat.relabel(new JsonText(JSON.stringify(replyWith({ content: "" }, { finish_reason }))), CONTEXT);
+  expect(JSON.parse(whole)).toMatchObject({ choices: [{ finish_reason: "content_filter" }] });
+  const sse = (word: string) =>
+    `data: ${JSON.stringify({ id: "c", choices: [{ index: 0, delta: { role: "assistant" }, finish_reason: word }] })}\n\ndata: [DONE]\n\n`;
+  expect(recordsOf(relabelText(sse(finish_reason)))[0]).toMatchObject({
+    choices: [{ finish_reason: "content_filter" }],
+  });
+  const failed = "function_call_filter: MALFORMED_FUNCTION_CALL";
+  expect(decodeText(sse(failed)).at(-1)).toMatchObject({ type: "error", error: { code: "upstream_error" } });
 });
 
 describe("errors", () => {

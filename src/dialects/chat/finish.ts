@@ -18,6 +18,10 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
   safety: "content-filter",
   refusal: "content-filter",
   guardrail_intervened: "content-filter",
+  recitation: "content-filter",
+  blocklist: "content-filter",
+  prohibited_content: "content-filter",
+  spii: "content-filter",
 };
 
 /** Words that say the reply failed rather than ended. */
@@ -27,14 +31,24 @@ const FAILURES: Readonly<Record<string, ErrorCode>> = {
   insufficient_system_resource: "upstream_overloaded",
   // vLLM and SGLang end a reply so that their engine gave up, as when it goes to sleep.
   abort: "upstream_error",
+  // A call that its model wrote no one can read (dialects.md 3.2).
+  function_call_filter: "upstream_error",
+  malformed_function_call: "upstream_error",
 };
+
+/**
+ * What a table says of a vendor's word. Google's endpoint in this dialect puts its own word behind the dialect's: `content_filter: RECITATION`,
+ * `function_call_filter: MALFORMED_FUNCTION_CALL`.
+ */
+const meaningOf = <T>(table: Readonly<Record<string, T>>, word: string): T | undefined =>
+  entryOf(table, word.toLowerCase().split(":", 1)[0] ?? "");
 
 /** Vendors that fill `stop_reason` beside `finish_reason` with a plain word and not with the text that matched. */
 const PLAIN_WORDS = new Set(["stop", "eos", "eos_token", "end_turn", "complete", ...Object.keys(REASONS)]);
 
 /** The error a finish reason stands for, if it is one (dialects.md 1.3). */
 export function failureOf(raw: string): ErrorCode | undefined {
-  return entryOf(FAILURES, raw.toLowerCase());
+  return meaningOf(FAILURES, raw);
 }
 
 /**
@@ -63,7 +77,7 @@ export function readFinish(raw: string | undefined, hasCalls: boolean, stopSeque
 const STOPPED = "stop-sequence";
 
 function reasonOf(raw: string | undefined, hasCalls: boolean, stopped: boolean): FinishReason {
-  const reason = entryOf(REASONS, raw?.toLowerCase() ?? "") ?? "stop";
+  const reason = meaningOf(REASONS, raw ?? "") ?? "stop";
   if (reason === "length" || reason === "content-filter") return reason;
   if (hasCalls) return "tool-calls";
   if (stopped) return STOPPED;
@@ -87,7 +101,7 @@ const OWN_WORDS = new Set([...Object.values(WORDS), "function_call"]);
  */
 export function fittingWord(word: string, hasCalls: boolean): string | undefined {
   if (failureOf(word)) return undefined;
-  const reason = entryOf(REASONS, word.toLowerCase()) ?? "stop";
+  const reason = meaningOf(REASONS, word) ?? "stop";
   if (hasCalls && (reason === "stop" || reason === "stop-sequence")) return "tool_calls";
   if (!hasCalls && reason === "tool-calls") return "stop";
   return OWN_WORDS.has(word) ? undefined : WORDS[reason];
