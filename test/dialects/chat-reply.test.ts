@@ -270,6 +270,12 @@ test("a reply that Google's endpoint ends by its own words ends for a chat clien
   const finish_reason = "content_filter: PROHIBITED_CONTENT";
   const whole = chat.relabel(new JsonText(JSON.stringify(replyWith({ content: "" }, { finish_reason }))), CONTEXT);
   expect(JSON.parse(whole)).toMatchObject({ choices: [{ finish_reason: "content_filter" }] });
+  // Nor has it a message where all of it was blocked, which every client looks into.
+  const blocked = { ...REPLY, choices: [{ index: 0, finish_reason }] };
+  const message = { role: "assistant", content: "", refusal: null };
+  expect(JSON.parse(chat.relabel(new JsonText(JSON.stringify(blocked)), CONTEXT))).toMatchObject({
+    choices: [{ index: 0, message, finish_reason: "content_filter" }],
+  });
   const sse = (word: string) =>
     `data: ${JSON.stringify({ id: "c", choices: [{ index: 0, delta: { role: "assistant" }, finish_reason: word }] })}\n\ndata: [DONE]\n\n`;
   expect(recordsOf(relabelText(sse(finish_reason)))[0]).toMatchObject({

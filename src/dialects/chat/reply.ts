@@ -173,9 +173,14 @@ function repairFinish(word: unknown, message: Wire): string | undefined {
   return fittingWord(typeof word === "string" ? word : "", Array.isArray(calls) && calls.length > 0);
 }
 
+/** Stands for the message of a reply that has none: Google's endpoint writes none for what it blocks, and clients look into it. */
+const EMPTY_MESSAGE: Wire = Object.freeze({ role: "assistant", content: "", refusal: null });
+
 function repairChoice(choice: unknown, at: number, seed: string): unknown {
-  if (!isObject(choice) || !isObject(choice["message"])) return choice;
-  const message = repairMessage(choice["message"], seed);
+  if (!isObject(choice)) return choice;
+  const said = choice["message"] ?? EMPTY_MESSAGE;
+  if (!isObject(said)) return choice;
+  const message = repairMessage(said, seed);
   const word = repairFinish(choice["finish_reason"], message);
   const isPlaced = typeof choice["index"] === "number";
   if (message === choice["message"] && word === undefined && isPlaced) return choice;
