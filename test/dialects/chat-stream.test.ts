@@ -467,6 +467,24 @@ describe("a relabelled stream", () => {
     ]);
   });
 
+  // The place of a call without a word of one, which some write where there is none.
+  test.each([{}, { index: 0, id: "", type: "function", function: { name: "", arguments: "" } }])(
+    "a call that is none, %j, is not waited for at the end",
+    (call) => {
+      const chunk = (delta: object, finish_reason: string | null) =>
+        `data: ${JSON.stringify({ id: "c1", model: "up", choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+      for (const word of ["stop", "tool_calls"]) {
+        const text = chunk({ role: "assistant", content: "x", tool_calls: [call] }, null) + chunk({}, word) + DONE;
+        expect(decodeText(text).at(-1)).toMatchObject({ finish: { reason: "stop" } });
+        const [first, last] = recordsOf(relabelText(text)).map(({ choices }) => (choices as object[])[0]);
+        expect([first, last]).toEqual([
+          { index: 0, delta: { role: "assistant", content: "x" }, finish_reason: null },
+          { index: 0, delta: {}, finish_reason: "stop" },
+        ]);
+      }
+    },
+  );
+
   test("a missing finish says what the reply came to, whether the terminator or the end closed it", () => {
     const call = '{"index":0,"id":"t","type":"function","function":{"name":"f","arguments":"{}"}}';
     const chunk = `{"id":"c1","model":"tiny-1","choices":[{"index":0,"delta":{"role":"assistant","tool_calls":[${call}]}}]}`;

@@ -61,9 +61,9 @@ export class ChoiceRepairer {
     if (finish === "") changes["finish_reason"] = null;
     else if (typeof finish === "string") {
       this.finished = true;
-      const word = this.#calledFunction ? undefined : fittingWord(finish, this.#announced !== undefined);
-      if (word !== undefined) changes["finish_reason"] = word;
       const rest = this.emptyCalls();
+      const word = this.#calledFunction ? undefined : fittingWord(finish, (this.#announced?.size ?? 0) > 0);
+      if (word !== undefined) changes["finish_reason"] = word;
       if (rest.length > 0) changes["delta"] = withCalls(changes["delta"] ?? delta, rest);
     }
     for (const _ in changes) return { ...choice, ...changes };
