@@ -1,22 +1,66 @@
 import { isObject } from "../lib/json.ts";
+import { findReferred } from "./schema-references.ts";
 
 type Schema = Record<string, unknown>;
 
+/** Most references that lead into one another from a branch. */
+const MAX_CHAIN = 8;
+
+/** What the branches at the root of a schema refer to, each reference followed once: thousands may lead to one place. */
+class Referred {
+  readonly #found = new Map<string, Schema | undefined>();
+
+  constructor(private readonly root: Schema) {}
+
+  /** A branch, and what it refers to, and so on. */
+  chainOf(branch: Schema): readonly Schema[] {
+    const chain = [branch];
+    for (let last = this.#next(branch); last && chain.length <= MAX_CHAIN; last = this.#next(last)) chain.push(last);
+    return chain;
+  }
+
+  #next({ $ref: reference }: Schema): Schema | undefined {
+    if (typeof reference !== "string") return undefined;
+    if (!this.#found.has(reference)) this.#found.set(reference, findReferred(this.root, reference));
+    return this.#found.get(reference);
+  }
+}
+
+/** The properties of all of these; one that several have is a choice of what each says of it, such as the word by which they are told apart. */
+function eitherOf(branches: readonly Schema[]): Schema {
+  const found = new Map<string, Map<string, unknown>>();
+  // Many branches may refer to the same one.
+  for (const properties of new Set(branches.map((branch) => branch["properties"]))) {
+    if (!isObject(properties)) continue;
+    for (const [name, property] of Object.entries(properties)) {
+      const said = found.get(name) ?? new Map<string, unknown>();
+      found.set(name, said.set(JSON.stringify(property), property));
+    }
+  }
+  const written = [...found].map(([name, said]) => {
+    const all = [...said.values()];
+    return [name, all.length === 1 ? all[0] : { anyOf: all }] as const;
+  });
+  return Object.fromEntries(written);
+}
+
 /**
  * A tool's JSON Schema with the root that Anthropic and Moonshot demand: type object, and no anyOf, oneOf or allOf beside it. The branches'
- * properties are laid together, required only where all of them must hold (dialects.md 4.9).
+ * properties are laid together, also where a branch is a reference, required only where all of them must hold (dialects.md 4.9).
  */
 export function toInputSchema(schema: Schema): Schema {
   const { anyOf, oneOf, allOf, ...root } = schema;
-  const listed = (value: unknown): Schema[] => (Array.isArray(value) ? value.filter(isObject) : []);
+  const referred = new Referred(schema);
+  const listed = (value: unknown): Schema[] =>
+    Array.isArray(value) ? value.filter(isObject).flatMap((branch) => referred.chainOf(branch)) : [];
   const all = listed(allOf);
-  const branches = [...all, ...listed(anyOf), ...listed(oneOf)];
-  if (branches.length === 0) {
+  const choices = [...listed(anyOf), ...listed(oneOf)];
+  if (all.length + choices.length === 0) {
     if (schema["type"] === "object") return schema;
     return { ...root, type: "object", ...(!isObject(root["properties"]) && { properties: {} }) };
   }
-  const properties: Schema = {};
-  for (const branch of [...branches, root]) {
+  const properties = eitherOf(choices);
+  for (const branch of [...all, root]) {
     if (isObject(branch["properties"])) Object.assign(properties, branch["properties"]);
   }
   const required = [root, ...all].flatMap((branch) => (Array.isArray(branch["required"]) ? branch["required"] : []));

@@ -513,6 +513,21 @@ describe("encodeRequest", () => {
         },
       },
     ]);
+    const $defs = {
+      A: { $ref: "#/$defs/B", properties: { kind: { const: "a" }, a: { type: "string" } } },
+      B: { type: "object", properties: { kind: { const: "b" }, b: {} }, required: ["kind"] },
+    };
+    const union = { oneOf: [{ $ref: "#/$defs/A" }, { $ref: "#/$defs/B" }, { $ref: "#/$defs/none" }], $defs };
+    expect(encode({ tools: [{ name: "f", schema: union }] }).body["tools"]).toEqual([
+      {
+        name: "f",
+        input_schema: {
+          $defs,
+          type: "object",
+          properties: { kind: { anyOf: [{ const: "a" }, { const: "b" }] }, a: { type: "string" }, b: {} },
+        },
+      },
+    ]);
     const output = {
       $schema: "x",
       type: "object",

@@ -155,6 +155,9 @@ describe("the subset of JSON Schema that Moonshot takes", () => {
   test("the root is an object: a choice there is laid together, a reference is followed", () => {
     const one = { properties: { a: { type: "string" } }, required: ["a"] };
     const two = { properties: { b: { type: "string" } }, required: ["b"] };
+    const $defs = { one, two };
+    const referred = [{ $ref: "#/$defs/one" }, { $ref: "#/$defs/two" }];
+    expect(toPlainSchema({ anyOf: referred, $defs })).toEqual(toPlainSchema({ anyOf: [one, two] }));
     expect(toPlainSchema({ type: "object", anyOf: [one, two] })).toEqual({
       type: "object",
       properties: { a: { type: "string" }, b: { type: "string" } },

@@ -1,6 +1,7 @@
 import { GatewayError } from "../../canon/errors.ts";
-import { atPointer, entryOf, isObject, stringOf } from "../../lib/json.ts";
+import { entryOf, isObject, stringOf } from "../../lib/json.ts";
 import { toInputSchema } from "../input-schema.ts";
+import { findReferred } from "../schema-references.ts";
 import { typeOfValue, typesOf } from "../schema-types.ts";
 
 type Schema = Record<string, unknown>;
@@ -12,8 +13,6 @@ const MAX_DEPTH = 64;
  * referred to twice twice, so that some hundred bytes could become gigabytes.
  */
 const MAX_WRITTEN = 100_000;
-/** A longer reference leads nowhere, characters. */
-const MAX_REFERENCE = 1_000;
 
 const tooDeep = () => new GatewayError("invalid_request", `The JSON Schema is nested deeper than ${MAX_DEPTH} levels.`);
 
@@ -79,19 +78,12 @@ function asEnum(schema: Schema): Schema {
   return typeof only === "string" || typeof only === "number" ? { ...rest, enum: [only] } : schema;
 }
 
-/** What a path inside a schema leads to. */
-function find(root: Schema, reference: string): Schema | undefined {
-  if (reference.length > MAX_REFERENCE) return undefined;
-  const value = atPointer(root, reference);
-  return isObject(value) ? value : undefined;
-}
-
 /** A schema whose root is a reference, as some generators write it, as what that leads to. */
 function openRoot(root: Schema): Schema {
   let open = root;
   for (let step = 0; step < MAX_DEPTH && typeof open["$ref"] === "string"; step++) {
     const { $ref: reference, ...rest } = open;
-    open = { ...find(root, String(reference)), ...rest };
+    open = { ...findReferred(root, String(reference)), ...rest };
     if (open["$ref"] === reference) break;
   }
   const { $ref: _none, ...opened } = open;
@@ -148,7 +140,7 @@ class Rewriter {
   /** A reference as it is taken: to one of the definitions at the root, where what it leads to is written. Undefined where it leads nowhere. */
   #define(reference: string, depth: number): string | undefined {
     if (reference === "#") return reference;
-    const target = reference.startsWith("#/") ? find(this.root, reference) : undefined;
+    const target = reference.startsWith("#/") ? findReferred(this.root, reference) : undefined;
     if (!target) return undefined;
     const plain = /^#\/(?:\$defs|definitions)\/([\w.-]+)$/.exec(reference)?.[1];
     const name = plain ?? `at${reference.slice(1).replace(/[^\w.-]/g, "_")}`;
@@ -179,7 +171,7 @@ class Rewriter {
     if (typeof reference !== "string" || inside.includes(reference)) return rest;
     this.allowance.spend(1);
     if (inside.length === MAX_DEPTH) throw tooDeep();
-    const target = find(this.root, reference);
+    const target = findReferred(this.root, reference);
     return target ? { ...this.#flatten(target, [...inside, reference]), ...rest } : rest;
   }
 
