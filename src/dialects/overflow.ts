@@ -2,7 +2,7 @@ import { GatewayError } from "../canon/errors.ts";
 
 /**
  * What a vendor told, or the gateway knows, of a request that does not fit its model's window, in tokens. `asked` is all that was asked
- * for; where the vendor tells input and wanted output apart, their sum.
+ * for; where the vendor tells input and wanted output apart, their sum. `output` alone: of the input it tells no more than that both do not fit.
  */
 export type OverflowFigures = { asked?: number; maximum?: number; input?: number; output?: number };
 
@@ -49,7 +49,7 @@ const MAXIMUM: readonly RegExp[] = [
   "tokens? > #",
   "with # maximum context length",
   "(?:maximum|max) (?:supported )?(?:context|prompt|model|sequence|allowed input) length(?: of| is|:)?(?: just| only)? \\(?#",
-  "context length (?:of(?: only)? )?\\(?#",
+  "context length (?:(?:of|is)(?: only)? )?\\(?#",
   "maximum number of tokens allowed \\(?#",
   "only supports? up to #",
   "token limit: #",
@@ -91,6 +91,12 @@ const SPLIT: readonly RegExp[] = [
   "# tokens from the input messages and # tokens for the completion",
   "given: # `?inputs`? tokens and # `?max_new_tokens",
 ].map(figure);
+
+/**
+ * The wanted output, where the input was counted no further than up to the first token that does not fit beside it: vLLM says "at least" of that, or says
+ * it as any other count.
+ */
+const OUTPUT_ALONE = figure("requested # output tokens");
 
 /** The same with the output first. */
 const SPLIT_OUTPUT_FIRST = figure("too large: #\\. .{0,120}?request has # input tokens");
@@ -136,6 +142,8 @@ function guessFigures(text: string): OverflowFigures {
 function readFigures(text: string): OverflowFigures {
   const split = findSplit(text);
   const maximum = findFirst(MAXIMUM, text);
+  const output = toNumber(OUTPUT_ALONE.exec(text)?.[1]);
+  if (output !== undefined && maximum !== undefined) return { output, maximum };
   const beyond = toNumber(/exceeded (?:max )?context length by (\d+)/i.exec(text)?.[1]);
   const stated = [split.asked, findFirst(ASKED, text), beyond && maximum && maximum + beyond];
   const asked = stated.reduce((most, value) => (value && value > (most ?? 0) ? value : most), undefined);
@@ -165,6 +173,11 @@ const usualWindowBelow = (asked: number): number => 2 ** Math.max(0, Math.ceil(M
 /** The figures with what they lack: the gateway's own count of the input, and the catalog's size of the window. */
 function complete(figures: OverflowFigures, estimate: number, window: number | undefined) {
   const known = figures.maximum ?? window;
+  const { output } = figures;
+  if (figures.asked === undefined && output !== undefined && known !== undefined) {
+    const input = Math.max(estimate, known - output + 1);
+    return { asked: input + output, maximum: known, input };
+  }
   const asked = Math.max(figures.asked ?? Math.max(estimate, (known ?? 0) + 1), 2);
   const maximum = known !== undefined && known < asked ? known : usualWindowBelow(asked);
   return { asked, maximum };

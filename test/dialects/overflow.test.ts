@@ -362,6 +362,24 @@ const WORDINGS: readonly Told[] = [
     50_012,
     32_768,
   ],
+  [
+    "vllm, newer",
+    400,
+    plain(
+      "This model's maximum context length is 32768 tokens. However, you requested 8192 output tokens and your prompt contains at least 24577 input tokens, for a total of at least 32769 tokens. Please reduce the length of the input prompt or the number of requested output tokens. (parameter=input_tokens, value=24577)",
+    ),
+    undefined,
+    32_768,
+  ],
+  [
+    "vllm, newest",
+    400,
+    plain(
+      "You passed 99073 input tokens and requested 32000 output tokens. However, the model's context length is only 131072 tokens, resulting in a maximum input length of 99072 tokens. Please reduce the length of the input prompt. (parameter=input_tokens, value=99073)",
+    ),
+    undefined,
+    131_072,
+  ],
   ["vllm, older", 400, plain("max_tokens must be at least 1, got -2012")],
   [
     "sglang",
@@ -437,6 +455,26 @@ describe("every vendor's words for a request that does not fit", () => {
     );
     expect(readUpstreamError(400, JSON.stringify(alone)).message).not.toContain("exceed context limit");
   });
+
+  test.each([
+    [20_000, 24_577],
+    [25_000, 25_000],
+    [40_000, undefined],
+  ])(
+    "input that its vendor stopped to count is taken for the gateway's own count, %p, and no less than does not fit",
+    (estimate, input) => {
+      for (const words of [
+        "This model's maximum context length is 32768 tokens. However, you requested 8192 output tokens and your prompt contains at least 24577 input tokens, for a total of at least 32769 tokens.",
+        "You passed 24577 input tokens and requested 8192 output tokens. However, the model's context length is only 32768 tokens, resulting in a maximum input length of 24576 tokens. Please reduce the length of the input prompt.",
+      ]) {
+        const error = readUpstreamError(400, JSON.stringify(plain(words))) as ContextOverflow;
+        const { message } = error.completed(estimate, 1_000_000);
+        expect(message).toStartWith(`prompt is too long: ${(input ?? estimate) + 8192} tokens > 32768 maximum.`);
+        const split = ` input length and \`max_tokens\` exceed context limit: ${input} + 8192 > 32768.`;
+        expect(message.includes(split)).toBe(input !== undefined);
+      }
+    },
+  );
 });
 
 const OTHERS: readonly (readonly [name: string, status: number, body: unknown, code: string])[] = [
