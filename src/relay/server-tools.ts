@@ -1,3 +1,4 @@
+import { DistinctNames } from "../dialects/distinct-names.ts";
 import type { OfferedTool, ServedFunction, ServerToolHalf } from "../dialects/server-tools.ts";
 import { editObject, isObject, JsonText, listOf } from "../lib/json.ts";
 import type { Way } from "../vendors/health.ts";
@@ -19,13 +20,6 @@ const object = (field: string, description: string) => ({
   additionalProperties: false,
 });
 
-/** A name that no tool of the client has. */
-function freeName(wanted: string, taken: ReadonlySet<string>): string {
-  let name = wanted;
-  for (let count = 2; taken.has(name); count++) name = `${wanted}_${count}`;
-  return name;
-}
-
 /** Names of the client's own tools, in any dialect's way of writing them, and of those that its conversation brings. Offered tools are none of these. */
 function ownNames(body: Wire, offered: readonly OfferedTool[], { brought }: ServerToolHalf): Set<string> {
   const places = new Set(offered.map(({ place }) => place));
@@ -42,10 +36,10 @@ function ownNames(body: Wire, offered: readonly OfferedTool[], { brought }: Serv
 
 /** The offered tools as functions that the model can call. */
 function toFunctions(body: Wire, offered: readonly OfferedTool[], half: ServerToolHalf): ServedFunction[] {
-  const taken = ownNames(body, offered, half);
+  const names = new DistinctNames();
+  for (const own of ownNames(body, offered, half)) names.take(own, () => own);
   return offered.map((tool) => {
-    const name = freeName(tool.tool, taken);
-    taken.add(name);
+    const name = names.take(tool.tool, (count) => (count === 1 ? tool.tool : `${tool.tool}_${count}`));
     if (tool.tool === "web_fetch") {
       return { offered: tool, name, description: FETCH_TEXT, schema: object("url", "An http or https URL.") };
     }

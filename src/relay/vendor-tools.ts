@@ -1,5 +1,6 @@
 import type { Caller } from "../accounts/caller.ts";
 import { planOf } from "../accounts/plans.ts";
+import type { WebToolName } from "../canon/web-tools.ts";
 import type { Entry } from "../catalog/entry.ts";
 import type { ClientDialect } from "../dialects/dialect.ts";
 import type { BroughtTool, OfferedTool, ServerToolHalf } from "../dialects/server-tools.ts";
@@ -47,13 +48,15 @@ const advisedPlaces = (body: Wire): string[] => placesOf(body, asksAnother);
 
 /** Whether a choice names one of these tools: alone, or among those that are allowed. */
 function chooses(choice: unknown, left: readonly unknown[]): boolean {
-  if (!isObject(choice)) return false;
-  if (Array.isArray(choice["tools"])) return choice["tools"].some((one: unknown) => chooses(one, left));
-  return left.some(
-    (tool) =>
-      isObject(tool) &&
-      (choice["type"] === tool["type"] || (choice["type"] === "tool" && choice["name"] === tool["name"])),
-  );
+  const tools = left.filter(isObject);
+  const types = new Set(tools.map(({ type }) => type));
+  const names = new Set(tools.map(({ name }) => name));
+  const isLeft = (one: unknown): boolean => {
+    if (!isObject(one)) return false;
+    if (Array.isArray(one["tools"])) return one["tools"].some(isLeft);
+    return types.has(one["type"]) || (one["type"] === "tool" && names.has(one["name"]));
+  };
+  return isLeft(choice);
 }
 
 /** Leaves what stands at `field.part` out of a field's value; the field as well, where nothing else is in it. */
@@ -74,7 +77,8 @@ function without(body: JsonText, places: readonly string[]): JsonText {
     else leavePart(value, place, edits);
   }
   const tools = listOf(value["tools"]);
-  const isLeft = (_tool: unknown, at: number) => places.includes(`tools[${at}]`);
+  const left = new Set(places);
+  const isLeft = (_tool: unknown, at: number) => left.has(`tools[${at}]`);
   const kept = tools.filter((tool, at) => !isLeft(tool, at));
   const isEmpty = kept.length === 0 && listOf(value["functions"]).length === 0;
   if (kept.length < tools.length) edits["tools"] = kept.length === 0 ? undefined : kept;
@@ -104,14 +108,20 @@ function clearBrought({ client, caller }: Asking, body: JsonText, entry: Entry, 
   const moved: Wire[] = [];
   const tools = listOf(value["tools"]);
   const offers = (list: readonly unknown[]) => find({ tools: list }).map(({ tool }) => tool);
+  let offered: Set<WebToolName> | undefined;
   const lost: string[] = [];
   for (const { place, tool } of found) {
     const isOut = (pays && costs(tool)) || (bound && asksAnother(tool));
     const [web] = isOut || !isWithheld ? [] : offers([tool]);
     if (!isOut && !web) continue;
     out.set(place, tool);
-    if (!web || !isServed) lost.push(place);
-    else if (!offers([...tools, ...moved]).includes(web)) moved.push(tool);
+    if (!web || !isServed) {
+      lost.push(place);
+      continue;
+    }
+    offered ??= new Set(offers(tools));
+    if (!offered.has(web)) moved.push(tool);
+    offered.add(web);
   }
   if (out.size === 0) return { body, lost };
   const edits = brought.leave(value, new Set(out.keys()));
@@ -135,8 +145,8 @@ export function settleTools(asking: Asking, whole: JsonText, entry: Entry, servi
   const half = client.serverTools;
   const offered = half.find(value);
   const priced = isPriced(caller, services) ? [...pricedPlaces(value, half), ...dearerParts(value)] : [];
-  const advised = isBound(caller, services) ? advisedPlaces(value).filter((place) => !priced.includes(place)) : [];
-  const lost = [...priced, ...advised];
+  const advised = isBound(caller, services) ? advisedPlaces(value) : [];
+  const lost = [...new Set([...priced, ...advised])];
   const isServed = canServe(caller, entry, services);
   if (!isServed && offered.length > 0 && (metersSearch(caller, services) || caller.narrow?.endpoints)) {
     lost.push(...offered.map(({ place }) => place));

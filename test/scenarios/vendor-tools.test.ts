@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { countWork } from "../support/wait.ts";
 import { CLAUDE, modelOf, type ServedLab, says, searches, startServedLab } from "./server-tools.lab.ts";
 
 type Wire = Record<string, unknown>;
@@ -179,6 +180,64 @@ describe("a tool that a vendor runs for money of its own", () => {
     join("paying");
     const paid = await ask("chat", { [field]: value, web_search_options: undefined });
     expect([paid.status, paid.dropped, paid.sent[1]?.[field]]).toEqual([200, field, undefined]);
+  });
+});
+
+describe("the time of a request grows with its tools, not with their square", () => {
+  const FEW = 250;
+  const MANY = 4_000;
+  /** Sixteen times as many may take so many times as long; the square would be 256. */
+  const MOST = 60;
+  /** Below this a measure is noise, ms. */
+  const NOISE = 20;
+  const CODE = { type: "code_interpreter", container: { type: "auto" } };
+  const SEARCHING = { type: "web_search" };
+  const listed = (count: number, tool: Wire): Wire[] => Array.from({ length: count }, () => tool);
+  const brought = (tools: Wire[]) => ({ type: "additional_tools", role: "developer", tools });
+
+  const shapes: [string, Client, (count: number) => Wire][] = [
+    [
+      "web tools of one kind, each of which gets a name of its own",
+      "responses",
+      (count) => ({ tools: listed(count, SEARCHING) }),
+    ],
+    [
+      "tools that are left out, all of them allowed",
+      "responses",
+      (count) => ({
+        tools: listed(8 * count, CODE),
+        tool_choice: {
+          type: "allowed_tools",
+          mode: "auto",
+          tools: listed(8 * count, { type: "function", name: "none" }),
+        },
+      }),
+    ],
+    [
+      "searches that a conversation brings",
+      "responses",
+      (count) => ({
+        tools: listed(count, SEARCHING),
+        input: [brought(listed(count, SEARCHING)), { role: "user", content: QUESTION }],
+      }),
+    ],
+  ];
+  test.each(shapes)("%s", async (_what, client, make) => {
+    join("paying");
+    const { accountId, app } = lab.gateway;
+    await app.book.deposit({ accountId, amountNano: 1_000_000_000_000n, reference: "more" });
+    const timeOf = async (count: number): Promise<number> => {
+      let least = Number.POSITIVE_INFINITY;
+      for (let run = 0; run < 3; run++) {
+        lab.vendors[client].play(says("At dawn."));
+        const work = countWork();
+        expect((await ask(client, make(count))).status).toBe(200);
+        least = Math.min(least, work());
+      }
+      return least;
+    };
+    const few = await timeOf(FEW);
+    expect((await timeOf(MANY)) / Math.max(few, NOISE)).toBeLessThan(MOST);
   });
 });
 
