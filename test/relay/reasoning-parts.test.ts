@@ -284,6 +284,34 @@ describe("the collector", () => {
     expect(collect([...block({ kind: "text" }, "x".repeat(2 * MAX_STATE_BYTES)), ...events, FINISH])).toBeDefined();
   });
 
+  const TOO_LONG = "x".repeat(MAX_STATE_BYTES + 1);
+  test.each<[string, Event[]]>([
+    ["its text", block({ kind: "reasoning" }, TOO_LONG, "s")],
+    ["its proof", block({ kind: "reasoning" }, "a", TOO_LONG)],
+    ["what is hidden", block({ kind: "redacted-reasoning", data: TOO_LONG })],
+    [
+      "all of it together",
+      [1, 2].flatMap(() => block({ kind: "reasoning" }, TOO_LONG.slice(MAX_STATE_BYTES / 2), "s")),
+    ],
+    ["the row of its blocks", Array.from({ length: 4_097 }, () => block({ kind: "reasoning" }, "a", "s")).flat()],
+  ])("a reply of which %s is too long leaves nothing of what comes behind that either", (_what, events) => {
+    expect(collect([...events, ...block({ kind: "reasoning" }, "a", "s"), FINISH])).toBeUndefined();
+  });
+
+  test("reasoning that is hidden, all of it, is worth keeping; a proof that stands beside no block is none", () => {
+    const hidden = block({ kind: "redacted-reasoning", data: "r" }, "", "s");
+    expect(collect([...hidden, { type: "block-signature", signature: "s" }, FINISH])?.memory).toEqual([
+      { kind: "redacted-reasoning", data: "r" },
+    ]);
+  });
+
+  test("a text of many pieces is the same as it is whole, however long it is", () => {
+    const pieces = Array.from({ length: 100 }, (_, at) => `piece ${at} of a long answer,\n`);
+    const digest = new TextDigest();
+    for (const piece of pieces) digest.add(piece);
+    expect(digest.value).toBe(digestText(pieces.join("")) as string);
+  });
+
   test("white space does not count in a text, and however it is cut it is the same", () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: "grapheme" })), fc.nat(40), (pieces, cut) => {
