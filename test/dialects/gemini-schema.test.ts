@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { isEmptySchema, toJsonSchema, toOpenApiSchema } from "../../src/dialects/gemini/schema.ts";
+import { CopyAllowance, isEmptySchema, toJsonSchema, toOpenApiSchema } from "../../src/dialects/gemini/schema.ts";
+import { send } from "./crossing.ts";
 
 const string = { type: "string" };
 
@@ -121,6 +122,50 @@ describe("toOpenApiSchema", () => {
       }),
     );
     expect(() => toOpenApiSchema({ $ref: "#/$defs/d0", $defs })).toThrow("too large");
+  });
+
+  const long = "x".repeat(20_000);
+  test.each<[string, Record<string, unknown>]>([
+    ["description", { type: "string", description: long }],
+    ["title", { type: "string", title: long }],
+    ["value", { type: "string", enum: [long] }],
+    ["keyword that goes into the description", { type: "string", pattern: long }],
+    ["name of a property", { type: "object", properties: { [long]: { type: "string" } } }],
+  ])("a long %s that many references lead to is refused: written out it would fill the memory", (_name, d) => {
+    const referring = (count: number) => ({
+      properties: Object.fromEntries(Array.from({ length: count }, (_, at) => [`p${at}`, { $ref: "#/$defs/d" }])),
+      $defs: { d },
+    });
+    expect(JSON.stringify(toOpenApiSchema(referring(2))).length).toBeGreaterThan(40_000);
+    expect(() => toOpenApiSchema(referring(60))).toThrow("too large");
+    // What is written once for each time that it is said is as long as the client's own.
+    const said = { properties: Object.fromEntries(Array.from({ length: 60 }, (_, at) => [`p${at}`, d])) };
+    expect(JSON.stringify(toOpenApiSchema(said)).length).toBeGreaterThan(1_200_000);
+    const shared = new CopyAllowance();
+    expect(() => Array.from({ length: 30 }, () => toOpenApiSchema(referring(2), shared))).toThrow("too large");
+  });
+
+  test("so are many properties that many references lay together: each time it goes through all of them", () => {
+    const properties = Object.fromEntries(Array.from({ length: 2_000 }, (_, at) => [`p${at}`, string]));
+    const laid = (count: number) => ({
+      allOf: Array.from({ length: count }, () => ({ $ref: "#/$defs/d" })),
+      $defs: { d: { type: "object", properties } },
+    });
+    expect(toOpenApiSchema(laid(2))).toEqual({ type: "object", properties });
+    expect(() => toOpenApiSchema(laid(200))).toThrow("too large");
+  });
+
+  test("all tools of a request count for that together", () => {
+    const parameters = {
+      properties: { a: { $ref: "#/$defs/d" } },
+      $defs: { d: { type: "string", description: long } },
+    };
+    const tools = (count: number) =>
+      Array.from({ length: count }, (_, at) => ({ type: "function", function: { name: `t${at}`, parameters } }));
+    const asked = (count: number) => ({ messages: [{ role: "user", content: "hi" }], tools: tools(count) });
+    const way = { from: "chat", to: "gemini", orders: { upstreamModel: "gemini-1.5-pro" } } as const;
+    expect(JSON.stringify(send(way, asked(2)).body)).toContain(long);
+    expect(() => send(way, asked(60))).toThrow("too large");
   });
 
   test.each<[string, (next: Record<string, unknown>) => unknown]>([

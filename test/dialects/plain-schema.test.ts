@@ -219,6 +219,20 @@ describe("tools on their way to it", () => {
     ["choices inside what stands beside choices", chosen(30), {}],
     ["references that lead to two others each", { $ref: "#/$defs/d0" }, { $defs: chain }],
     ["many values beside many branches", { enum: many, anyOf: many.map(() => ({})) }, {}],
+    [
+      "a long text beside many branches",
+      { pattern: "x".repeat(50_000), anyOf: many.slice(0, 100).map(() => ({})) },
+      {},
+    ],
+    [
+      "a long text that many references lead to",
+      {
+        properties: Object.fromEntries(
+          many.slice(0, 100).map((name) => [name, { allOf: [{ $ref: "#/$defs/d" }, {}] }]),
+        ),
+      },
+      { $defs: { d: { type: "string", enum: ["x".repeat(50_000)] } } },
+    ],
     ["many types of many keywords", { type: many, enum: many, ...Object.fromEntries(many.map((key) => [key, 1])) }, {}],
   ])("%s are refused: written out they would hold up everybody", (_, property, more) => {
     expect(() => written(property, more)).toThrow("The JSON Schemas of this request are too large");

@@ -13,6 +13,7 @@ const MAX_DEPTH = 64;
  * referred to twice twice, so that some hundred bytes could become gigabytes.
  */
 const MAX_WRITTEN = 100_000;
+const CHARACTERS_OF_KEYWORD = 32;
 
 const tooDeep = () => new GatewayError("invalid_request", `The JSON Schema is nested deeper than ${MAX_DEPTH} levels.`);
 
@@ -37,14 +38,8 @@ const namesOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [
 const isOf = (type: unknown, value: unknown): boolean =>
   typeOfValue(value) === type || (type === "number" && typeof value === "number");
 
-/** How much there is to write of a schema itself: its keywords, and the entries of those that are lists and maps. */
-function widthOf(schema: Schema): number {
-  let width = 0;
-  for (const value of Object.values(schema)) {
-    width += typeof value === "object" && value !== null ? Object.keys(value).length + 1 : 1;
-  }
-  return width;
-}
+/** How much there is to write of a schema, in keywords of the usual length: of long texts a few can be as much. */
+const widthOf = (schema: Schema): number => Math.ceil(JSON.stringify(schema).length / CHARACTERS_OF_KEYWORD);
 
 /** What may still be written of {@link MAX_WRITTEN}. */
 class Allowance {

@@ -3,7 +3,7 @@ import { type Edits, isEmpty, isObject } from "../../lib/json.ts";
 import { goingFields } from "../going-fields.ts";
 import { type ModelTraits, traitsOf } from "./model-traits.ts";
 import { PLACEHOLDER } from "./proof.ts";
-import { toOpenApiSchema } from "./schema.ts";
+import { CopyAllowance, toOpenApiSchema } from "./schema.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -80,8 +80,9 @@ function prependSystem(contents: readonly Wire[], system: unknown): readonly Wir
 
 /** Tools with their schemas in the older form. */
 function toOpenApiTools(tools: unknown): Wire[] {
+  const copies = new CopyAllowance();
   const declaration = ({ parametersJsonSchema: schema, ...rest }: Wire): Wire =>
-    isObject(schema) ? { ...rest, parameters: toOpenApiSchema(schema) } : rest;
+    isObject(schema) ? { ...rest, parameters: toOpenApiSchema(schema, copies) } : rest;
   return listOf(tools).map((tool) => {
     const declarations = listOf(tool["functionDeclarations"]);
     return declarations.length === 0 ? tool : { ...tool, functionDeclarations: declarations.map(declaration) };

@@ -8,6 +8,12 @@ const MAX_NODES = 20_000;
 /** Most references that lead into one another; a longer chain of them is refused. Each is compared with all before it. */
 const MAX_CHAIN = 256;
 
+/**
+ * Most characters that the references of one request's schemas may add to it, in this dialect: a text that is referred to a thousand times is written a
+ * thousand times, so that some hundred kilobytes could become gigabytes.
+ */
+const MAX_COPIED = 1024 * 1024;
+
 type Schema = Record<string, unknown>;
 
 /** Formats that the subset knows, by the type they belong to (dialects.md 3.4). */
@@ -42,11 +48,30 @@ const schemas = (value: unknown): Schema[] => (Array.isArray(value) ? value.filt
 /** A schema without `$ref` and `allOf` at its top, and the references that were followed for it. */
 type Flat = { schema: Schema; inside: readonly string[] };
 
+/** What the references of one request may still add of {@link MAX_COPIED}. */
+export class CopyAllowance {
+  #left = MAX_COPIED;
+
+  /** Throws GatewayError (invalid_request) when it is used up. */
+  spend(copied: unknown): void {
+    this.#left -= JSON.stringify(copied).length;
+    if (this.#left < 0) throw tooLarge();
+  }
+}
+
+/** What a schema has of its own: those inside it count by themselves. */
+function ownOf({ properties, items, anyOf, ...own }: Schema): unknown {
+  return [own, isObject(properties) && Object.keys(properties)];
+}
+
 /** One schema being rewritten: its root, for references, and how much was written already. */
 class Rewriter {
   #nodes = 0;
 
-  constructor(readonly root: Schema) {}
+  constructor(
+    readonly root: Schema,
+    readonly copies: CopyAllowance,
+  ) {}
 
   /** `inside`: the references that led here, so that one that leads back to itself is cut. */
   rewrite(given: unknown, depth: number, inside: readonly string[]): Schema {
@@ -66,6 +91,7 @@ class Rewriter {
       .filter(Boolean)
       .join(" ");
     if (description !== "") out["description"] = description;
+    if (through.length > 0) this.copies.spend(ownOf(out));
     return out;
   }
 
@@ -82,6 +108,9 @@ class Rewriter {
     const { allOf, ...rest } = given;
     const branches = schemas(allOf).map((branch) => this.#flatten(branch, inside));
     if (branches.length === 0) return { schema: rest, inside };
+    for (const { schema, inside: through } of branches) {
+      if (through.length > 0) this.copies.spend(namesIn(schema));
+    }
     const schema = mergeSchemas([...branches.map((branch) => branch.schema), rest]);
     return { schema, inside: [...new Set(branches.flatMap((branch) => branch.inside))] };
   }
@@ -140,6 +169,12 @@ function typeOfValue(value: unknown): string {
   return typeof value === "boolean" ? "boolean" : "string";
 }
 
+/** The names that laying a schema together with others goes through. */
+const namesIn = ({ properties, required }: Schema): unknown => [
+  isObject(properties) && Object.keys(properties),
+  required,
+];
+
 /** Schemas that must all hold, as one: their properties and required names together, else the later word. */
 function mergeSchemas(all: readonly Schema[]): Schema {
   const properties = Object.assign(
@@ -159,8 +194,8 @@ function mergeSchemas(all: readonly Schema[]): Schema {
  * where they lead back, one type with `nullable`, only words enumerated, and every other constraint moved into the description, where
  * the model still reads it. Throws GatewayError (invalid_request) when it is too large or nested too deep.
  */
-export function toOpenApiSchema(schema: Schema): Schema {
-  return JSON.parse(JSON.stringify(new Rewriter(schema).rewrite(schema, 0, []))) as Schema;
+export function toOpenApiSchema(schema: Schema, copies = new CopyAllowance()): Schema {
+  return JSON.parse(JSON.stringify(new Rewriter(schema, copies).rewrite(schema, 0, []))) as Schema;
 }
 
 /** A schema that says nothing of its object: as the whole of a tool's parameters it must be left out (dialects.md 3.4). */
