@@ -2,11 +2,10 @@ import { Elysia } from "elysia";
 import packageFile from "../../package.json" with { type: "json" };
 import { isEmpty, isObject } from "../lib/json.ts";
 import { toResponse } from "./answered.ts";
-import { methodNotAllowed } from "./errors.ts";
+import { commonHeaders, methodNotAllowed } from "./errors.ts";
 import { sharedSchemas } from "./openapi-detail.ts";
 import { headersOf, sharedHeaders } from "./openapi-headers.ts";
 import { servePage, VIEWER_FILES } from "./openapi-page/page.ts";
-import { ownJson } from "./own-json.ts";
 import { requestIdOf } from "./request.ts";
 
 export { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
@@ -95,20 +94,29 @@ async function loadGenerator(routes: Elysia): Promise<Generator> {
 export function openapiRoutes() {
   const hidden = { detail: { hide: true } };
   const routes = new Elysia({ name: "sluice-openapi" });
-  let generator: Promise<Generator> | undefined;
   const generate = async () => {
-    generator ??= loadGenerator(routes);
-    const response = await (await generator).handle(new Request(`http://localhost${SPEC_PATH}`));
-    return completeDocument(await response.json());
+    const generator = await loadGenerator(routes);
+    const response = await generator.handle(new Request(`http://localhost${SPEC_PATH}`));
+    return JSON.stringify(completeDocument(await response.json()));
+  };
+  // Routes do not change while the app runs, and whoever asks needs no key: making it takes some 10 ms of everybody's time.
+  let made: Promise<string> | undefined;
+  const document = () => {
+    made ??= generate().catch((thrown) => {
+      made = undefined;
+      throw thrown;
+    });
+    return made;
   };
 
   routes
     .get(
       "/openapi/json",
       async ({ request }) => {
-        const told = ownJson(await generate(), requestIdOf(request));
-        told.headers["cache-control"] = "no-cache";
-        return toResponse(told);
+        const headers = commonHeaders(requestIdOf(request));
+        headers["content-type"] = "application/json;charset=utf-8";
+        headers["cache-control"] = "no-cache";
+        return toResponse({ status: 200, headers, body: await document() });
       },
       hidden,
     )

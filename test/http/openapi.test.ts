@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { renderElysiaError } from "../../src/http/errors.ts";
@@ -60,6 +60,19 @@ function operationsOf(document: Node): [string, string, Node][] {
 }
 
 describe("the document", () => {
+  test("is made once, for whoever asks first: it needs no key, and making it takes its time", async () => {
+    const routes = openapiRoutes();
+    const app = new Elysia().use(routes).get("/v1/bare", () => "bare");
+    const asked = spyOn(routes, "getGlobalRoutes" as never);
+    const read = async () => (await app.handle(new Request("http://localhost/openapi/json"))).text();
+    const [first, ...others] = await Promise.all([read(), read()]);
+    const made = asked.mock.calls.length;
+    expect(made).toBeGreaterThan(0);
+    expect([...others, await read()]).toEqual([first ?? "", first ?? ""]);
+    expect(asked.mock.calls.length).toBe(made);
+    expect(first).toContain("/v1/bare");
+  });
+
   test("says what it is, where it is served, and how to authenticate", async () => {
     const document = await readDocument();
     expect(document).toMatchObject({
