@@ -40,6 +40,8 @@ export interface Catalog {
   list(modality: Modality | "all"): readonly Entry[];
   /** Every known model, also those that no switched-on vendor serves. */
   all(): readonly Listing[];
+  /** What {@link all} says of the model of exactly this ID. O(1). */
+  listing(id: string): Listing | undefined;
   /** Opens the routes of a vendor that was found after the start; without effect for one that is known. */
   addVendor(vendor: VendorPolicy): void;
   /** Other rows and vendors from now on; entries that were found before stay as they are. Discovered names of vendors that stay are kept. */
@@ -174,16 +176,15 @@ class BuiltCatalog implements Catalog {
   }
 
   all(): readonly Listing[] {
-    const listings: Listing[] = [];
-    for (const [id, known] of this.#known) {
-      const found = this.#routable.get(id);
-      if (found) listings.push({ entry: found, routable: true, switchedOnBy: [] });
-      else listings.push({ entry: known.entry, routable: false, switchedOnBy: this.#missingVendors(known.entry) });
-    }
-    for (const [id, entry] of this.#routable) {
-      if (!this.#known.has(id)) listings.push({ entry, routable: true, switchedOnBy: [] });
-    }
-    return listings;
+    const ids = new Set([...this.#known.keys(), ...this.#routable.keys()]);
+    return [...ids].flatMap((id) => this.listing(id) ?? []);
+  }
+
+  listing(id: string): Listing | undefined {
+    const found = this.#routable.get(id);
+    if (found) return { entry: found, routable: true, switchedOnBy: [] };
+    const entry = this.#known.get(id)?.entry;
+    return entry && { entry, routable: false, switchedOnBy: this.#missingVendors(entry) };
   }
 
   setDiscovered(vendorId: string, models: readonly ListedModel[]): void {

@@ -11,7 +11,7 @@ const MAX_SHOWN_ID = 128;
  */
 export function refuseModel(catalog: Catalog, id: string, list: string): never {
   requirePrefix(id);
-  const known = catalog.all().find((listing) => listing.entry.id === id);
+  const known = catalog.listing(id);
   if (known) throw switchedOff(known);
   const shown = id.length > MAX_SHOWN_ID ? `${id.slice(0, MAX_SHOWN_ID)}…` : id;
   const text = `The model ${shown} does not exist here. ${list} lists those that do.`;

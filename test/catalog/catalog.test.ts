@@ -3,6 +3,8 @@ import { GatewayError } from "../../src/canon/errors.ts";
 import { createCatalog, requirePrefix, type VendorPolicy } from "../../src/catalog/catalog.ts";
 import { MODALITIES, toChatEntry } from "../../src/catalog/entry.ts";
 import { builtInRows, type CatalogRow } from "../../src/catalog/rows.ts";
+import { refuseModel } from "../../src/relay/refuse-model.ts";
+import { faultOf } from "../dialects/crossing.ts";
 import { listed } from "../support/listed.ts";
 
 const ROWS: readonly CatalogRow[] = [
@@ -277,6 +279,21 @@ describe("the whole of it", () => {
       ["small/two", false, ["small"]],
       ["far/three", false, ["hub"]],
       ["big/paint", true, []],
+    ]);
+  });
+
+  test("a model that is refused is looked up by its ID: nobody goes through all of them for it", () => {
+    const catalog = open([{ id: "big", models: "catalog" }]);
+    for (const listing of catalog.all()) expect(catalog.listing(listing.entry.id)).toEqual(listing);
+    expect(catalog.listing("nobody/none")).toBeUndefined();
+    catalog.all = () => {
+      throw new Error("all models were asked for");
+    };
+    const refusal = (id: string) => faultOf(() => refuseModel(catalog, id, "GET /v1/models")).code;
+    expect(["nobody/none", "small/two", "none"].map(refusal)).toEqual([
+      "model_not_found",
+      "vendor_not_configured",
+      "model_not_found",
     ]);
   });
 
