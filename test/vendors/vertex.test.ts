@@ -89,6 +89,23 @@ describe("a service account's token", () => {
     expect(call.text).not.toContain("PRIVATE");
   });
 
+  test.each([-600_000, 600_000])(
+    "is asked for once more by the endpoint's clock where this one is off by %p ms",
+    async (off) => {
+      const right = Date.UTC(2026, 0, 2);
+      const date = new Date(right).toUTCString();
+      const refused = json({ error: "invalid_grant" }, { status: 400, headers: { date } });
+      upstream.answer(TOKEN_PATH, refused, tokenAnswer("t-1"), refused, refused);
+      expect(await tokenOf(new GoogleTokens(() => right + off), keyFile)).toBe("t-1");
+      const assertions = upstream.calls.map(({ text }) => new URLSearchParams(text).get("assertion") ?? "");
+      const currentDate = new Date(right);
+      const signed = await Promise.all(assertions.map((one) => jwtVerify(one, publicKey, { currentDate })));
+      expect(signed.map(({ payload }) => payload.iat)).toEqual([(right + off) / 1000, right / 1000]);
+      expect((await failureOf(tokenOf(new GoogleTokens(() => right + off), keyFile))).code).toBe("upstream_auth");
+      expect(upstream.calls).toHaveLength(4);
+    },
+  );
+
   test("is kept until a minute before its end", async () => {
     let now = 1_000_000;
     const accounts = new GoogleTokens(() => now);

@@ -13,13 +13,15 @@ const PAUSE_MS = 10_000;
 /** The token's endpoint has to answer in this time, milliseconds. */
 const ANSWER_MS = 10_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
+/** By more than this, milliseconds, this machine's clock is wrong where the endpoint's says so: Google refuses what was signed in its future, or is over. */
+const CLOCK_OFF_MS = 60_000;
 
 type Token = { headers: Readonly<Record<string, string>>; expiresAt: number };
 /** `asksAt`: when the next token may be asked for ahead. */
 type Entry = { token?: Token; pending?: Promise<Token>; asksAt?: number };
 
-/** What the token's endpoint answers, as far as it is read. */
-type TokenAnswer = { status: number; text: string };
+/** What the token's endpoint answers, as far as it is read. `dateMs`: its own time, Unix milliseconds; NaN where it tells none. */
+type TokenAnswer = { status: number; dateMs: number; text: string };
 
 async function askToken(tokenUri: string, grant: URLSearchParams, proxy: string | undefined): Promise<TokenAnswer> {
   try {
@@ -31,7 +33,8 @@ async function askToken(tokenUri: string, grant: URLSearchParams, proxy: string 
       signal: AbortSignal.timeout(ANSWER_MS),
       proxy: proxy ?? false,
     });
-    return { status: response.status, text: await readText(new ResponseAnswer(response), MAX_ANSWER_BYTES) };
+    const dateMs = Date.parse(response.headers.get("date") ?? "");
+    return { status: response.status, dateMs, text: await readText(new ResponseAnswer(response), MAX_ANSWER_BYTES) };
   } catch (cause) {
     const message = "The server that gives tokens for the Google credentials cannot be reached.";
     throw new GatewayError("upstream_unreachable", message, { cause });
@@ -103,7 +106,9 @@ export class GoogleTokens {
   async #refresh(key: string, proxy: string | undefined): Promise<Token> {
     const { tokenUri, quotaProject, grant } = await readCredentials(key);
     const askedAt = this.now();
-    const answer = await askToken(tokenUri, await grant(askedAt), proxy);
+    let answer = await askToken(tokenUri, await grant(askedAt), proxy);
+    if (answer.status === 400 && Math.abs(answer.dateMs - askedAt) > CLOCK_OFF_MS)
+      answer = await askToken(tokenUri, await grant(answer.dateMs), proxy);
     const got = isOk(answer) ? parseToken(answer.text, askedAt) : undefined;
     if (got) {
       const { token, expiresAt } = got;
