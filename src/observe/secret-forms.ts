@@ -2,17 +2,19 @@
 const withSmallEscapes = (escaped: string) => escaped.replace(/%[0-9A-F]{2}/g, (digits) => digits.toLowerCase());
 
 const quote = (text: string) => JSON.stringify(text).slice(1, -1);
+const toDigits = (character: string) => character.charCodeAt(0).toString(16);
 
 /**
- * A text quoted in JSON, as most write it, with slashes escaped (PHP), and with what HTML is made of escaped (Go); and each quoted once more, as where
- * the log quotes a vendor's words that quote another vendor's.
+ * A text quoted in JSON, as most write it, with slashes escaped (PHP), with what HTML is made of escaped (Go), and that in capitals with quotes and plus
+ * (.NET); and each quoted once more, as where the log quotes a vendor's words that quote another vendor's.
  */
 function quotedForms(text: string): string[] {
   const quoted = quote(text);
   const once = [
     quoted,
     quoted.replaceAll("/", "\\/"),
-    quoted.replace(/[<>&]/g, (character) => `\\u00${character.charCodeAt(0).toString(16)}`),
+    quoted.replace(/[<>&]/g, (character) => `\\u00${toDigits(character)}`),
+    text.replaceAll("\\", "\\\\").replace(/[<>&+'"`]/g, (character) => `\\u00${toDigits(character).toUpperCase()}`),
   ];
   return [...once, ...once.map(quote)];
 }

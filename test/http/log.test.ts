@@ -19,6 +19,14 @@ function capture(level: LogLevel = "info") {
 const goQuoted = (secret: string) =>
   JSON.stringify(secret).replaceAll("&", "\\u0026").replaceAll("<", "\\u003c").replaceAll(">", "\\u003e");
 
+const netQuoted = (secret: string) =>
+  secret
+    .replaceAll("\\", "\\\\")
+    .replaceAll('"', "\\u0022")
+    .replaceAll("+", "\\u002B")
+    .replaceAll("&", "\\u0026")
+    .replaceAll("<", "\\u003C");
+
 describe("log", () => {
   test("one JSON line an event: level, time, event, fields", () => {
     const { line } = capture();
@@ -101,11 +109,12 @@ describe("log", () => {
     ["quoted twice", (secret: string) => JSON.stringify({ type: JSON.stringify({ key: secret }) })],
     ["with its slashes escaped, as PHP writes it", (secret: string) => JSON.stringify(secret).replaceAll("/", "\\/")],
     ["with & and < escaped, as Go writes it", goQuoted],
+    ["with + and quotes escaped, as .NET writes it", (secret: string) => `{"key":"${netQuoted(secret)}"}`],
     ["in either way, and quoted again", (secret: string) => JSON.stringify([goQuoted(secret)])],
     ["in a Basic header that PHP quotes", (secret: string) => `{"h":"${btoa(secret).replaceAll("/", "\\/")}"}`],
   ])("a registered secret does not show %s", (_way, write) => {
     const { log, line } = capture();
-    const secret = 'us??er:pa~~ss/w"o\\rd&1<2';
+    const secret = 'us??er:pa~~ss/w"o\\rd+&1<2';
     expect(btoa(secret)).toContain("/");
     log.addSecret(secret);
     const { cause = "" } = JSON.parse(line({ cause: write(secret) })) as { cause?: string };
