@@ -152,6 +152,11 @@ describe("the time of a call's arguments grows with them, not with their square"
         writer.tool(tools.add({ ...fragment, name: "", arguments: piece }, ""), piece, []);
       }
     },
+    "as a function's, behind white space"(piece, count) {
+      const start = fragmentOf({ index: 0, id: "c", name: "write" });
+      const more = fragmentOf({ index: 0, arguments: " ".repeat(piece.length) });
+      writeCalls([start, ...times(count, () => more), fragmentOf({ index: 0, arguments: "{}" })]);
+    },
     "of two calls by turns"(piece, count) {
       const start = [0, 1].map((index) =>
         fragmentOf({ index, id: `c${index}`, name: "write", arguments: '{"text":[' }),

@@ -74,6 +74,7 @@ export class BlockWriter {
       this.#waiting.push(item);
     }
     item.pending += fragment;
+    item.isObject ??= beginsObject(fragment);
     if (item === this.#open) this.#writeArguments(item, out);
     if (this.#waiting.length > 0) this.#advance(out, false);
   }
@@ -122,7 +123,7 @@ export class BlockWriter {
   /** Arguments that are no object so far (JSON inside a string, null) stay back until the call is whole (dialects.md 4.8 #10). */
   #writeArguments(item: ToolItem, out: Event[]): void {
     if (item.pending === "") return;
-    if (!item.slot.custom && !beginsObject(item)) return;
+    if (!item.slot.custom && item.isObject !== true) return;
     out.push({ type: "block-delta", text: item.pending });
     item.pending = "";
   }
@@ -147,13 +148,13 @@ export class BlockWriter {
   }
 }
 
-/** Looked at until it is known and never again: a text that grows is copied as a whole each time somebody looks into it. */
-function beginsObject(item: ToolItem): boolean {
-  if (item.isObject === undefined) {
-    const first = item.slot.arguments.trimStart().charAt(0);
-    if (first !== "") item.isObject = first === "{";
-  }
-  return item.isObject === true;
+/**
+ * Whether arguments of which nothing was seen before begin as an object's do; undefined for white space. Of a piece alone: a text that grows is copied as
+ * a whole each time somebody looks into it, and models that are held to a grammar may write white space without end.
+ */
+function beginsObject(piece: string): boolean | undefined {
+  const first = piece.trimStart().charAt(0);
+  return first === "" ? undefined : first === "{";
 }
 
 /** Arguments that are a JSON string holding JSON, or null, as what was meant; anything else as it came. */
