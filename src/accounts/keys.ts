@@ -124,6 +124,8 @@ export class Keys {
   #polledAt = Number.NEGATIVE_INFINITY;
   #touched = new Map<string, number>();
   #writtenAt: number;
+  /** The wall's time at the last look of `watch`. */
+  #lookedAt = Number.NEGATIVE_INFINITY;
   readonly #revoked = new Set<(keyId: string) => void>();
   readonly #reads: ReturnType<typeof prepareReads>;
   #prepared: ReturnType<typeof prepareWrites> | undefined;
@@ -334,6 +336,9 @@ export class Keys {
 
   #endExpired(): void {
     const now = this.#clock.now();
+    // A clock that stood ahead and was set right: what had ended by it alone counts again.
+    if (now < this.#lookedAt) this.reload();
+    this.#lookedAt = now;
     for (const [hash, { caller, expiresAt }] of this.#live) if (now >= expiresAt) this.#forget(hash, caller.keyId);
   }
 

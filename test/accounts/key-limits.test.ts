@@ -47,6 +47,24 @@ describe("keys that expire", () => {
     expect(keys.list().find((row) => row.id === id)).toMatchObject({ revokedAt: null });
   });
 
+  test("one that ended by a clock that stood ahead counts again once the clock is set right, also where it was so at the start", async () => {
+    const { clock, store, writer, keys, make } = await open();
+    const right = clock.now();
+    const { key, id } = await make({ expiresAt: right + DAY_MS });
+    const stop = keys.watch();
+    clock.setWall(right + 2 * DAY_MS);
+    await clock.advance(600);
+    expect(keys.find(key)).toBeUndefined();
+    const later = new Keys(store, writer, { clock });
+    const stopLater = later.watch();
+    await clock.advance(600);
+    clock.setWall(right);
+    await clock.advance(600);
+    expect([keys, later].map((each) => each.find(key)?.keyId)).toEqual([id, id]);
+    stop();
+    stopLater();
+  });
+
   test("whoever listens is told once, within half a second, without any look-up", async () => {
     const { clock, keys, make } = await open();
     const { id } = await make({ expiresAt: clock.now() + 1_000 });
