@@ -7,7 +7,7 @@ import { sse } from "../support/upstream.ts";
 import { gate, until, within } from "../support/wait.ts";
 import { ask, ONE_ROUTE, PATH, type ScenarioLab, startScenarioLab } from "./lab.ts";
 import { slowLedger } from "./slow-ledger.ts";
-import { PIECES, WIRES } from "./wires.ts";
+import { PIECES, readRecords, saidIn, WIRES } from "./wires.ts";
 
 const wire = WIRES.chat;
 
@@ -95,6 +95,43 @@ describe("a client that leaves", () => {
     expect(settlements.map(({ outcome }) => outcome)).toEqual([way.granted ? "client-left" : "completed"]);
     expect(released).toEqual([]);
     await listening.stop();
+  });
+});
+
+describe("a client that stays while money is asked for in another process", () => {
+  // Some tokens each.
+  const words = ["first", "second", "third", "fourth", "fifth"].map((word) => `${word.padEnd(39, ".")} `);
+  const begin = wire.head() + wire.text(words[0]!);
+  const rest = words.slice(1).map(wire.text).join("") + wire.finish() + wire.usage() + wire.terminator;
+  test.each([
+    ["all comes at once", [begin + rest], 5, words, "stop"],
+    ["the rest comes at once", [begin, settle(20), rest], 5, words, "stop"],
+    ["all comes at once, and the second time there is none", [begin + rest], 1, words.slice(0, 2), "length"],
+    [
+      "the rest comes at once, and the second time there is none",
+      [begin, settle(20), rest],
+      1,
+      words.slice(0, 2),
+      "length",
+    ],
+  ])("is told all that is paid for, once: %s", async (_what, pieces, granted, told, finish) => {
+    let asked = 0;
+    const terms = {
+      growAt: 0,
+      async extend() {
+        await settle(2);
+        // The first words are paid for, and with the second ones more is asked for again.
+        terms.growAt = asked === 0 ? 12 : Number.POSITIVE_INFINITY;
+        return asked++ < granted;
+      },
+    };
+    const { written, settlements } = slowLedger(lab, terms);
+    written.open();
+    lab.vendors.chat.answer(PATH.chat, sse(pieces));
+    const response = await lab.gateway.post(PATH.chat, ask("chat", ONE_ROUTE.chat, "stream"));
+    const records = readRecords(await response.text());
+    expect([asked, saidIn("chat", records)]).toEqual([2, told.join("")]);
+    expect<unknown[]>(settlements.map((settlement) => settlement.finish)).toEqual([finish]);
   });
 });
 
