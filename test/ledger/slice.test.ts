@@ -2,7 +2,16 @@ import { describe, expect, test } from "bun:test";
 import { createPlans, planOf } from "../../src/accounts/plans.ts";
 import { toEntry } from "../../src/catalog/rows.ts";
 import { clampUsage } from "../../src/ledger/settler.ts";
-import { ceilingOf, firstSlice, growAt, loosen, nextSlice, type SliceWish, sliceCost } from "../../src/ledger/slice.ts";
+import {
+  ceilingOf,
+  firstSlice,
+  growAt,
+  loosen,
+  nextSlice,
+  type SliceWish,
+  sliceCost,
+  withCall,
+} from "../../src/ledger/slice.ts";
 import { JsonText } from "../../src/lib/json.ts";
 import { paymentOf, pricesOf } from "../../src/relay/payment.ts";
 import { PAYMENT, PRICES } from "./books.ts";
@@ -70,6 +79,19 @@ describe("slices (contract 5, reliability 3.5)", () => {
     const short = { ...base, maxOutputTokens: 10 };
     expect(first(short, sliceCost(short, 10)).output).toBe(10);
     expect(firstSlice(short, sliceCost(short, 10) - 1n)).toEqual({ affordableOutput: 9 });
+  });
+
+  test("where output costs nothing the input alone decides", () => {
+    const free = { ...base, prices: { ...PRICES.prices, output: 0n }, maxOutputTokens: 64_000 };
+    expect(first(free, 2_200n * 3_000n)).toEqual({ output: 4_096, nano: 2_200n * 3_000n });
+    expect(firstSlice(free, 2_200n * 3_000n - 1n)).toEqual({ affordableOutput: 0 });
+  });
+
+  test("the next slice is asked for 512 tokens before the end of one, however large, and may go as far as all calls together", () => {
+    const payment = { ...PAYMENT, maxOutputTokens: 8_192 };
+    const thrice = withCall(withCall({ ...base, payment }));
+    expect(growAt(thrice, { output: 20_480, nano: 0n })).toBe(20_480 - 512);
+    expect(growAt(thrice, { output: 3 * 8_192, nano: 0n })).toBe(Number.POSITIVE_INFINITY);
   });
 
   test("a reply that cannot be ended is held whole, and its vendor is told", () => {
