@@ -5,12 +5,13 @@ import { type App, createApp } from "../../src/app.ts";
 import type { Route } from "../../src/catalog/entry.ts";
 import { openStore, type Store } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { DRAIN_MS } from "../../src/jobs/scheduler.ts";
+import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/observe/log.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { PLAIN_CONFIG } from "../support/app.ts";
 import { makeFolder, removeFolder } from "../support/binary.ts";
-import { settle } from "../support/clock.ts";
+import { manualClock, settle } from "../support/clock.ts";
 import { until, within } from "../support/wait.ts";
 import { endHanging, hang, IMAGE, Painter, paintVendor } from "./lab.ts";
 
@@ -34,7 +35,12 @@ afterEach(async () => {
 });
 
 /** A gateway on a folder, like a process of its own: its boot is another one, and it takes over what an earlier one left. */
-async function live(folder: string, vendors: readonly Vendor[], routes?: Route[]): Promise<Life> {
+async function live(
+  folder: string,
+  vendors: readonly Vendor[],
+  routes?: Route[],
+  clock: Clock = systemClock,
+): Promise<Life> {
   const store = openStore(join(folder, "sluice.db"), { waitMs: 2_000 });
   const log = createLog({ level: "error", write: () => undefined });
   const config = {
@@ -47,7 +53,7 @@ async function live(folder: string, vendors: readonly Vendor[], routes?: Route[]
     // Whoever is on it pays for every image.
     plans: { pro: { images_per_day: 0 } },
   };
-  const app = createApp({ config, vendors, store, clock: systemClock, log, version: "0.0.0-test" });
+  const app = createApp({ config, vendors, store, clock, log, version: "0.0.0-test" });
   const writer = new Writer(store);
   const accounts = new Accounts(store, writer, app.keys);
   const made = await accounts.ensureLocal();
@@ -348,5 +354,28 @@ describe("a gateway that is told to stop", () => {
     await stopped;
     expect(row(first, id).state).toBe("succeeded");
     first.store.close();
+  });
+
+  test("ends such work after half a minute, uncharged, and the next start does not send it again", async () => {
+    const folder = newFolder();
+    const painter = new Painter("none");
+    painter.create_ = [hang().script];
+    const clock = manualClock();
+    const first = await live(folder, [paintVendor("paint", painter)], undefined, clock);
+    const id = await create(first);
+    await until(() => painter.running === 1, "the call");
+    const stopped = first.app.jobs.stop();
+    await clock.advance(DRAIN_MS - 1);
+    await settle();
+    expect(row(first, id).state).toBe("dispatched");
+    await clock.advance(1);
+    await within(stopped, "the end of the work");
+    expect(row(first, id)).toMatchObject({ state: "failed", error_code: "interrupted" });
+    expect(claims(first)).toEqual(["returned"]);
+    await lives.splice(0, 1)[0]!.end();
+    const again = new Painter("none");
+    const second = await live(folder, [paintVendor("paint", again)]);
+    await settle();
+    expect([again.creates, row(second, id).state]).toEqual([[], "failed"]);
   });
 });
