@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Orders } from "../../src/canon/intent.ts";
 import { BlockWriter } from "../../src/dialects/chat/block-writer.ts";
+import { ThinkSplitter } from "../../src/dialects/chat/think-tags.ts";
 import { type ToolFragment, ToolTracker } from "../../src/dialects/chat/tool-calls.ts";
 import { InputReader } from "../../src/dialects/custom-tools.ts";
 import { type DialectName, UPSTREAM_DIALECTS, type UpstreamDialectName } from "../../src/dialects/dialect.ts";
@@ -199,6 +200,23 @@ test("the time of a strict schema grows with its properties, not with their squa
     return leastWork(() => toStrictSchema(schema), 3);
   };
   expect(strictTime(32_000) / Math.max(strictTime(2_000), NOISE)).toBeLessThan(MOST / 2);
+});
+
+describe("what may be reasoning is read as it comes, however long it is held", () => {
+  /** Beside two runs of one length a copy of all that is held, at every piece, is told by how they grow. */
+  const timeOfPieces = (piece: string, count: number) =>
+    leastWork(() => {
+      const splitter = new ThinkSplitter(true);
+      for (let at = 0; at < count; at++) splitter.push(piece);
+    }, 4);
+
+  test("white space before the first word", () => {
+    expect(timeOfPieces(" ", 80_000) / Math.max(timeOfPieces(" ", 5_000), NOISE)).toBeLessThan(MOST / 2);
+  });
+
+  test("text without an opening tag, held until the closing one", () => {
+    expect(timeOfPieces("a", 64_000) / Math.max(timeOfPieces("a", 4_000), NOISE)).toBeLessThan(MOST / 8);
+  });
 });
 
 describe("lines and names", () => {

@@ -28,15 +28,22 @@ export const mayBePreopened = (model: unknown): boolean => typeof model === "str
  * piece of the whole stream.
  */
 export class ThinkSplitter {
-  #state: "start" | "reasoning" | "after" | "text" = "start";
+  /** `held`: it began without a tag, and the closing one may still come. */
+  #state: "start" | "held" | "reasoning" | "after" | "text" = "start";
+  /** Copied as a whole each time somebody looks into it: what may grow long is looked at piece by piece. */
   #held = "";
+  /** Nothing but white space has come. */
+  #isBlank = true;
+  /** The end of what is held, in which the closing tag may have begun. */
+  #tail = "";
 
   constructor(private readonly preopened: boolean) {}
 
   push(piece: string): Split {
     if (this.#state === "text") return { reasoning: "", text: piece };
     this.#held += piece;
-    if (this.#state === "start") return this.#start();
+    if (this.#state === "start") return this.#start(piece);
+    if (this.#state === "held") return this.#hold(piece);
     return this.#state === "reasoning" ? this.#reason() : this.#afterTag();
   }
 
@@ -49,17 +56,26 @@ export class ThinkSplitter {
     return isReasoning ? { reasoning: rest, text: "" } : { reasoning: "", text: rest };
   }
 
-  #start(): Split {
+  #start(piece: string): Split {
+    if (this.#isBlank && piece.trimStart() === "") return NOTHING;
+    this.#isBlank = false;
     const trimmed = this.#held.trimStart();
     if (trimmed.startsWith(OPEN)) {
       this.#held = trimmed.slice(OPEN.length).replace(/^\n/, "");
       this.#state = "reasoning";
       return this.#reason();
     }
-    if (trimmed === "" || OPEN.startsWith(trimmed)) return NOTHING;
-    const at = this.#held.indexOf(CLOSE);
-    if (at >= 0) return this.#close(at);
-    return !this.preopened || this.#held.length > MAX_HELD ? this.end() : NOTHING;
+    if (OPEN.startsWith(trimmed)) return NOTHING;
+    this.#state = "held";
+    return this.#hold(this.#held);
+  }
+
+  #hold(piece: string): Split {
+    const seen = this.#tail + piece;
+    if (seen.includes(CLOSE)) return this.#close(this.#held.indexOf(CLOSE));
+    if (!this.preopened || this.#held.length > MAX_HELD) return this.end();
+    this.#tail = seen.slice(1 - CLOSE.length);
+    return NOTHING;
   }
 
   #reason(): Split {
