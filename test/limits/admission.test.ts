@@ -399,6 +399,34 @@ describe("more than can be done", () => {
     while (admission.waiting > 0) await turn();
     expect([inside.length, refused.length]).toEqual([(before[0] ?? 0) + 500, before[1] ?? 0]);
   });
+
+  test.each<[string, (lab: ReturnType<typeof machine>) => void, number]>([
+    ["as he comes", ({ askMany }) => askMany(100), 1],
+    [
+      "as he has waited in vain",
+      ({ admission, ask }) => {
+        while (admission.waiting < 16) ask();
+      },
+      120,
+    ],
+  ])("nor does one pass while in each two seconds somebody is turned away %s", async (_when, come, tookMs) => {
+    const lab = machine();
+    const { state, refused, overload, askMany, turn, admission } = lab;
+    await overload(4_000);
+    while (admission.waiting > 0) await turn();
+    for (let times = 0; times < 3; times++) {
+      state.now += 1_800;
+      const before = refused.length;
+      come(lab);
+      await turn(tookMs);
+      expect(refused.length).toBeGreaterThan(before);
+      while (admission.waiting > 0) await turn();
+    }
+    state.now += 1_800;
+    const before = refused.length;
+    askMany(500);
+    expect(refused.length - before).toBeGreaterThan(400);
+  });
 });
 
 describe("admission by memory and by the store", () => {
