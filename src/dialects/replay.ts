@@ -58,9 +58,9 @@ export type Loom<T> = {
  */
 export function weave<T>(memory: ReasoningMemory, items: readonly T[], loom: Loom<T>): readonly T[] {
   const knowsCalls = memory.some((block) => block.kind === "tool-call");
-  const isCall = (id: string) => items.some((item) => loom.callIdOf(item) === id);
-  if (knowsCalls && !memory.some((block) => block.kind === "tool-call" && isCall(block.id))) return items;
   const rest = items.filter((item) => !loom.isReasoning(item));
+  const calls = placesOfCalls(rest, loom);
+  if (knowsCalls && !memory.some((block) => block.kind === "tool-call" && calls.has(block.id))) return items;
   const woven: T[] = [];
   let next = 0;
   let waiting: T[] = [];
@@ -70,7 +70,7 @@ export function weave<T>(memory: ReasoningMemory, items: readonly T[], loom: Loo
       if (made !== undefined) waiting.push(made);
       continue;
     }
-    const at = block.kind === "text" ? textAt(rest, next, loom) : callAt(rest, next, block.id, loom);
+    const at = block.kind === "text" ? textAt(rest, next, loom) : callAt(calls, next, block.id);
     if (at < 0) continue;
     // What opens a turn opens it whatever the client put before its first known block.
     const skipped = rest.slice(next, at);
@@ -90,8 +90,24 @@ function textAt<T>(rest: readonly T[], next: number, loom: Loom<T>): number {
   return item !== undefined && loom.isText(item) ? next : -1;
 }
 
-function callAt<T>(rest: readonly T[], next: number, id: string, loom: Loom<T>): number {
-  return rest.findIndex((item, at) => at >= next && loom.callIdOf(item) === id);
+/** Where the calls stand, by their ids, first ones first. */
+function placesOfCalls<T>(rest: readonly T[], loom: Loom<T>): Map<string, number[]> {
+  const places = new Map<string, number[]>();
+  for (const [at, item] of rest.entries()) {
+    const id = loom.callIdOf(item);
+    if (id === undefined) continue;
+    const own = places.get(id);
+    if (own) own.push(at);
+    else places.set(id, [at]);
+  }
+  return places;
+}
+
+/** The first place of a call from `next` on, which never falls: places before it are given up. */
+function callAt(calls: Map<string, number[]>, next: number, id: string): number {
+  const places = calls.get(id) ?? [];
+  while (places[0] !== undefined && places[0] < next) places.shift();
+  return places[0] ?? -1;
 }
 
 const PARTS: Loom<Part> = {

@@ -10,6 +10,7 @@ import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
 import { Lines } from "../../src/dialects/lines.ts";
 import { parseDataUrl } from "../../src/dialects/media-url.ts";
 import { toInput } from "../../src/dialects/messages/tool-input.ts";
+import { weave } from "../../src/dialects/replay.ts";
 import { toStrictSchema } from "../../src/dialects/strict-schema.ts";
 import { JsonText } from "../../src/lib/json.ts";
 import { translateWhole } from "../support/translate.ts";
@@ -217,6 +218,26 @@ describe("what may be reasoning is read as it comes, however long it is held", (
   test("text without an opening tag, held until the closing one", () => {
     expect(timeOfPieces("a", 64_000) / Math.max(timeOfPieces("a", 4_000), NOISE)).toBeLessThan(MOST / 8);
   });
+});
+
+test("remembered reasoning is put between many calls by looking at each of them once", () => {
+  const count = 2_000;
+  const items = times(count, (at) => `call ${at}`);
+  // The client has left every other one out.
+  const calls = times(count * 2, (at) => ({ kind: "tool-call" as const, id: `call ${at / 2}` }));
+  let looks = 0;
+  const woven = weave([{ kind: "reasoning", text: "thought" }, ...calls], items, {
+    isText: () => false,
+    isReasoning: () => false,
+    make: () => "thought",
+    sign: (item) => item,
+    callIdOf(item) {
+      looks++;
+      return item;
+    },
+  });
+  expect(woven).toEqual(["thought", ...items]);
+  expect(looks).toBe(count);
 });
 
 describe("lines and names", () => {
