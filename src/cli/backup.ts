@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { type Carried, carryRevocations } from "../accounts/carry-revocations.ts";
+import { type Carried, carryKeys } from "../accounts/carry-keys.ts";
 import { storePath } from "../config/data-folder.ts";
 import { backupStore, restoreStore } from "../db/backup.ts";
 import { lockDataFolder } from "../db/folder-lock.ts";
@@ -58,12 +58,12 @@ function checkLedger(store: Store): void {
   if (breach) throw new Failure(`the ledger in this file is not right: ${breach.invariant}, ${breach.detail}`);
 }
 
-/** {@link carryRevocations} from the store at `path`; why not, where it cannot be read. */
+/** {@link carryKeys} from the store at `path`; why not, where it cannot be read. */
 function carryFrom(path: string, older: Store): Carried | Error {
   try {
     const newer = openStore(path, { check: false, brief: true });
     try {
-      return carryRevocations(newer, older, Date.now());
+      return carryKeys(newer, older, Date.now());
     } finally {
       newer.close();
     }

@@ -26,7 +26,7 @@ const places = LIMITS.map(() => "?").join(", ");
  * or made narrower, because it leaked say, must not do again through a restore what it did before (contract 4). Keys and tokens are the same by hash.
  * Throws as SQLite does when one of the two cannot be read.
  */
-export function carryRevocations(newer: Store, older: Store, now: number): Carried {
+export function carryKeys(newer: Store, older: Store, now: number): Carried {
   const carried: Carried = { revoked: 0, limited: 0, missing: 0 };
   const find = older.database.prepare<Pick<Row, "revoked_at">, [Uint8Array]>(
     "SELECT revoked_at FROM api_key WHERE hash = ?",
