@@ -2,10 +2,11 @@ import { Elysia } from "elysia";
 import packageFile from "../../package.json" with { type: "json" };
 import { isEmpty, isObject } from "../lib/json.ts";
 import { toResponse } from "./answered.ts";
-import { commonHeaders, methodNotAllowed } from "./errors.ts";
+import { methodNotAllowed } from "./errors.ts";
 import { sharedSchemas } from "./openapi-detail.ts";
 import { headersOf, sharedHeaders } from "./openapi-headers.ts";
 import { servePage, VIEWER_FILES } from "./openapi-page/page.ts";
+import { jsonText } from "./own-json.ts";
 import { requestIdOf } from "./request.ts";
 
 export { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
@@ -112,12 +113,7 @@ export function openapiRoutes() {
   routes
     .get(
       "/openapi/json",
-      async ({ request }) => {
-        const headers = commonHeaders(requestIdOf(request));
-        headers["content-type"] = "application/json;charset=utf-8";
-        headers["cache-control"] = "no-cache";
-        return toResponse({ status: 200, headers, body: await document() });
-      },
+      async ({ request }) => toResponse(jsonText(await document(), requestIdOf(request), "no-cache")),
       hidden,
     )
     .all("/openapi/json", methodNotAllowed("GET, HEAD"), hidden)
