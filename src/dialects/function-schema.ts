@@ -1,13 +1,15 @@
 import { isObject } from "../lib/json.ts";
+import { toInputSchema } from "./input-schema.ts";
 
 type Schema = Record<string, unknown>;
 
 /**
  * A tool's JSON Schema as OpenAI's two dialects take it: an object at the root, its properties named even where there are none (dialects.md 4.1, 4.8 #32).
  * MCP lets tools without arguments say no more than `{type: "object"}`, and one such tool has OpenAI refuse the whole request ("object schema missing
- * properties", openai/openai-agents-python #449).
+ * properties", openai/openai-agents-python #449); so does one with a choice there ("schema must have type 'object' and not have
+ * 'oneOf'/'anyOf'/'allOf'/'enum'/'const'/'not' at the top level", goruck/home-generative-agent #545).
  */
-export function toFunctionSchema({ $schema: _dialect, ...schema }: Schema): Schema {
-  const typed = "type" in schema ? schema : { type: "object", ...schema };
-  return isObject(typed["properties"]) ? typed : { ...typed, properties: {} };
+export function toFunctionSchema(given: Schema): Schema {
+  const { $schema: _dialect, enum: _values, const: _value, not: _others, ...schema } = toInputSchema(given);
+  return isObject(schema["properties"]) ? schema : { ...schema, properties: {} };
 }

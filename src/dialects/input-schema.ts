@@ -3,7 +3,8 @@ import { findReferred } from "./schema-references.ts";
 
 type Schema = Record<string, unknown>;
 
-/** Most references that lead into one another from a branch. */
+/** Most references that lead into one another from a root, and from one of its branches. */
+const MAX_ROOT_CHAIN = 64;
 const MAX_CHAIN = 8;
 
 /** What the branches at the root of a schema refer to, each reference followed once: thousands may lead to one place. */
@@ -44,25 +45,38 @@ function eitherOf(branches: readonly Schema[]): Schema {
   return Object.fromEntries(written);
 }
 
+/** A schema whose root is a reference, as some generators write it, as what that leads to. */
+function openRoot(root: Schema): Schema {
+  let open = root;
+  for (let step = 0; step < MAX_ROOT_CHAIN && typeof open["$ref"] === "string"; step++) {
+    const { $ref: reference, ...rest } = open;
+    open = { ...findReferred(root, String(reference)), ...rest };
+    if (open["$ref"] === reference) break;
+  }
+  const { $ref: _none, ...opened } = open;
+  return opened;
+}
+
 /**
- * A tool's JSON Schema with the root that Anthropic and Moonshot demand: type object, and no anyOf, oneOf or allOf beside it. The branches'
- * properties are laid together, also where a branch is a reference, required only where all of them must hold (dialects.md 4.9).
+ * A tool's JSON Schema with the root that Anthropic, OpenAI and Moonshot demand: type object, and no anyOf, oneOf or allOf beside it, nor a reference. The
+ * branches' properties are laid together, also where a branch is a reference, required only where all of them must hold (dialects.md 4.9).
  */
-export function toInputSchema(schema: Schema): Schema {
-  const { anyOf, oneOf, allOf, ...root } = schema;
+export function toInputSchema(given: Schema): Schema {
+  const schema = "$ref" in given ? openRoot(given) : given;
+  const { anyOf, oneOf, allOf, ...rest } = schema;
+  const root: Schema = "type" in rest ? { ...rest, type: "object" } : { type: "object", ...rest };
   const referred = new Referred(schema);
   const listed = (value: unknown): Schema[] =>
     Array.isArray(value) ? value.filter(isObject).flatMap((branch) => referred.chainOf(branch)) : [];
   const all = listed(allOf);
   const choices = [...listed(anyOf), ...listed(oneOf)];
   if (all.length + choices.length === 0) {
-    if (schema["type"] === "object") return schema;
-    return { ...root, type: "object", ...(!isObject(root["properties"]) && { properties: {} }) };
+    return schema["type"] === "object" || isObject(root["properties"]) ? root : { ...root, properties: {} };
   }
   const properties = eitherOf(choices);
   for (const branch of [...all, root]) {
     if (isObject(branch["properties"])) Object.assign(properties, branch["properties"]);
   }
   const required = [root, ...all].flatMap((branch) => (Array.isArray(branch["required"]) ? branch["required"] : []));
-  return { ...root, type: "object", properties, ...(required.length > 0 && { required: [...new Set(required)] }) };
+  return { ...root, properties, ...(required.length > 0 && { required: [...new Set(required)] }) };
 }

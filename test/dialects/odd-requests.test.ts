@@ -324,6 +324,17 @@ describe("a tool's schema for OpenAI (dialects.md 4.8 #32)", () => {
     return ((sent?.["function"] ?? sent) as Wire)["parameters"];
   };
 
+  function expectAcross(schema: Wire, expected: Wire): void {
+    for (const [from, to] of [
+      ["messages", "chat"],
+      ["messages", "responses"],
+      ["chat", "responses"],
+      ["responses", "chat"],
+    ] as const) {
+      expect([from, to, told(from, to, schema)]).toEqual([from, to, expected]);
+    }
+  }
+
   // "In context=(), object schema missing properties": MCP lets a tool without arguments say no more than its type.
   test.each([
     [{ type: "object" }, { type: "object", properties: {} }],
@@ -333,15 +344,51 @@ describe("a tool's schema for OpenAI (dialects.md 4.8 #32)", () => {
       { type: "object", additionalProperties: false, properties: {} },
     ],
     [{ properties: { a: { type: "object" } } }, { type: "object", properties: { a: { type: "object" } } }],
-  ] as [Wire, Wire][])("%j names its properties, be there none", (schema, expected) => {
-    for (const [from, to] of [
-      ["messages", "chat"],
-      ["messages", "responses"],
-      ["chat", "responses"],
-      ["responses", "chat"],
-    ] as const) {
-      expect([from, to, told(from, to, schema)]).toEqual([from, to, expected]);
-    }
+  ] as [Wire, Wire][])("%j names its properties, be there none", expectAcross);
+
+  const a = { a: { type: "string" } };
+  const b = { b: { type: "string" } };
+  // "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'const'/'not' at the top level"
+  test.each([
+    [
+      { anyOf: [{ type: "object", properties: a, required: ["a"] }, { properties: b }] },
+      { type: "object", properties: { ...a, ...b } },
+    ],
+    [
+      { type: "object", properties: a, required: ["a"], oneOf: [{ required: ["b"] }, { properties: b }] },
+      { type: "object", properties: { ...a, ...b }, required: ["a"] },
+    ],
+    [
+      { allOf: [{ $ref: "#/$defs/x" }, { properties: b }], $defs: { x: { properties: a, required: ["a"] } } },
+      { type: "object", properties: { ...a, ...b }, required: ["a"], $defs: { x: { properties: a, required: ["a"] } } },
+    ],
+    [
+      { type: "object", properties: a, anyOf: [], not: { required: ["a"] }, enum: [{}], const: {} },
+      { type: "object", properties: a },
+    ],
+    [
+      { type: ["object", "null"], properties: a },
+      { type: "object", properties: a },
+    ],
+    [
+      { $ref: "#/definitions/X", definitions: { X: { type: "object", properties: a, required: ["a"] } }, title: "t" },
+      {
+        type: "object",
+        properties: a,
+        required: ["a"],
+        definitions: { X: { type: "object", properties: a, required: ["a"] } },
+        title: "t",
+      },
+    ],
+    [
+      { $ref: "#", properties: a },
+      { type: "object", properties: a },
+    ],
+  ] as [Wire, Wire][])("%j is an object and no choice at its root", expectAcross);
+
+  test("is told to its client's own vendor as the client wrote it", () => {
+    const tools = [{ type: "function", function: { name: "f", parameters: { anyOf: [{ properties: a }] } } }];
+    expect(send({ from: "chat", to: "chat" }, { messages: hello, tools }).body["tools"]).toEqual(tools);
   });
 });
 

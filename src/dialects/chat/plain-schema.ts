@@ -73,18 +73,6 @@ function asEnum(schema: Schema): Schema {
   return typeof only === "string" || typeof only === "number" ? { ...rest, enum: [only] } : schema;
 }
 
-/** A schema whose root is a reference, as some generators write it, as what that leads to. */
-function openRoot(root: Schema): Schema {
-  let open = root;
-  for (let step = 0; step < MAX_DEPTH && typeof open["$ref"] === "string"; step++) {
-    const { $ref: reference, ...rest } = open;
-    open = { ...findReferred(root, String(reference)), ...rest };
-    if (open["$ref"] === reference) break;
-  }
-  const { $ref: _none, ...opened } = open;
-  return opened;
-}
-
 /** One schema being rewritten: its root, for references, and the definitions that these lead to. */
 class Rewriter {
   readonly #definitions = new Map<string, Schema>();
@@ -215,7 +203,7 @@ class Rewriter {
  * What it means stays the same. Throws GatewayError (invalid_request) when it is nested too deep, or too large once it is written out.
  */
 export const toPlainSchema = (schema: Schema, allowance = new Allowance()): Schema =>
-  new Rewriter(toInputSchema(openRoot(schema)), allowance).write();
+  new Rewriter(toInputSchema(schema), allowance).write();
 
 /** Tools with their schemas so; the same value where there are none. Throws as {@link toPlainSchema} does, which all of them count for together. */
 export function withPlainSchemas(tools: unknown): unknown {
