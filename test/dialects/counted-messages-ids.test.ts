@@ -14,9 +14,9 @@ afterAll(async () => {
   upstream.close();
 });
 
-const block = { type: "tool_use", id: "functions.f:0", name: "f", input: {} };
+const unnamed = { type: "tool_use", name: "f", input: {} };
 
-function reply(number: number, stream: boolean) {
+function reply(number: number, stream: boolean, block: Record<string, unknown>) {
   const head = { id: `msg_${number}`, type: "message", role: "assistant", model: "m" };
   const usage = { input_tokens: 3, output_tokens: 2 };
   if (!stream) return json({ ...head, content: [block], stop_reason: "tool_use", usage });
@@ -30,19 +30,29 @@ function reply(number: number, stream: boolean) {
   return sse(records.map((record) => `event: ${record.type}\ndata: ${JSON.stringify(record)}\n\n`).join(""));
 }
 
-test.each([
+const WAYS: [string, boolean][] = [
   ["/v1/messages", false],
   ["/v1/messages", true],
   ["/v1/chat/completions", false],
   ["/v1/chat/completions", true],
-])("a call that is counted within its turn has an id of its own in each reply: %s, stream %p", async (path, stream) => {
+  ["/v1/responses", false],
+  ["/v1/responses", true],
+];
+const counted = { ...unnamed, id: "functions.f:0" };
+
+test.each([
+  ...WAYS.map((way) => ["counted within its turn", ...way, counted, /^functions\.f:0_[0-9A-Za-z]{8}$/] as const),
+  ...WAYS.map((way) => ["named by nobody", ...way, unnamed, /^toolu_\w{24}$/] as const),
+  ...WAYS.map((way) => ["named by a null", ...way, { ...unnamed, id: null }, /^toolu_\w{24}$/] as const),
+])("a call that is %s has an id of its own in each reply: %s, stream %p", async (_how, path, stream, block, own) => {
   const ids: (string | undefined)[] = [];
   for (const number of [1, 2]) {
-    upstream.answer("/v1/messages", reply(number, stream));
-    const body = { model: "lab/kimi-k3", max_tokens: 64, stream, messages: [{ role: "user", content: "Hi" }] };
+    upstream.answer("/v1/messages", reply(number, stream, block));
+    const messages = [{ role: "user", content: "Hi" }];
+    const body = { model: "lab/kimi-k3", max_tokens: 64, stream, messages, input: messages };
     const text = await (await gateway.post(path, body)).text();
-    ids.push(/"id":"(functions[^"]*)"/.exec(text)?.[1]);
+    ids.push(/"(?:call_)?id":"((?:functions|toolu)[^"]*)"/.exec(text)?.[1]);
   }
-  for (const id of ids) expect(id).toMatch(/^functions\.f:0_[0-9A-Za-z]{8}$/);
+  for (const id of ids) expect(id).toMatch(own);
   expect(new Set(ids).size).toBe(2);
 });

@@ -8,26 +8,24 @@ import { citedIn } from "./citations.ts";
 export type Block = Record<string, unknown>;
 
 /**
- * A block under an id that no other reply has, where it is a call whose id only counts within its turn (see {@link distinctCallId}). `seed`: the id of its
- * message; without one it stays.
+ * A block under an id that no other reply has, where it is a call: some servers leave the id out, but without one no result can be given back (dialects.md
+ * 4.8 #14), and that of others only counts within its turn (see {@link distinctCallId}). `seed`: the id of its message; without one what counts stays.
  */
 export function withDistinctId(block: Block, seed: unknown): Block {
-  const { type, id } = block;
-  if (type !== "tool_use" || typeof id !== "string" || typeof seed !== "string" || seed === "") return block;
-  const distinct = distinctCallId(id, seed);
+  if (block["type"] !== "tool_use") return block;
+  const id = stringOf(block["id"]);
+  if (id === "") return { ...block, id: newId("toolu") };
+  const distinct = typeof seed === "string" && seed !== "" ? distinctCallId(id, seed) : id;
   return distinct === id ? block : { ...block, id: distinct };
 }
 
-/** How a block of this dialect begins in canonical events; a type nobody knows is opaque (dialects.md 2.2, 2.4). */
+/** How a block of this dialect, a call under its {@link withDistinctId}, begins in canonical events; a type nobody knows is opaque (dialects.md 2.2, 2.4). */
 export function readBlockStart(block: Block): BlockStart {
   const type = block["type"];
   if (type === "text") return { kind: "text" };
   if (type === "thinking") return { kind: "reasoning" };
   if (type === "redacted_thinking") return { kind: "redacted-reasoning", data: stringOf(block["data"]) };
-  if (type === "tool_use") {
-    // Some servers leave the id out, but without one no result can be given back (dialects.md 4.8 #14).
-    return { kind: "tool-call", id: stringOf(block["id"]) || newId("toolu"), name: stringOf(block["name"]) };
-  }
+  if (type === "tool_use") return { kind: "tool-call", id: stringOf(block["id"]), name: stringOf(block["name"]) };
   return { kind: "opaque", dialect: "messages", value: block };
 }
 

@@ -94,7 +94,7 @@ function soundDelta(delta: unknown): Block | undefined {
 const isCall = (block: unknown): block is Block => isObject(block) && block["type"] === "tool_use";
 const lacksInput = (block: unknown): boolean => isCall(block) && !isObject(block["input"]);
 
-const isCounted = (block: unknown, seed: unknown): boolean => isCall(block) && withDistinctId(block, seed) !== block;
+const lacksOwnId = (block: unknown, seed: unknown): boolean => isCall(block) && withDistinctId(block, seed) !== block;
 
 /** Blocks with the arguments of each call as the object that clients take for granted, their numbers digit for digit, and under an id of its own. */
 function withSoundCalls(body: JsonText): unknown[] {
@@ -120,7 +120,7 @@ export function relabelReply(body: JsonText, context: ReplyContext): string {
     ...(!isFilled(id) && { id: messageIdOf(context) }),
     ...(!isFilled(type) && { type: "message" }),
     ...(!isFilled(role) && { role: "assistant" }),
-    ...(blocks.some((block) => lacksInput(block) || isCounted(block, id)) && { content: withSoundCalls(body) }),
+    ...(blocks.some((block) => lacksInput(block) || lacksOwnId(block, id)) && { content: withSoundCalls(body) }),
     ...(fitting !== undefined && { stop_reason: fitting }),
     ...(counts !== usage && { usage: counts }),
   });
