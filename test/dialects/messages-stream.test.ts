@@ -300,6 +300,28 @@ describe("decoder", () => {
     expect(plain(frames(sse)).at(-1)).toEqual({ type: "error", code: "upstream_error" });
   });
 
+  test("blocks that come by turns wait for each other by their length, however many pieces they are", () => {
+    const record = (value: Record<string, unknown>) => `data: ${JSON.stringify(value)}\n\n`;
+    const begin = (index: number) => {
+      const content_block = { type: "tool_use", id: `toolu_${index}`, name: "f", input: {} };
+      return record({ type: "content_block_start", index, content_block });
+    };
+    const piece = (index: number, partial_json: string) =>
+      record({ type: "content_block_delta", index, delta: { type: "input_json_delta", partial_json } });
+    const calls = Array.from({ length: 200 }, (_, index) => index);
+    const turn = calls.map((index) => piece(index, "1")).join("");
+    const ends = calls.map((index) => record({ type: "content_block_stop", index })).join("");
+    const stop =
+      record({ type: "message_delta", delta: { stop_reason: "tool_use" } }) + record({ type: "message_stop" });
+    const events = frames(calls.map(begin).join("") + turn.repeat(520) + ends + stop);
+    expect(events.at(-1)).toMatchObject({ type: "finish" });
+    expect(events.filter((event) => event.type === "block-delta")).toHaveLength(200 * 520);
+    expect(plain(frames(begin(0) + begin(1) + piece(1, "1".repeat(1 << 20)).repeat(33))).at(-1)).toEqual({
+      type: "error",
+      code: "upstream_error",
+    });
+  });
+
   test("whatever comes, it does not throw, and ends with one finish or error", () => {
     const word = fc.constantFrom(
       "message_start",

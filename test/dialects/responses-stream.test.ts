@@ -117,6 +117,24 @@ describe("decoder", () => {
     expect(plain(run([sse]).events).at(-1)).toEqual({ type: "error", code: "upstream_error" });
   });
 
+  test("items that come by turns wait for each other by their length, however many pieces they are", () => {
+    const record = (value: Record<string, unknown>) => `data: ${JSON.stringify(value)}\n\n`;
+    const callOf = (at: number) => ({ type: "function_call", id: `fc_${at}`, call_id: `call_${at}`, name: "f" });
+    const begin = (at: number) =>
+      record({ type: "response.output_item.added", output_index: at, item: { ...callOf(at), arguments: "" } });
+    const piece = (at: number, delta: string) =>
+      record({ type: "response.function_call_arguments.delta", output_index: at, delta });
+    const calls = Array.from({ length: 200 }, (_, at) => at);
+    const turn = calls.map((at) => piece(at, "1")).join("");
+    const end = (at: number) => record({ type: "response.output_item.done", output_index: at, item: callOf(at) });
+    const stop = record({ type: "response.completed", response: { status: "completed", output: [] } });
+    const { events } = run([calls.map(begin).join("") + turn.repeat(520) + calls.map(end).join("") + stop]);
+    expect(events.at(-1)).toMatchObject({ type: "finish" });
+    expect(events.filter((event) => event.type === "block-delta")).toHaveLength(200 * 520);
+    const waiting = run([begin(0) + begin(1) + piece(1, "1".repeat(1 << 20)).repeat(33)]);
+    expect(plain(waiting.events).at(-1)).toEqual({ type: "error", code: "upstream_error" });
+  });
+
   test("whatever comes, it does not throw, and ends with one finish or error", () => {
     const word = fc.constantFrom(
       "response.created",

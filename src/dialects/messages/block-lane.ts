@@ -1,6 +1,10 @@
-/** Most blocks that may be open at the same time, and most pieces that may wait behind the open one: beyond, the stream is broken. */
+import type { Event } from "../../canon/events.ts";
+
+/** Most blocks that may be open at the same time, and most characters that may wait behind the open one: beyond, the stream is broken. */
 const MAX_OPEN_BLOCKS = 256;
-const MAX_WAITING_PIECES = 100_000;
+const MAX_WAITING_CHARACTERS = 32 * 1024 * 1024;
+/** What a piece takes beside its characters. */
+const PIECE_CHARACTERS = 100;
 
 /** A block on its way: `index` is the vendor's number for it, `position` its place in the reply. */
 export type Slot<Piece, State> = {
@@ -8,8 +12,13 @@ export type Slot<Piece, State> = {
   readonly position: number;
   readonly state: State;
   waiting: Piece[];
+  /** Characters of what is waiting. */
+  size: number;
   closed: boolean;
 };
+
+/** Characters of an event's text. */
+export const charactersOf = (event: Event): number => (event.type === "block-delta" ? event.text.length : 0);
 
 /**
  * Puts blocks that a vendor sends interleaved one behind the other, in the order in which they began: the pieces of the first open one
@@ -18,7 +27,10 @@ export type Slot<Piece, State> = {
 export class BlockLane<Piece, State> {
   #slots: Slot<Piece, State>[] = [];
   #count = 0;
+  /** Characters that wait in all. */
   #waiting = 0;
+
+  constructor(private readonly charactersOf: (piece: Piece) => number) {}
 
   /** No block is open. */
   get idle(): boolean {
@@ -32,7 +44,7 @@ export class BlockLane<Piece, State> {
 
   /** More is open or waiting than any sound stream needs. */
   get overfull(): boolean {
-    return this.#slots.length > MAX_OPEN_BLOCKS || this.#waiting > MAX_WAITING_PIECES;
+    return this.#slots.length > MAX_OPEN_BLOCKS || this.#waiting > MAX_WAITING_CHARACTERS;
   }
 
   /** The open block with this number; without a number, the one that began last. */
@@ -52,7 +64,7 @@ export class BlockLane<Piece, State> {
   }
 
   open(index: unknown, state: State): Slot<Piece, State> {
-    const slot = { index, position: this.#count++, state, waiting: [], closed: false };
+    const slot = { index, position: this.#count++, state, waiting: [], size: 0, closed: false };
     this.#slots.push(slot);
     return slot;
   }
@@ -67,7 +79,9 @@ export class BlockLane<Piece, State> {
     if (slot === this.#slots[0]) out.push(piece);
     else {
       slot.waiting.push(piece);
-      this.#waiting++;
+      const size = PIECE_CHARACTERS + this.charactersOf(piece);
+      slot.size += size;
+      this.#waiting += size;
     }
   }
 
@@ -80,7 +94,8 @@ export class BlockLane<Piece, State> {
       const next = this.#slots[0];
       if (!next) return;
       for (const piece of next.waiting) out.push(piece);
-      this.#waiting -= next.waiting.length;
+      this.#waiting -= next.size;
+      next.size = 0;
       next.waiting = [];
     }
   }

@@ -6,7 +6,7 @@ import { BlockCiter, type Cited, MAX_CITED } from "../cited.ts";
 import type { Decoder } from "../dialect.ts";
 import { type Frame, learnPattern, type TextPattern, type TextRun } from "../frames.ts";
 import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
-import { BlockLane, type Slot } from "./block-lane.ts";
+import { BlockLane, charactersOf, type Slot } from "./block-lane.ts";
 import {
   type Block,
   fragmentText,
@@ -88,7 +88,7 @@ class MessagesDecoder implements Decoder {
   #seed: unknown;
   #behindStop = 0;
   #calledTool = false;
-  #lane = new BlockLane<Event, OpenBlock>();
+  #lane = new BlockLane<Event, OpenBlock>(charactersOf);
   /** The block that text was last added to, which is that of a run. */
   #written: OpenSlot | undefined;
   readonly #citer = new BlockCiter();

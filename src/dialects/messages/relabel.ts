@@ -235,7 +235,7 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
   /** The message began with the reason of its stop: it was all there at once. */
   #toldStop = false;
   #calledTool = false;
-  #lane = new BlockLane<string, OpenBlock>();
+  #lane = new BlockLane<string, OpenBlock>((record) => record.length);
   readonly #runs = new RunWriter(this);
 
   constructor(readonly context: ReplyContext) {}

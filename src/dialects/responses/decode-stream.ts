@@ -4,7 +4,7 @@ import { isObject, stringOf } from "../../lib/json.ts";
 import { BlockCiter } from "../cited.ts";
 import type { Decoder } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
-import { BlockLane, type Slot } from "../messages/block-lane.ts";
+import { BlockLane, charactersOf, type Slot } from "../messages/block-lane.ts";
 import { isErrorBody, readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
 import { readFinish } from "./finish.ts";
 import {
@@ -117,7 +117,7 @@ class ResponsesDecoder implements Decoder {
   #started = false;
   #calledTool = false;
   #sawItem = false;
-  #lane = new BlockLane<Event[], OpenItem>();
+  #lane = new BlockLane<Event[], OpenItem>((events) => events.reduce((sum, event) => sum + charactersOf(event), 0));
   readonly #citer = new BlockCiter();
 
   push(frame: Frame): Event[] {
