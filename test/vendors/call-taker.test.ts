@@ -14,7 +14,7 @@ function callOf(length: number) {
   const abort = new Abort();
   const call = new Call("", "", abort, { accept: (answer) => answer, explain: (thrown) => thrown });
   call.answered().catch(() => {});
-  call.attach({ pause() {}, resume() {}, abandon() {}, ended() {} });
+  call.attach({ pause() {}, resume() {}, abandon() {}, ended() {}, missed: () => false });
   call.take(Buffer.from(`HTTP/1.1 200 OK\r\ncontent-length: ${length}\r\nx-more: 1\r\n\r\n`));
   return { call, abort };
 }

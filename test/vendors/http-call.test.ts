@@ -8,7 +8,7 @@ function endOf(wire: string): boolean[] {
   const ends: boolean[] = [];
   const call = new Call("", "", new Abort(), { accept: (answer) => answer, explain: (thrown) => thrown });
   void call.answered();
-  call.attach({ pause() {}, resume() {}, abandon() {}, ended: (clean) => ends.push(clean) });
+  call.attach({ pause() {}, resume() {}, abandon() {}, missed: () => false, ended: (clean) => ends.push(clean) });
   call.take(Buffer.from(wire));
   return ends;
 }
@@ -51,7 +51,7 @@ test.each([
   const told = call.answered().catch(String);
   let isGivenUp = false;
   call.attach({
-    ...{ pause() {}, resume() {}, ended() {} },
+    ...{ pause() {}, resume() {}, ended() {}, missed: () => false },
     abandon: () => {
       isGivenUp = true;
     },
@@ -77,6 +77,7 @@ describe("an answer of which much comes at once", () => {
       resume: () => void told.push("resume"),
       abandon: () => void told.push("abandon"),
       ended: () => void told.push("ended"),
+      missed: () => false,
     });
     call.take(Buffer.from(`HTTP/1.1 200 OK\r\ncontent-length: ${length}\r\n\r\n`));
     return { call, told, abort };

@@ -294,6 +294,39 @@ test.each([
   },
 );
 
+const WAITED = "HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
+test("a request that crosses with a server's word that it has waited long enough was not read, and goes out on a new connection", async () => {
+  await ask();
+  now += 5_000;
+  reply = WAITED;
+  behind = (socket) => {
+    socket.end();
+    [reply, behind] = [REPLY, undefined];
+  };
+  await ask();
+  expect([made, requests]).toEqual([2, 3]);
+  // What was learnt by it: how long a connection may rest.
+  now += 4_100;
+  await ask();
+  expect(made).toBe(3);
+});
+
+test.each([
+  ["on a new connection", 0, WAITED, 0],
+  ["later than a word takes on its way", 1, WAITED, 1_001],
+  ["on a connection that it keeps", 1, WAITED.replace("connection: close\r\n", ""), 0],
+  ["behind a word that it has begun", 1, `HTTP/1.1 102 Processing\r\n\r\n${WAITED}`, 0],
+])("a 408 %s is the answer, and nothing is sent again", async (_name, before, answer, lateMs) => {
+  for (let time = 0; time < before; time++) await ask();
+  reply = answer;
+  behind = () => {
+    now += lateMs;
+  };
+  expect((await call()).status).toBe(408);
+  expect([made, requests]).toEqual([1, before + 1]);
+});
+
 test("what is asked while an answer is read waits until it is known that its server has not closed behind that", async () => {
   behind = (socket) => void socket.end();
   const first = await call();

@@ -30,6 +30,11 @@ export type Line = {
   ended(clean: boolean): void;
   /** Nobody waits for the answer any more. */
   abandon(): void;
+  /**
+   * The other side tells that it has waited long enough for a request. True where it cannot have had this one by then: it goes out once more, on another
+   * connection.
+   */
+  missed(): boolean;
 };
 
 /** What becomes of a call's outcome, for whoever it is made. */
@@ -106,7 +111,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     this.#line = line;
   }
 
-  /** The request is on its way, and is sent once: a stream that goes on for minutes need not hold it. */
+  /** The request is on its way, and is not sent again: a stream that goes on for minutes need not hold it. */
   forget(): void {
     this.head = "";
     this.body = "";
@@ -337,6 +342,8 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
       start = at + length;
       if (head.status >= 200) {
         this.#held = undefined;
+        if (head.status === REQUEST_TIMEOUT && !head.staysOpen && this.#interim === 0 && this.#line?.missed()) return;
+        this.forget();
         const { framing } = head;
         this.#body = createBodyReader(framing);
         this.#endsWithConnection = framing.kind === "close";
@@ -419,6 +426,8 @@ export class ConnectionReset extends Error {
   override readonly name = "ConnectionReset";
 }
 
+/** The status of a server that gives up waiting for a request, or for the whole of one (RFC 9110, 15.5.9). */
+const REQUEST_TIMEOUT = 408;
 const BYTE_ORDER_MARK = 0xfeff;
 const HEAD_END = Buffer.from("\r\n\r\n");
 const BARE_HEAD_END = Buffer.from("\n\n");

@@ -9,6 +9,9 @@ import { type Origin, writeBytes } from "./request.ts";
 /** A name must be found, a connection made and TLS agreed upon within this, ms (reliability 6.1). */
 const CONNECT_MS = 5_000;
 
+/** A server that closes what has rested says so at most this long after a request has gone out that it does not have: on the way they cross, ms. */
+const CROSSING_MS = 1_000;
+
 /** What the system says of a connection that was taken, and then torn down. Nobody who refuses one says so. */
 const TORN_DOWN: ReadonlySet<string> = new Set(["ECONNRESET", "ECONNABORTED", "EPIPE"]);
 
@@ -18,8 +21,10 @@ export type Keeper = {
   freed(connection: Connection): void;
   /** It is gone. `rested`: the other side closed it while nothing was done on it. */
   gone(connection: Connection, rested: boolean): void;
-  /** It had rested, and is gone: nothing of the call was sent on it. */
+  /** It had rested, and is gone: nothing of the call was sent on it, or read by the other side. */
   unsent(call: Call, origin: Origin): void;
+  /** Monotonic ms. */
+  now(): number;
 };
 
 /** A connection to an upstream, on which one call follows another. */
@@ -30,6 +35,8 @@ export class Connection implements Line, Posting, Heard {
   #isDue = false;
   /** It was in its keeper's hands. */
   #hasRested = false;
+  /** When its request went out, by its keeper's clock. */
+  #sentAt = 0;
   /** Its last answer has only just come: that the other side has closed it behind that may be here, and not read. */
   #isUnheard = false;
   /** Of a request that has not gone out whole. */
@@ -90,8 +97,9 @@ export class Connection implements Line, Posting, Heard {
     // Given up meanwhile.
     if (!call || this.#over) return;
     try {
+      this.#sentAt = this.keeper.now();
       this.#write(writeBytes(call));
-      call.forget();
+      if (!this.#hasRested) call.forget();
     } catch (thrown) {
       this.onFailure(thrown);
     }
@@ -126,6 +134,15 @@ export class Connection implements Line, Posting, Heard {
   abandon(): void {
     this.#call = undefined;
     this.close();
+  }
+
+  missed(): boolean {
+    const call = this.#call;
+    if (!call || !this.#hasRested || this.keeper.now() - this.#sentAt > CROSSING_MS) return false;
+    this.#call = undefined;
+    this.#end(true);
+    this.keeper.unsent(call, this.origin);
+    return true;
   }
 
   #write(bytes: Uint8Array): void {

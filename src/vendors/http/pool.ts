@@ -41,7 +41,7 @@ export class Pool implements Keeper {
   readonly counts = { opened: 0, reused: 0 };
 
   /** `now`: monotonic ms, in which the time counts that the machine was asleep. */
-  constructor(private readonly now: () => number = countTimeAsleep()) {}
+  constructor(readonly now: () => number = countTimeAsleep()) {}
 
   /**
    * Sends one request and resolves with its answer once the head is there. Rejects with the abort's reason, also where it came before, with ConnectFailed
