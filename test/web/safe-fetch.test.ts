@@ -170,6 +170,22 @@ describe("bounds", () => {
     }
   });
 
+  test("a body that is torn off is a fault in every encoding that was asked for", async () => {
+    const pack = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync, zstd: zstdCompressSync };
+    upstream.answer("/", page("hello"));
+    const safeFetch = guarded({ allowHosts });
+    await safeFetch(upstream.url, PLAIN);
+    const asked = upstream.calls[0]!.headers["accept-encoding"]!.split(", ") as (keyof typeof pack)[];
+    expect(asked).toContain("gzip");
+    for (const encoding of asked) {
+      upstream.answer(
+        "/",
+        page(pack[encoding]("hello ".repeat(1_000)).subarray(0, -1), { "content-encoding": encoding }),
+      );
+      expect((await faultOf(safeFetch(upstream.url, PLAIN))).code).toBe("unreachable");
+    }
+  });
+
   test("the whole has a deadline, be the body on its way or the headers not there", async () => {
     for (const answer of [
       neverAnswer(),
