@@ -51,9 +51,7 @@ export class Closing {
     const { jobs, writer, clock } = this.parts;
     return this.#told(
       job.id,
-      writer.run(
-        () => jobs.fail("block", fenceOf(job), error, clock.now()) && this.#count(job, "upstream-failed", "blocked"),
-      ),
+      writer.run(() => jobs.fail("block", fenceOf(job), error, clock.now()) && this.#count(job, "blocked", error.code)),
     );
   }
 

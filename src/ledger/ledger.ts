@@ -3,8 +3,11 @@ import type { FinishReason } from "../canon/events.ts";
 import type { Usage } from "../canon/usage.ts";
 import type { Prices } from "./price.ts";
 
-/** How a request ended (contract 5, outcome table). `interrupted`: the process ended in the middle of it; where it died, the next one closed its book. */
-export type Outcome = "completed" | "client-left" | "timed-out" | "upstream-failed" | "interrupted";
+/**
+ * How a request ended (contract 5, outcome table). `interrupted`: the process ended in the middle of it; where it died, the next one closed its book.
+ * `blocked`: an image that was refused on content grounds.
+ */
+export type Outcome = "completed" | "client-left" | "timed-out" | "upstream-failed" | "interrupted" | "blocked";
 
 /** A model's prices under its ID. The same object as long as they are the same: what is found out about it is kept by identity. */
 export type ModelPrices = { readonly model: string; readonly prices: Prices };

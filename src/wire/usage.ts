@@ -28,7 +28,9 @@ const UsageEntry = late(() =>
       model: Type.String({ description: "The model ID that was asked for." }),
       vendor: Type.String({ description: "Who served it." }),
       upstream_model: Type.String({ description: "The vendor's own name of the model." }),
-      outcome: Type.String({ examples: ["completed", "client-left", "timed-out", "upstream-failed", "interrupted"] }),
+      outcome: Type.String({
+        examples: ["completed", "client-left", "timed-out", "upstream-failed", "interrupted", "blocked"],
+      }),
       finish_reason: Nullable(Type.String()),
       error: Nullable(Type.String(), "Its code."),
       attempts: Type.Integer({ description: "How often vendors were tried; the rounds of one reply are one try." }),

@@ -127,7 +127,9 @@ describe("a job from its creation to its image", () => {
       ["returned", 0n, 0n],
       ["returned", 0n, 0n],
     ]);
-    expect(lab.gateway.rows()).toMatchObject([{ requestId: blocked.id, units: 1, error: "blocked", chargedNano: 0n }]);
+    expect(lab.gateway.rows()).toMatchObject([
+      { requestId: blocked.id, units: 1, outcome: "blocked", error: "content_policy", chargedNano: 0n },
+    ]);
     expect(lab.gateway.app.book.verify()).toEqual([]);
   });
 
