@@ -122,9 +122,11 @@ export const Message = late(() =>
       role: Type.Union([Type.Literal("user"), Type.Literal("assistant"), Type.Literal("system")], {
         description: '"user", "assistant" or "system"',
       }),
-      content: Type.Union([Type.String(), Type.Array(ContentBlock())], {
-        description: "a string or an array of content blocks",
-      }),
+      content: Type.Optional(
+        Type.Union([Type.String(), Type.Array(ContentBlock())], {
+          description: "a string or an array of content blocks",
+        }),
+      ),
     },
     { description: "one turn of the conversation" },
   ),

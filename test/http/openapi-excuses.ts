@@ -25,7 +25,11 @@ export const EXCUSES: readonly Excuse[] = [
     message: /call_id is required: .* or the name of the tool/,
     why: "whether the tool is named instead",
   },
-  { operation: CHAT, message: /messages\[\d+\]\.content is required/, why: "whether the assistant calls tools" },
+  {
+    operation: GENERATION,
+    message: /messages\[\d+\]\.content is required/,
+    why: "whether the assistant calls tools, or the system turn sets something",
+  },
   { operation: CHAT, message: /tool_call_id is required on role tool/, why: "the role" },
   { operation: CHAT, message: /tools\[\d+\]\.(?:function|custom) is required/, why: "the tool's type" },
   { operation: CHAT, message: /tool_calls\[\d+\]\.(?:function|custom) is required/, why: "the call's type" },

@@ -57,10 +57,19 @@ const SAYERS: ReadonlyMap<unknown, string> = new Map([
   ["tool_result", "user"],
 ]);
 
+/** A turn without content, unless it is the system's and sets how the model answers from there on (@anthropic-ai/sdk 1.14, BetaSystemMessageParam). */
+function refuseContentless({ role, content, output_config: config }: Record<string, unknown>, at: number): void {
+  if (content !== undefined || (role === "system" && isObject(config))) return;
+  const param = `messages[${at}].content`;
+  throw fieldFault({ param, message: `${param} is required: a string or an array of content blocks` });
+}
+
 function refuseMisplaced(body: unknown): void {
   const messages = listOf(isObject(body) ? body["messages"] : undefined);
   for (let at = 0; at < messages.length; at++) {
-    const { role, content } = messages[at] as Record<string, unknown>;
+    const message = messages[at] as Record<string, unknown>;
+    refuseContentless(message, at);
+    const { role, content } = message;
     if (!Array.isArray(content)) continue;
     for (let index = 0; index < content.length; index++) {
       const { type } = content[index] as Record<string, unknown>;

@@ -1,8 +1,12 @@
 import { isObject, listOf } from "../../lib/json.ts";
 import { CONTINUE_TEXT } from "../turns.ts";
+import { unknownPaths } from "../unknown-fields.ts";
 import { traitsOf } from "./model-traits.ts";
 
 type Wire = Record<string, unknown>;
+
+/** What of such a turn is lifted: not how long it is to be seen, and how the model answers from there on. */
+const LIFTED: ReadonlySet<string> = new Set(["role", "content"]);
 
 const isText = (block: unknown): boolean => isObject(block) && block["type"] === "text";
 
@@ -36,6 +40,7 @@ export function nameUnlifted(body: Wire, upstreamModel: string, lost: string[]):
   for (let at = 0; at < messages.length; at++) {
     const message = messages[at];
     if (!isSystem(message)) continue;
+    lost.push(...unknownPaths(message, LIFTED, `messages[${at}]`));
     for (const [index, block] of listOf(message["content"]).entries()) {
       if (!isText(block)) lost.push(`messages[${at}].content[${index}]`);
     }

@@ -72,7 +72,7 @@ class Auditor {
   accepts(message: unknown, isLast: boolean): boolean {
     if (!isObject(message)) return true;
     const { role, content } = message;
-    if (role !== "user" && role !== "assistant") return !isBlank(content);
+    if (role !== "user" && role !== "assistant") return !isMute(message);
     if (role === "assistant" && this.#lastRole === "user" && !this.isDone) return false;
     this.#lastRole = role;
     if (!Array.isArray(content)) return this.#acceptsText(content, role, isLast);
@@ -125,8 +125,11 @@ function isSound(messages: readonly unknown[]): boolean {
 const blocksOf = (content: unknown): readonly unknown[] =>
   typeof content === "string" ? [{ type: "text", text: content }] : Array.isArray(content) ? content : [];
 
-/** Nothing that can be seen: of the user and the assistant more is asked than that. */
-const isBlank = (content: unknown): boolean => blocksOf(content).every(isEmptyText);
+/**
+ * Nothing that can be seen: of the user and the assistant more is asked than that. A turn of no content at all sets how the model answers
+ * (@anthropic-ai/sdk 1.14, BetaSystemMessageParam).
+ */
+const isMute = ({ content }: Message): boolean => content !== undefined && blocksOf(content).every(isEmptyText);
 
 /** A turn being written: the client's own message, and what goes into it; nothing into one of no side, which goes out as it is. */
 type Turn = { message: Message; isSpoken: boolean; results: unknown[]; blocks: unknown[] };
@@ -149,7 +152,7 @@ class Rebuilder {
       }
       this.#takeBackThought();
       if (message["role"] === "user") this.#user(message);
-      else if (!isBlank(message["content"])) this.#turns.push({ message, isSpoken: false, results: [], blocks: [] });
+      else if (!isMute(message)) this.#turns.push({ message, isSpoken: false, results: [], blocks: [] });
     }
     this.#takeBackThought();
     this.#answerRest();
