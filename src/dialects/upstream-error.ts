@@ -163,6 +163,15 @@ function codeOf(status: number): ErrorCode {
 const CONTENT_REFUSED =
   /\b(?:input|prompt|content|text|message|output)s?\b[^.]{0,40}\b(?:flagged|violates?)\b|\bmoderation\b|\bcontent[ _-]?(?:policy|filter)|\bguardrail|\bprompt injection\b|\bSAFETY_CHECK_/i;
 
+/**
+ * How vendors say that they have no such thing as a request names, or may not read it: an item, a file, a container (OpenAI's and Anthropic's 404), a file of
+ * Google's store or of somebody's bucket (403). As a model's or a key's fault one such request would take the way from everybody.
+ */
+const NOT_STORED =
+  /^(?:item|file|container|conversation|prompt|vector store|skill)\b.{0,200}\bnot found\b|\bpermission to access the file\b|\bstorage\.objects\.get\b/i;
+/** OpenAI's word for a server of tools that the request names and that fails: a 424, with which others mean a fault of their own. */
+const TOOL_SERVER_FAILED = "external_connector_error";
+
 /** How a field is refused by its name, which stands first and is the client's own choice: such a sentence tells nothing of the gateway's account. */
 const NAMED_FIELD = /: Extra inputs are not permitted/;
 
@@ -183,6 +192,8 @@ const TEMPLATE_REFUSED = /^.*\bError: (?=Jinja Exception: )/s;
 function meantStatus(status: number, { type, code, message }: RawError): number {
   if (status === 500 && TEMPLATE_REFUSED.test(message)) return 400;
   if (status === 403 && CONTENT_REFUSED.test(`${code} ${type} ${message}`)) return 400;
+  if ((status === 403 || status === 404) && NOT_STORED.test(message)) return 400;
+  if (type === TOOL_SERVER_FAILED || code === TOOL_SERVER_FAILED) return 400;
   if (status !== 400 || NAMED_FIELD.test(message)) return status;
   if (KEY_REFUSED.test(message)) return 401;
   return NO_MODEL_TYPE.test(type) || NO_MODEL_TYPE.test(code) || NO_MODEL.test(message) ? 404 : status;

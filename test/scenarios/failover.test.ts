@@ -242,9 +242,10 @@ describe("several routes", () => {
     expect([first.calls.length, second.calls.length]).toEqual([8, 0]);
   });
 
-  test.each<[string, object]>([
+  test.each<[string, number, object, RegExp]>([
     [
-      "OpenRouter",
+      "OpenRouter's moderation",
+      403,
       {
         error: {
           code: 403,
@@ -252,32 +253,75 @@ describe("several routes", () => {
           metadata: { reasons: ["violence"], flagged_input: "x" },
         },
       },
+      /flagged/,
     ],
     [
-      "xAI",
+      "xAI's guidelines",
+      403,
       {
         code: "The caller does not have permission to execute the specified operation",
         error:
           "Content violates usage guidelines. Team: 0f3a1b2c-1111-4222-8333-0123456789ab, API key ID: 9f3a1b2c-1111-4222-8333-0123456789ab, Model: m",
       },
+      /violates usage guidelines/,
     ],
-  ])("what is refused for what it says takes no key and no way from others (%s)", async (_name, body) => {
-    const app = await appWith({
-      vendors: [withKeys("key-a1", "key-b2"), vendorAt(second, "chat", "two")],
-      models: [{ id: "lab/big", pricing: "free", routes: ROUTES }],
-    });
-    first.answer(PATH, json(body, { status: 403 }));
-    first.always(PATH, json(chatReply("one")));
-    const refused = await say(app, "well?");
-    const text = await refused.text();
-    expect([refused.status, refused.headers.get("x-should-retry")]).toEqual([400, null]);
-    expect(JSON.parse(text)).toMatchObject({ error: { type: "invalid_request_error", code: "invalid_request" } });
-    expect(text).toMatch(/flagged|violates usage guidelines/);
-    // Whose key it was is the operator's alone.
-    expect(text).not.toContain("0123456789ab");
-    expect((await say(app, "well?")).status).toBe(200);
-    expect([new Set(keysOf(first)).size, first.calls.length, second.calls.length]).toEqual([1, 2, 0]);
-  });
+    [
+      "an item that OpenAI has not stored",
+      404,
+      { error: { message: "Item with id 'rs_1' not found.", type: "invalid_request_error", param: "input" } },
+      /Item with id 'rs_1' not found/,
+    ],
+    [
+      "a file that Anthropic has not stored",
+      404,
+      { type: "error", error: { type: "not_found_error", message: "File not found: file_1" } },
+      /File not found: file_1/,
+    ],
+    [
+      "a file of somebody else's at Google",
+      403,
+      {
+        error: {
+          code: 403,
+          message: "You do not have permission to access the File abc or it may not exist.",
+          status: "PERMISSION_DENIED",
+        },
+      },
+      /permission to access the File abc/,
+    ],
+    [
+      "a server of tools that does not answer OpenAI",
+      424,
+      {
+        error: {
+          message: "Error retrieving tool list from MCP server: 'x'. Http status code: 424 (Failed Dependency)",
+          type: "external_connector_error",
+          param: "tools",
+          code: "http_error",
+        },
+      },
+      /retrieving tool list/,
+    ],
+  ])(
+    "what is refused for what it says or names takes no key and no way from others (%s)",
+    async (_name, status, body, words) => {
+      const app = await appWith({
+        vendors: [withKeys("key-a1", "key-b2"), vendorAt(second, "chat", "two")],
+        models: [{ id: "lab/big", pricing: "free", routes: ROUTES }],
+      });
+      first.answer(PATH, json(body, { status }));
+      first.always(PATH, json(chatReply("one")));
+      const refused = await say(app, "well?");
+      const text = await refused.text();
+      expect([refused.status, refused.headers.get("x-should-retry")]).toEqual([400, null]);
+      expect(JSON.parse(text)).toMatchObject({ error: { type: "invalid_request_error", code: "invalid_request" } });
+      expect(text).toMatch(words);
+      // Whose key it was is the operator's alone.
+      expect(text).not.toContain("0123456789ab");
+      expect((await say(app, "well?")).status).toBe(200);
+      expect([new Set(keysOf(first)).size, first.calls.length, second.calls.length]).toEqual([1, 2, 0]);
+    },
+  );
 
   test.each([false, true])("all of which fail: the error too says how many were tried (stream: %s)", async (stream) => {
     const app = await twoVendors();
