@@ -47,8 +47,8 @@ const PATTERNS: readonly RegExp[] = [
   /\b(?:(?:Bearer|Basic)\s+)+[^\s"'\\,]+/gi,
 ];
 
-/** C1 controls, DEL and the two Unicode line ends: JSON leaves them bare, terminals and line readers obey them. */
-const CONTROLS = /[\u007f-\u009f\u2028\u2029]/g;
+/** C1 controls, DEL, the two Unicode line ends, and what turns or hides text: JSON leaves them bare, terminals and line readers obey them. */
+const CONTROLS = /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 const escapeControl = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 const toJson = (value: unknown) => JSON.stringify(value).replace(CONTROLS, escapeControl);
 

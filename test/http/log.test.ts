@@ -49,10 +49,10 @@ describe("log", () => {
 
   test("line ends, escapes and terminal codes stay inside the line", () => {
     const { line } = capture();
-    const text = line({ value: "a\r\nb\u001b[31mc\u009b31md\u2028e\u2029f\u007fg\u0000h" });
-    expect(text.slice(0, -1)).not.toMatch(/[\p{Cc}\u2028\u2029]/u);
+    const text = line({ value: "a\r\nb\u001b[31mc\u009b31md\u2028e\u2029f\u007fg\u0000h\u202ei\u2066j\u200bk\ufeffl" });
+    expect(text.slice(0, -1)).not.toMatch(/[\p{Cc}\p{Cf}\u2028\u2029]/u);
     expect((JSON.parse(text) as { value: string }).value).toBe(
-      "a\r\nb\u001b[31mc\u009b31md\u2028e\u2029f\u007fg\u0000h",
+      "a\r\nb\u001b[31mc\u009b31md\u2028e\u2029f\u007fg\u0000h\u202ei\u2066j\u200bk\ufeffl",
     );
   });
 
