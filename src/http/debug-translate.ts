@@ -3,6 +3,7 @@ import { fieldFault } from "../canon/errors.ts";
 import type { DialectName } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
 import { fieldText, JsonText } from "../lib/json.ts";
+import type { Permit } from "../limits/limiter.ts";
 import { type ShownRoute, type ShownTranslation, showTranslation } from "../relay/show-translation.ts";
 import { TranslateReply, TranslateRequest } from "../wire/debug-translate.ts";
 import { checker } from "../wire/open.ts";
@@ -41,8 +42,10 @@ export function debugTranslateRoutes(dependencies: RequestDependencies) {
 async function answerTranslation(request: Request, dependencies: RequestDependencies): Promise<Response> {
   const { services, keys, server } = dependencies;
   const requestId = requestIdOf(request);
+  let permit: Permit | undefined;
   try {
     const caller = authenticate(request, keys);
+    permit = services.limiter.take(caller, "count-tokens");
     // The body reader has bounds of its own.
     server()?.timeout(request, 0);
     const asked = await readJson(request, {
@@ -60,6 +63,8 @@ async function answerTranslation(request: Request, dependencies: RequestDependen
     });
   } catch (thrown) {
     return answerError(thrown, request);
+  } finally {
+    permit?.release();
   }
 }
 

@@ -102,25 +102,20 @@ function showRoute(asked: Asked & Targeted & Pick<Job, "served">, route: Route):
  */
 export function showTranslation(request: ShowRequest, services: Services): ShownTranslation {
   const { client, body } = request;
-  const permit = services.limiter.take(request.caller, "count-tokens");
-  try {
-    const intent = withoutStrays(client.intent(body.value), body.value, request.caller, services);
-    const entry = findEntry(services.catalog, intent.model);
-    if (request.caller.narrow) requireModel(request.caller, entry.id);
-    client.check(body.value);
-    const abort = new Abort();
-    const asked = {
-      request: { ...request, left: abort, readBody: () => Promise.resolve(body) },
-      services,
-      ...settleTools(request, body, entry, services),
-      intent,
-      entry,
-      abort,
-      exchange: { estimatedInput: 0 },
-    };
-    const routes = entry.routes.map((route) => showRoute(asked, route));
-    return { model: intent.model, stream: intent.stream, reasoning: intent.reasoning, routes };
-  } finally {
-    permit.release();
-  }
+  const intent = withoutStrays(client.intent(body.value), body.value, request.caller, services);
+  const entry = findEntry(services.catalog, intent.model);
+  if (request.caller.narrow) requireModel(request.caller, entry.id);
+  client.check(body.value);
+  const abort = new Abort();
+  const asked = {
+    request: { ...request, left: abort, readBody: () => Promise.resolve(body) },
+    services,
+    ...settleTools(request, body, entry, services),
+    intent,
+    entry,
+    abort,
+    exchange: { estimatedInput: 0 },
+  };
+  const routes = entry.routes.map((route) => showRoute(asked, route));
+  return { model: intent.model, stream: intent.stream, reasoning: intent.reasoning, routes };
 }

@@ -145,6 +145,17 @@ describe("headers of both dialects (contract 6)", () => {
     expect(answers.every((answer) => answer.status === 200 && limits(answer).length === 0)).toBe(true);
   });
 
+  test.each([...Object.entries(REQUESTS), ["/v1/debug/translate", { dialect: "chat", body: ECHO }] as const])(
+    "%s: who goes too fast is told so before anything is read of what he sends",
+    async (path, body) => {
+      const { key } = await makeKeyOn(lab, "quick");
+      const noObject = "not looked at";
+      expect((await call(lab, path, { key, body: noObject })).status).toBe(400);
+      for (let more = 0; more < 30; more++) await (await call(lab, path, { key, body })).text();
+      expect((await call(lab, path, { key, body: noObject })).status).toBe(429);
+    },
+  );
+
   test("web pages may read them", async () => {
     const { key } = await makeKeyOn(lab, "quick");
     const headers = { origin: "https://page.example" };
