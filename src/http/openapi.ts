@@ -13,8 +13,8 @@ export { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
 
 const SPEC_PATH = "/document";
 
-/** All of the document that does not come from routes. */
-const describeGateway = () =>
+/** All of the document that does not come from routes. `path`: where this gateway is reached, below its host. */
+const describeGateway = (path: string) =>
   ({
     // The routes' schemas are JSON Schema as TypeBox writes it (const, null): what 3.1 takes and 3.0 does not.
     openapi: "3.1.0",
@@ -24,7 +24,7 @@ const describeGateway = () =>
       description: packageFile.description,
       license: { name: packageFile.license, identifier: packageFile.license },
     },
-    servers: [{ url: "/", description: "This gateway" }],
+    servers: [{ url: path, description: "This gateway" }],
     security: [{ bearer: [] }, { apiKey: [] }],
     components: {
       schemas: sharedSchemas(),
@@ -74,12 +74,12 @@ type Generator = { handle(request: Request): Promise<Response> };
  * along a schema library and a viewer's types, which would double the time of a start. It stands apart, so that its own page, which
  * loads a viewer from elsewhere, is in nobody's reach.
  */
-async function loadGenerator(routes: Elysia): Promise<Generator> {
+async function loadGenerator(routes: Elysia, path: string): Promise<Generator> {
   const { swagger } = await import("@elysiajs/swagger");
   const generator = swagger({
     path: "/page",
     specPath: SPEC_PATH,
-    documentation: describeGateway() as unknown as Record<string, never>,
+    documentation: describeGateway(path) as unknown as Record<string, never>,
     excludeMethods: ["OPTIONS", "HEAD"],
     excludeStaticFile: false,
   });
@@ -91,12 +91,13 @@ async function loadGenerator(routes: Elysia): Promise<Generator> {
 /**
  * GET /openapi/json: the document, made from the `detail` of every route of the app it is mounted in (hidden ones left out).
  * GET /openapi: a page to read and try it, served whole from the executable; nothing is asked of another machine (contract 3).
+ * `publicUrl`: as people reach the gateway, where that is known.
  */
-export function openapiRoutes() {
+export function openapiRoutes(publicUrl?: string) {
   const hidden = { detail: { hide: true } };
   const routes = new Elysia({ name: "sluice-openapi" });
   const generate = async () => {
-    const generator = await loadGenerator(routes);
+    const generator = await loadGenerator(routes, publicUrl === undefined ? "/" : new URL(publicUrl).pathname);
     const response = await generator.handle(new Request(`http://localhost${SPEC_PATH}`));
     return JSON.stringify(completeDocument(await response.json()));
   };

@@ -2,14 +2,15 @@ import { Elysia } from "elysia";
 import { methodNotAllowed } from "./errors.ts";
 import { servePage } from "./openapi-page/page.ts";
 
+/** Its links are relative: a proxy may have put the gateway below a path. */
 const HTML = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Sluice</title>
-<link rel="icon" href="/favicon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="/assets/root.css">
+<link rel="icon" href="favicon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="assets/root.css">
 </head>
 <body>
 <main>
@@ -21,9 +22,9 @@ const HTML = `<!doctype html>
 <dt>Anthropic style</dt><dd><code>POST /v1/messages</code>, base URL: this address as it is</dd>
 </dl>
 <ul>
-<li><a href="/openapi">The interface</a>, to read and to try</li>
-<li><a href="/openapi/json">The interface as an OpenAPI document</a></li>
-<li><a href="/v1/models">The models</a></li>
+<li><a href="openapi">The interface</a>, to read and to try</li>
+<li><a href="openapi/json">The interface as an OpenAPI document</a></li>
+<li><a href="v1/models">The models</a></li>
 </ul>
 </main>
 </body>

@@ -91,7 +91,7 @@ export function mountRoutes(routes: Served, { guard, cors, generation, readAddre
         .onBeforeHandle(boundPublic("open", bounds))
         .use(healthRoutes({ ready }))
         .use(rootRoutes())
-        .use(openapiRoutes()),
+        .use(openapiRoutes(publicUrl)),
     );
   return app;
 }

@@ -182,6 +182,15 @@ describe("the document", () => {
     expect(Object.keys(node((await readDocument(other))["paths"]))).toContain("/v1/more");
   });
 
+  test.each([
+    [undefined, "/"],
+    ["https://gateway.example", "/"],
+    ["https://gateway.example/llm", "/llm"],
+  ])("of a gateway that is reached at %s says that it is at %s", async (publicUrl, url) => {
+    const document = await openapiDocument(new Elysia().use(openapiRoutes(publicUrl)));
+    expect(document).toMatchObject({ servers: [{ url }] });
+  });
+
   test("an app without it is an error, not an empty document", async () => {
     expect(openapiDocument(new Elysia())).rejects.toThrow();
   });
@@ -214,15 +223,16 @@ describe("pages", () => {
   });
 
   test.each(["/", "/openapi"])(
-    "%s holds no script or style of its own and links only to files that are there",
+    "%s holds no script or style of its own and links only to files that are there, also below a proxy's path",
     async (path) => {
       const html = await (await ask(path)).text();
       expect(html).not.toMatch(/<style|style=|<script(?![^>]*\bsrc=)|javascript:|\son\w+=/i);
       const links = [...html.matchAll(/(?:href|src)="([^"]+)"/g)].map((match) => match[1] ?? "");
       expect(links.length).toBeGreaterThan(2);
       for (const link of links) {
-        expect(link).toMatch(/^\/(?!\/)/);
-        if (link !== "/v1/models") expect((await ask(link)).status).toBe(200);
+        const { origin, pathname } = new URL(link, `https://proxy.example/llm${path}`);
+        expect([origin, pathname]).toEqual(["https://proxy.example", expect.stringMatching(/^\/llm\/(?!\/)/)]);
+        if (link !== "v1/models") expect((await ask(pathname.slice("/llm".length))).status).toBe(200);
       }
     },
   );

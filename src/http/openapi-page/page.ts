@@ -30,21 +30,22 @@ export function servePage(request: Request, body: string | Blob, contentType: st
   return new Response(body, { headers: pageHeaders(request, contentType) });
 }
 
+/** Its links are relative: a proxy may have put the gateway below a path. */
 const HTML = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Sluice: the interface</title>
-<link rel="icon" href="/favicon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="/openapi/viewer.css">
-<link rel="stylesheet" href="/openapi/page.css">
+<link rel="icon" href="favicon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="openapi/viewer.css">
+<link rel="stylesheet" href="openapi/page.css">
 </head>
 <body>
 <div id="viewer"></div>
-<noscript><p>This page needs JavaScript. The document itself is at <a href="/openapi/json">/openapi/json</a>.</p></noscript>
-<script src="/openapi/viewer.js"></script>
-<script src="/openapi/start.js"></script>
+<noscript><p>This page needs JavaScript. The document itself is at <a href="openapi/json">openapi/json</a>.</p></noscript>
+<script src="openapi/viewer.js"></script>
+<script src="openapi/start.js"></script>
 </body>
 </html>
 `;
@@ -90,7 +91,7 @@ const choose = () => document.documentElement.classList.toggle("dark-mode", dark
 dark.addEventListener("change", choose);
 choose();
 SwaggerUIBundle({
-  url: "/openapi/json",
+  url: "openapi/json",
   dom_id: "#viewer",
   deepLinking: true,
   validatorUrl: null,
