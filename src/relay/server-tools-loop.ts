@@ -150,7 +150,8 @@ export class ServedLoop {
       this.#say(this.#open, event, out);
     } else {
       this.#open = block.kind === "text" ? { kind: "text", text: "", cited: [] } : { kind: "shown" };
-      if (block.kind !== "opaque") this.#said.push(event);
+      // What the vendor has run itself it is told again too: its model would not know of it, and run it once more.
+      this.#said.push(event);
       out.push(event);
     }
   }

@@ -515,6 +515,63 @@ describe("calls of the client's own beside served ones", () => {
   });
 });
 
+describe("what a vendor runs itself beside a served call", () => {
+  const ran = {
+    messages: [
+      { type: "server_tool_use", id: "srvtoolu_01", name: "bash_code_execution", input: { command: "date" } },
+      {
+        type: "bash_code_execution_tool_result",
+        tool_use_id: "srvtoolu_01",
+        content: { type: "bash_code_execution_result", stdout: "May", stderr: "", return_code: 0, content: [] },
+      },
+    ],
+    responses: [
+      {
+        type: "mcp_call",
+        id: "mcp_01",
+        server_label: "mail",
+        name: "send",
+        arguments: "{}",
+        output: "sent",
+        error: null,
+      },
+    ],
+  };
+  const asked = {
+    messages: askMessages({ tools: [SEARCH, { type: "code_execution_20250825", name: "code_execution" }] }, "messages"),
+    responses: {
+      ...{ model: modelOf("responses"), input: "When?" },
+      tools: [{ type: "web_search" }, { type: "mcp", server_label: "mail", server_url: "https://mail.example/mcp" }],
+    },
+  };
+  const paths = { messages: "/v1/messages", responses: "/v1/responses" };
+  const listOf = { messages: "content", responses: "output" };
+
+  test.each(["messages", "responses"] as const)(
+    "is told in the next round: its model would do it again (%s)",
+    async (dialect) => {
+      const { wire, script, upstream } = lab.vendors[dialect];
+      const list = listOf[dialect];
+      const replies = [searches("sluice gates"), says("In May.")];
+      script((call) => {
+        const round = upstream.calls.length - 1;
+        const whole = wire.whole(replies[round]!, wire.asks(call).model) as Wire;
+        return json(round > 0 ? whole : { ...whole, [list]: [...ran[dialect], ...(whole[list] as Wire[])] });
+      });
+      const { status, body } = await post(paths[dialect], asked[dialect]);
+      const shown = (body[list] as Wire[]).map(({ type }) => type);
+      expect([status, shown.slice(0, ran[dialect].length)]).toEqual([200, ran[dialect].map(({ type }) => type)]);
+      const told = bodiesOf(dialect)[1] ?? {};
+      const turn = dialect === "messages" ? (told["messages"] as Wire[])[1]?.["content"] : told["input"];
+      expect((turn as Wire[]).filter(({ type }) => ran[dialect].some((one) => one.type === type))).toEqual(
+        ran[dialect],
+      );
+      // The vendors of this lab know of functions alone.
+      lab.vendors[dialect].faults.length = 0;
+    },
+  );
+});
+
 describe("tools in a namespace, over a vendor that knows of them", () => {
   const namespace = "mcp__web";
   const query = JSON.stringify({ query: "the client's" });
