@@ -172,6 +172,12 @@ const NOT_STORED =
 /** OpenAI's word for a server of tools that the request names and that fails: a 424, with which others mean a fault of their own. */
 const TOOL_SERVER_FAILED = "external_connector_error";
 
+/**
+ * How OpenRouter says in a 404 that none of a model's hosts takes what the request has, such as tools, a forced one, or an image. The model is there all
+ * the same for who asks for less.
+ */
+const NO_HOST_TAKES = /^No endpoints found that (?:support|can handle)\b/i;
+
 /** How a field is refused by its name, which stands first and is the client's own choice: such a sentence tells nothing of the gateway's account. */
 const NAMED_FIELD = /: Extra inputs are not permitted/;
 
@@ -193,6 +199,7 @@ function meantStatus(status: number, { type, code, message }: RawError): number 
   if (status === 500 && TEMPLATE_REFUSED.test(message)) return 400;
   if (status === 403 && CONTENT_REFUSED.test(`${code} ${type} ${message}`)) return 400;
   if ((status === 403 || status === 404) && NOT_STORED.test(message)) return 400;
+  if (status === 404 && NO_HOST_TAKES.test(message)) return 400;
   if (type === TOOL_SERVER_FAILED || code === TOOL_SERVER_FAILED) return 400;
   if (status !== 400 || NAMED_FIELD.test(message)) return status;
   if (KEY_REFUSED.test(message)) return 401;
@@ -255,7 +262,8 @@ const WORDS: Partial<Record<ErrorCode, string>> = {
  */
 export function upstreamError(status: number, raw: RawError, retryAfterSeconds?: number): GatewayError {
   const told = scrub(raw.message.replace(TEMPLATE_REFUSED, ""));
-  const cause = { status, type: raw.type, code: raw.code, message: told };
+  // Without a status it is a way along which the request cannot be told: there may be another one.
+  const cause = { ...(!NO_HOST_TAKES.test(told) && { status }), type: raw.type, code: raw.code, message: told };
   const overflow = readOverflow(status, `${raw.code} ${raw.type} ${raw.message}`);
   if (overflow) return new ContextOverflow({ ...overflow, ...raw.figures }, cause);
   const meant = meantStatus(status, raw);

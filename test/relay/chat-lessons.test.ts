@@ -448,6 +448,13 @@ describe("a chat server of which nothing is known", () => {
       'Value error, `tool_choice` must either be a named tool, "auto", or "none".',
     ],
     [
+      "one way to force a tool (hosts of OpenRouter's)",
+      { tools: [tool], tool_choice: { type: "function", function: { name: "f" } } },
+      { tools: [tool], tool_choice: "required" },
+      ({ tool_choice: choice }) => typeof choice === "object",
+      "No endpoints found that support the provided 'tool_choice' value. To learn more about provider routing, visit: https://openrouter.ai/docs/provider-routing",
+    ],
+    [
       "a forced tool while it thinks (Qwen)",
       { tools: [tool], tool_choice: "required", enable_thinking: true },
       { tools: [tool], tool_choice: "required" },
@@ -478,13 +485,14 @@ describe("a chat server of which nothing is known", () => {
   ])(
     "that refuses %s, is told what else it takes as it came, and what it knows no more at once",
     async (_what, odd, taken, isRefused, words) => {
+      const status = words.startsWith("No endpoints") ? 404 : 400;
       upstream.always(PATH, ({ json: body }) => {
         if (has("store")(body as Wire)) return refuse({ words: "property 'store' is unsupported" });
-        return isRefused(body as Wire) ? refuse({ words }) : json(chatReply("ok"));
+        return isRefused(body as Wire) ? refuse({ words, status }) : json(chatReply("ok"));
       });
       const model = `lab/m${models++}`;
       // What it does not know is learnt before and behind what it refuses of this request alone.
-      upstream.answer(PATH, refuse({ words }));
+      upstream.answer(PATH, refuse({ words, status }));
       const first = await post({ model, ...ask(user), store: true, ...odd });
       expect([first.status, first.headers.get("x-sluice-attempts")]).toEqual([200, "3"]);
       const next = await post({ model, ...ask(user), store: true, ...taken });

@@ -532,6 +532,26 @@ describe("a way along which the request cannot be told", () => {
     expect([first.calls.length, second.calls.length]).toEqual([1, 0]);
   });
 
+  test("is passed by as well where its vendor says that none of its hosts takes such a request, and is there for others", async () => {
+    const words = "No endpoints found that support tool use. To learn more, visit: https://openrouter.ai/docs";
+    const refusal = json({ error: { message: words, code: 404 } }, { status: 404 });
+    first.always(PATH, ({ text }) => (text.includes("tools") ? refusal : json(chatReply("one"))));
+    second.always(MESSAGES, json(messagesReply));
+    const app = await mixed();
+    const tools = [{ type: "function", function: { name: "f", parameters: { type: "object", properties: {} } } }];
+    const withTools = (asked: TestApp) =>
+      asked.post(PATH, { model: "lab/big", tools, messages: [{ role: "user", content: "well?" }] });
+    for (let more = 0; more < 6; more++) expect((await withTools(app)).status).toBe(200);
+    expect([first.calls.length, second.calls.length]).toEqual([6, 6]);
+    expect((await say(app, "well?")).status).toBe(200);
+    expect([first.calls.length, second.calls.length]).toEqual([7, 6]);
+    const alone = await mixed(ROUTES.slice(0, 1));
+    const refused = await withTools(alone);
+    const { error } = (await refused.json()) as { error: { code: string; message: string } };
+    expect([refused.status, error.code]).toEqual([400, "invalid_request"]);
+    expect(error.message).toContain("No endpoints found that support tool use.");
+  });
+
   test("is no call to a vendor: neither the header nor the receipt nor the figures know of it", async () => {
     const app = await mixed(ROUTES.toReversed());
     first.always(PATH, json(chatReply("one")));

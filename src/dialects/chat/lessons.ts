@@ -40,7 +40,8 @@ function unknownPlaces(words: string): Place[] {
 const BESIDE_OTHERS =
   /\b(?:not?|only|cannot|must|unsupported|incompatible)\b.*\b(?:when|while|in [\w-]+ mode|with (?:stream|tool|function|think|reason))|\bwith [\w'`-]+ (?:is|are) (?:not supported|unsupported)/i;
 const OF_FIELDS_VALUE = /\bunsupported value\b(?!.*\bonly the default\b)/i;
-const OF_CHOICES = /\bsupported (?:string )?values\b|\bmust (?:either )?be\b|\bone of\b|\bnot support this\b/i;
+const OF_CHOICES =
+  /\bsupported (?:string )?values\b|\bmust (?:either )?be\b|\bone of\b|\bnot support this\b|\bsupport the provided\b/i;
 const OF_LEVELS = /\b(?:thinking|reasoning) (?:effort|level|budget|mode)\b/i;
 
 /** Without these a request would be another one: who refuses them, be it beside others, is not told it again. */
@@ -113,7 +114,7 @@ const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
 ];
 
 const FORCED_REFUSED =
-  /\btool_choice\b.*\b(?:not?|only|must|invalid|unsupported|supported|incompatible)\b|(?:invalid|unsupported) tool_choice/i;
+  /\btool_choice\b.*\b(?:not?|only|must|invalid|unsupported|supported|incompatible)\b|(?:invalid|unsupported) tool_choice|that support the provided 'tool_choice'/i;
 
 const FORMAT = /\b(?:response_?format|json_schema|json_object|json mode|grammar constraints)\b/i;
 const FORMAT_REFUSED =
