@@ -1,5 +1,5 @@
 import { type ExportPages, writeCsv, writeJson } from "../http/usage-export.ts";
-import { ENTRY_COLUMNS, exportEntries, GROUP_COLUMNS } from "../http/usage-list.ts";
+import { ENTRY_COLUMNS, exportEntries, exportGroups, GROUP_COLUMNS } from "../http/usage-list.ts";
 import { toGroup } from "../http/usage-shape.ts";
 import { formatUsd } from "../ledger/price.ts";
 import {
@@ -72,10 +72,9 @@ async function writeGroups(
   by: Grouping,
   options: UsageOptions,
 ): Promise<void> {
-  const rows = summarise(store, { ...filter, groupBy: by });
+  const rows = await summarise(store, { ...filter, groupBy: by });
   if (options.csv) {
-    const groups = rows.map((row) => toGroup(row, formatUsd));
-    await printPieces(writeCsv(GROUP_COLUMNS, [groups]));
+    await printPieces(writeCsv(GROUP_COLUMNS, exportGroups(rows)));
   } else if (options.json) printJson(rows.map((row) => toPublic(row, by)));
   else if (rows.length === 0) {
     const until = filter.untilMs === undefined ? "" : ` until ${new Date(filter.untilMs).toISOString()}`;

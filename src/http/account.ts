@@ -66,11 +66,14 @@ export function showReceipt(
 /** `GET /v1/account`, `GET /v1/usage`, `GET /v1/usage/{request_id}`: what a caller has, and what it used (contract 3). */
 export function accountRoutes(dependencies: AccountDependencies) {
   const { store, keys, limiter } = dependencies;
-  const answer = (request: Request, work: (caller: Caller) => Response): Response => {
+  const answer = async (
+    request: Request,
+    work: (caller: Caller) => Response | Promise<Response>,
+  ): Promise<Response> => {
     try {
       const caller = authenticate(request, keys);
       limiter.take(caller, "catalog").release();
-      return work(caller);
+      return await work(caller);
     } catch (thrown) {
       return answerError(thrown, request);
     }

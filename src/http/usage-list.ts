@@ -80,8 +80,15 @@ function cutGroups(rows: readonly ReportRow[], cursor: string | undefined, limit
   return { shown, next };
 }
 
-function listGroups(store: Store, filter: UsageFilter, groupBy: Grouping, query: URLSearchParams) {
-  const rows = summarise(store, { ...filter, groupBy });
+/** Groups as an export writes them, a page at a time. */
+export function* exportGroups(rows: readonly ReportRow[]): ExportPages & Generator {
+  for (let at = 0; at < rows.length; at += EXPORT_PAGE) {
+    yield rows.slice(at, at + EXPORT_PAGE).map((row) => toGroup(row, formatUsd));
+  }
+}
+
+async function listGroups(store: Store, filter: UsageFilter, groupBy: Grouping, query: URLSearchParams) {
+  const rows = await summarise(store, { ...filter, groupBy });
   const { shown, next } = cutGroups(rows, readCursor(query), readLimit(query));
   return {
     object: "list",
@@ -112,17 +119,17 @@ export type UsageScope = { accountId: string | undefined; groupings: readonly Gr
  * `GET /v1/usage` and its like (contract 3): requests newest first, or groups, a page at a time; with `format=csv`, `format=json` or
  * `Accept: text/csv` all of it as one file. Throws GatewayError (invalid_request) with the query parameter at fault.
  */
-export function answerUsage(request: Request, store: Store, scope: UsageScope): Response {
+export async function answerUsage(request: Request, store: Store, scope: UsageScope): Promise<Response> {
   const query = queryOf(request);
   const filter: UsageFilter = { ...readFilter(query), accountId: scope.accountId };
   const groupBy = readGrouping(query, scope.groupings);
   const format = readFormat(query, request);
   const headers = { ...commonHeaders(requestIdOf(request)), "cache-control": "no-store" };
   if (format && groupBy) {
-    const groups = summarise(store, { ...filter, groupBy }).map((row) => toGroup(row, formatUsd));
-    return exportResponse(format, `usage-by-${groupBy}`, GROUP_COLUMNS, [groups], headers);
+    const groups = exportGroups(await summarise(store, { ...filter, groupBy }));
+    return exportResponse(format, `usage-by-${groupBy}`, GROUP_COLUMNS, groups, headers);
   }
   if (format) return exportResponse(format, "usage", ENTRY_COLUMNS, exportEntries(store, filter), headers);
-  const body = groupBy ? listGroups(store, filter, groupBy, query) : listEntries(store, filter, query);
+  const body = groupBy ? await listGroups(store, filter, groupBy, query) : listEntries(store, filter, query);
   return toResponse(ownJson(body, requestIdOf(request)));
 }

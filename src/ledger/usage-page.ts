@@ -4,7 +4,7 @@ import { usage } from "../db/schema.ts";
 import { usageRollup } from "../db/schema-rollup.ts";
 import { DAY_MS, HOUR_MS } from "../lib/spans.ts";
 import { END_OF_TIME, type Kept, type Range } from "./rollup-range.ts";
-import { readKept, rollupOf, type UsageFilter } from "./usage-report.ts";
+import { readKept, SUMS_OF_ACCOUNT, type UsageFilter } from "./usage-report.ts";
 
 /** A usage row as it is kept. */
 export type UsageRow = typeof usage.$inferSelect;
@@ -47,7 +47,7 @@ function findSpan(store: Store, spanMs: number, beforeMs: number, filter: UsageF
   const { accountId, keyId, model } = filter;
   return store.query
     .select({ startMs: sql<number>`${usageRollup.startMs}`.mapWith(Number) })
-    .from(rollupOf(filter))
+    .from(accountId === undefined ? usageRollup : sql.raw(SUMS_OF_ACCOUNT))
     .where(
       and(
         eq(usageRollup.spanMs, spanMs),

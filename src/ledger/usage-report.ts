@@ -1,7 +1,7 @@
-import { and, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
-import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
+import { setImmediate } from "node:timers/promises";
+import { inArray, sql } from "drizzle-orm";
 import type { Store } from "../db/open.ts";
-import { account, apiKey, usage } from "../db/schema.ts";
+import { account, apiKey } from "../db/schema.ts";
 import { usageKept, usageRollup } from "../db/schema-rollup.ts";
 import { DAY_MS, HOUR_MS } from "../lib/spans.ts";
 import { COUNTS, type Totals } from "./rollup.ts";
@@ -25,79 +25,70 @@ export type ReportWish = UsageFilter & { groupBy: Grouping };
 /** What one day, model, key or account came to. `label` is `YYYY-MM-DD`, a model ID, or the name of the key or account. */
 export type ReportRow = { group: string; label: string } & Totals;
 
-const count = (expression: SQL) => expression.mapWith(Number);
-const total = (column: AnySQLiteColumn) => count(sql`sum(${column})`);
-const money = (column: AnySQLiteColumn) => sql<bigint>`coalesce(sum(${column}), 0)`;
+/** Rows or sums that are read in one go, some ms of everybody's time: then all others have a turn of the event loop. */
+const SLICE = 1_000;
 
-const dayOf = (column: AnySQLiteColumn) => sql`${column} / ${sql.raw(String(DAY_MS))}`;
+type Values = Readonly<Record<string, number | string | undefined>>;
 
-/** The columns that both tables have under one name. */
-type Source = typeof usage | typeof usageRollup;
-
-const groupOf = (source: Source, time: AnySQLiteColumn, grouping: Grouping): SQL<string> => {
-  const columns = { model: source.model, key: source.keyId, account: source.accountId };
-  return grouping === "day" ? sql<string>`${dayOf(time)}`.mapWith(String) : sql<string>`${columns[grouping]}`;
+/** A table as a report reads it. Slices are cut by the order of an index, in which no two rows are at one place. */
+type Reading = {
+  from: string;
+  /** The columns of that order, a time first; and the lowest place at a time. */
+  order: readonly string[];
+  lowest: readonly (number | string)[];
+  /** What is summed up, in the order of {@link COUNTS}, then money. */
+  sums: readonly string[];
+  /** Columns by whose values the index finds rows, and those by which rows that were found are left out. */
+  found: Values;
+  kept: Values;
 };
 
-const filterOf = (source: Source, { accountId, keyId, model }: UsageFilter) => [
-  accountId === undefined ? undefined : eq(source.accountId, accountId),
-  keyId === undefined ? undefined : eq(source.keyId, keyId),
-  model === undefined ? undefined : eq(source.model, model),
-];
-
-const tokens = (source: Source) => ({
-  input: total(source.input),
-  cacheRead: total(source.cacheRead),
-  cacheWrite: total(source.cacheWrite),
-  output: total(source.output),
-  reasoning: total(source.reasoning),
-  units: total(source.units),
-  costNano: money(source.costNano),
-  chargedNano: money(source.chargedNano),
-});
+const MONEY = ["coalesce(sum(cost_nano), 0)", "coalesce(sum(charged_nano), 0)"];
+const SUMS = COUNTS.map((count) => `sum(${usageRollup[count].name})`);
+/** A row counts as one request, and has no column for those without a price. */
+const ROW_SUMS = ["count(*)", "sum(estimated)", "sum(cost_nano is null)", ...SUMS.slice(3)];
 
 /** Without statistics SQLite takes the primary key even where one account is asked for, and reads all the others along. */
-export function rollupOf({ accountId }: UsageFilter) {
-  return accountId === undefined ? usageRollup : sql`${usageRollup} INDEXED BY usage_rollup_account`;
+export const SUMS_OF_ACCOUNT = "usage_rollup indexed by usage_rollup_account";
+
+/** Sums of one length. */
+export function ofSums(spanMs: number, { accountId, keyId, model }: UsageFilter): Reading {
+  const rest = { sums: [...SUMS, ...MONEY], found: { span_ms: spanMs }, kept: { key_id: keyId, model } };
+  if (accountId === undefined) {
+    const order = ["start_ms", "account_id", "key_id", "model"];
+    return { ...rest, from: "usage_rollup", order, lowest: ["", "", ""] };
+  }
+  const found = { account_id: accountId, span_ms: spanMs };
+  return { ...rest, from: SUMS_OF_ACCOUNT, order: ["start_ms", "key_id", "model"], lowest: ["", ""], found };
 }
 
-/** The query over sums of one length. */
-export function rollupQuery(store: Store, spanMs: number, { fromMs, toMs }: Range, wish: ReportWish) {
-  const group = groupOf(usageRollup, usageRollup.startMs, wish.groupBy);
-  return store.query
-    .select({
-      group,
-      requests: total(usageRollup.requests),
-      estimated: total(usageRollup.estimated),
-      unpriced: total(usageRollup.unpriced),
-      ...tokens(usageRollup),
-    })
-    .from(rollupOf(wish))
-    .where(
-      and(
-        eq(usageRollup.spanMs, spanMs),
-        gte(usageRollup.startMs, fromMs),
-        lt(usageRollup.startMs, toMs),
-        ...filterOf(usageRollup, wish),
-      ),
-    )
-    .groupBy(group);
+/** Single rows: for the rest of an hour. */
+export function ofRows({ accountId, keyId, model }: UsageFilter): Reading {
+  const kept = { account_id: accountId, key_id: keyId, model };
+  return { from: "usage", order: ["at_ms", "rowid"], lowest: [0], sums: [...ROW_SUMS, ...MONEY], found: {}, kept };
 }
 
-/** The query over single rows: for the rest of an hour. */
-export function rowsQuery(store: Store, { fromMs, toMs }: Range, wish: ReportWish) {
-  const group = groupOf(usage, usage.atMs, wish.groupBy);
-  return store.query
-    .select({
-      group,
-      requests: count(sql`count(*)`),
-      estimated: total(usage.estimated),
-      unpriced: count(sql`sum(${usage.costNano} IS NULL)`),
-      ...tokens(usage),
-    })
-    .from(usage)
-    .where(and(gte(usage.atMs, fromMs), lt(usage.atMs, toMs), ...filterOf(usage, wish)))
-    .groupBy(group);
+const GROUPS = { model: "model", key: "key_id", account: "account_id" } as const;
+
+/**
+ * How a slice is read, with what is asked for and two places as values: where it ends, which is the place of the first row behind it, left-out ones counted;
+ * and the sums of its groups.
+ */
+export function sliceStatements({ from, order, sums, found, kept }: Reading, groupBy: Grouping) {
+  const named = (values: Values) => Object.keys(values).filter((column) => values[column] !== undefined);
+  const place = `(${order.join(", ")})`;
+  const given = `(${order.map(() => "?").join(", ")})`;
+  const equal = (columns: readonly string[]) => columns.map((column) => `${column} = ?`);
+  const within = [...equal(named(found)), `${place} >= ${given}`, `${place} < ${given}`];
+  const wanted = [...within, ...equal(named(kept))].join(" and ");
+  const group = groupBy === "day" ? `${order[0]} / ${DAY_MS}` : GROUPS[groupBy];
+  const columns = order.join(", ");
+  return {
+    end: `select ${columns} from ${from} where ${within.join(" and ")} order by ${columns} limit 1 offset ${SLICE}`,
+    sums: `select ${group}, ${sums.join(", ")} from ${from} where ${wanted} group by 1`,
+    found: named(found).map((column) => found[column] ?? null),
+    kept: named(kept).map((column) => kept[column] ?? null),
+  };
 }
 
 /** How far back rows and hours are kept in this store. */
@@ -105,18 +96,58 @@ export function readKept(store: Store): Kept {
   return store.query.select().from(usageKept).get() ?? { rowsFromMs: 0, hoursFromMs: 0 };
 }
 
-function addTotals(sum: Totals, more: Totals): void {
-  for (const name of COUNTS) sum[name] += more[name];
-  sum.costNano += more.costNano;
-  sum.chargedNano += more.chargedNano;
-}
+const nothing = (): Totals => ({
+  ...{ requests: 0, estimated: 0, unpriced: 0, input: 0, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 },
+  ...{ units: 0, costNano: 0n, chargedNano: 0n },
+});
 
 /** All of these rows together. */
 export function sumUp(rows: readonly Totals[]): Totals {
-  const counts = { requests: 0, estimated: 0, unpriced: 0, input: 0, cacheRead: 0, cacheWrite: 0, output: 0 };
-  const sum: Totals = { ...counts, reasoning: 0, units: 0, costNano: 0n, chargedNano: 0n };
-  for (const row of rows) addTotals(sum, row);
+  const sum = nothing();
+  for (const row of rows) {
+    for (const name of COUNTS) sum[name] += row[name];
+    sum.costNano += row.costNano;
+    sum.chargedNano += row.chargedNano;
+  }
   return sum;
+}
+
+/** Adds the sums of a group, in the order of {@link Reading.sums}, to what was found of it. */
+function addSums(sum: Totals, sums: readonly bigint[]): void {
+  COUNTS.forEach((name, at) => {
+    sum[name] += Number(sums[at]);
+  });
+  sum.costNano += sums[COUNTS.length] ?? 0n;
+  sum.chargedNano += sums[COUNTS.length + 1] ?? 0n;
+}
+
+/** Adds what a reading has of these times, by group, to what was found before. */
+async function addUp(
+  { database }: Store,
+  reading: Reading,
+  ranges: readonly Range[],
+  groupBy: Grouping,
+  found: Map<string, Totals>,
+): Promise<void> {
+  const statements = sliceStatements(reading, groupBy);
+  const readEnd = database.query(statements.end);
+  const readSums = database.query(statements.sums);
+  for (const { fromMs, toMs } of ranges) {
+    const end = [toMs, ...reading.lowest];
+    for (let place: unknown[] | undefined = [fromMs, ...reading.lowest]; place; ) {
+      const given = (to: readonly unknown[]) => [...statements.found, ...(place as []), ...(to as [])];
+      const next = readEnd.values(...given(end))[0];
+      const slice = readSums.values(...given(next ?? end), ...statements.kept);
+      for (const [group, ...sums] of slice as [string | bigint, ...bigint[]][]) {
+        const name = String(group);
+        const sum = found.get(name) ?? nothing();
+        addSums(sum, sums);
+        found.set(name, sum);
+      }
+      if (next) await setImmediate();
+      place = next;
+    }
+  }
 }
 
 /** The names of these groups, where they have any. As one list in JSON: a statement takes only so many parameters. */
@@ -134,24 +165,20 @@ function readNames(store: Store, grouping: Grouping, groups: readonly string[]):
 
 /**
  * Usage put together by day, model, key or account, in that order (contract 3). Read from the sums, so that it takes no longer when there are
- * millions of rows; only the first and the last hour of the time asked for are read row by row.
+ * millions of rows; only the first and the last hour of the time asked for are read row by row. Sums are many too where keys are: they are read a
+ * slice at a time, and others are served in between.
  */
-export function summarise(store: Store, wish: ReportWish): ReportRow[] {
+export async function summarise(store: Store, wish: ReportWish): Promise<ReportRow[]> {
   const range = { fromMs: Math.max(0, wish.sinceMs ?? 0), toMs: Math.min(END_OF_TIME, wish.untilMs ?? END_OF_TIME) };
-  const { days, hours, rows } = cutRange(range, readKept(store));
+  const kept = readKept(store);
+  const { days, hours, rows } = cutRange(range, kept);
   const found = new Map<string, Totals>();
-  const pieces = [
-    ...days.map((piece) => rollupQuery(store, DAY_MS, piece, wish)),
-    ...hours.map((piece) => rollupQuery(store, HOUR_MS, piece, wish)),
-    ...rows.map((piece) => rowsQuery(store, piece, wish)),
-  ];
-  for (const piece of pieces) {
-    for (const { group, ...totals } of piece.all()) {
-      const sum = found.get(group);
-      if (sum) addTotals(sum, totals);
-      else found.set(group, totals);
-    }
-  }
+  await addUp(store, ofSums(DAY_MS, wish), days, wish.groupBy, found);
+  await addUp(store, ofSums(HOUR_MS, wish), hours, wish.groupBy, found);
+  await addUp(store, ofRows(wish), rows, wish.groupBy, found);
+  // Once a day some rows and hours go: a part of those that were to be read may be gone.
+  const { rowsFromMs, hoursFromMs } = readKept(store);
+  if (rowsFromMs !== kept.rowsFromMs || hoursFromMs !== kept.hoursFromMs) return summarise(store, wish);
   const names = readNames(store, wish.groupBy, [...found.keys()]);
   const show = (group: string) => (wish.groupBy === "day" ? toDay(group) : group);
   return [...found]

@@ -117,7 +117,11 @@ test("what was seen beyond what was held is the operator's loss, and the sums te
   const costNano = 1_000n * 3_000n + 8_000n * 15_000n;
   const told = { costNano, chargedNano: held };
   expect(rowsOf(books)).toMatchObject([{ ...told, stream: false, durationMs: 0 }]);
-  expect(sumUp(summarise(books.store, { groupBy: "day" }))).toMatchObject({ ...told, requests: 1, output: 8_000 });
+  expect(sumUp(await summarise(books.store, { groupBy: "day" }))).toMatchObject({
+    ...told,
+    requests: 1,
+    output: 8_000,
+  });
   expect(postingsOf(books)).toEqual([
     ["usage_partial", "wallet:acct_1", "house:revenue", held],
     ["writeoff", "house:loss", "house:revenue", costNano - held],

@@ -32,7 +32,7 @@ async function storeOf(days: number) {
 describe("retention", () => {
   test("rows and hours that are too old go, in small steps; reports lose nothing, and pages end where rows do", async () => {
     const { store, clock, writer, rows, count } = await storeOf(300);
-    const before = summarise(store, { groupBy: "day" });
+    const before = await summarise(store, { groupBy: "day" });
     const steps: number[] = [];
     const run = writer.run.bind(writer);
     writer.run = (operation) => {
@@ -48,17 +48,17 @@ describe("retention", () => {
     expect(count(`SELECT min(start_ms) FROM usage_rollup WHERE span_ms = ${HOUR_MS}`)).toBeGreaterThanOrEqual(
       Math.floor((NOW - HOUR_DAYS * DAY_MS) / DAY_MS) * DAY_MS,
     );
-    expect(summarise(store, { groupBy: "day" })).toEqual(before);
+    expect(await summarise(store, { groupBy: "day" })).toEqual(before);
     const page = readUsagePage(store, { accountId: "acct_1" }, { limit: 1000 }, () => 0);
     const kept = rows.filter(({ atMs, accountId }) => atMs >= from && accountId === "acct_1");
     expect(page.rows.map(({ requestId }) => requestId)).toEqual(kept.map(({ requestId }) => requestId));
     // Far back a time is told by its whole day, near by to the millisecond.
-    const since = (sinceMs: number) => sumUp(summarise(store, { groupBy: "model", sinceMs })).requests;
-    expect(since(NOW - 200 * DAY_MS)).toBe(
+    const since = async (sinceMs: number) => sumUp(await summarise(store, { groupBy: "model", sinceMs })).requests;
+    expect(await since(NOW - 200 * DAY_MS)).toBe(
       rows.filter(({ atMs }) => atMs >= Math.floor((NOW - 200 * DAY_MS) / DAY_MS) * DAY_MS).length,
     );
     for (const sinceMs of [NOW - 60 * DAY_MS + 1, NOW - 6 * HOUR_MS, NOW - 6 * HOUR_MS + 1]) {
-      expect(since(sinceMs)).toBe(rows.filter(({ atMs }) => atMs >= sinceMs).length);
+      expect(await since(sinceMs)).toBe(rows.filter(({ atMs }) => atMs >= sinceMs).length);
     }
     expect(await retention.sweep()).toBe(0);
   });
@@ -74,7 +74,7 @@ describe("retention", () => {
       const range = { sinceMs: fromMs, untilMs: fromMs + hours * HOUR_MS };
       const within = rows.filter(({ atMs }) => atMs >= range.sinceMs && atMs < range.untilMs).length;
       expect(within).toBeGreaterThan(0);
-      expect(sumUp(summarise(store, { groupBy: "model", ...range })).requests).toBe(within);
+      expect(sumUp(await summarise(store, { groupBy: "model", ...range })).requests).toBe(within);
     }
   });
 
