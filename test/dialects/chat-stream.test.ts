@@ -5,7 +5,7 @@ import OpenAI from "openai";
 import type { Event } from "../../src/canon/events.ts";
 import { chat } from "../../src/dialects/chat/index.ts";
 import { relabelReply } from "../../src/dialects/chat/reply.ts";
-import { mayBePreopened } from "../../src/dialects/chat/think-tags.ts";
+import { mayBePreopened, ThinkSplitter } from "../../src/dialects/chat/think-tags.ts";
 import type { Quirks } from "../../src/dialects/dialect.ts";
 import { JsonText } from "../../src/lib/json.ts";
 import { eventList } from "./chat-events.ts";
@@ -720,4 +720,18 @@ test.each([
   [undefined, false],
 ])("whether a model's prompt may have opened its reasoning is told by its name: %p, %p", (model, expected) => {
   expect(mayBePreopened(model)).toBe(expected);
+});
+
+test.each([
+  [["<think>\nHm</think>\n\nFour"]],
+  // A tag is a token of its own, and so is the end of its line.
+  [["<think>", "\n", "Hm", "</think>", "\n\n", "Four"]],
+  [[..."<think>\nHm</think>\n\nFour"]],
+])("reasoning in tags is the same in whatever pieces it comes: %j", (pieces) => {
+  const splitter = new ThinkSplitter(false);
+  const split = [...pieces.map((piece) => splitter.push(piece)), splitter.end()];
+  expect([split.map(({ reasoning }) => reasoning).join(""), split.map(({ text }) => text).join("")]).toEqual([
+    "Hm",
+    "Four",
+  ]);
 });

@@ -28,8 +28,8 @@ export const mayBePreopened = (model: unknown): boolean => typeof model === "str
  * piece of the whole stream.
  */
 export class ThinkSplitter {
-  /** `held`: it began without a tag, and the closing one may still come. */
-  #state: "start" | "held" | "reasoning" | "after" | "text" = "start";
+  /** `held`: it began without a tag, and the closing one may still come. `opened`: nothing has come behind the opening tag. */
+  #state: "start" | "held" | "opened" | "reasoning" | "after" | "text" = "start";
   /** Copied as a whole each time somebody looks into it: what may grow long is looked at piece by piece. */
   #held = "";
   /** Nothing but white space has come. */
@@ -44,6 +44,7 @@ export class ThinkSplitter {
     this.#held += piece;
     if (this.#state === "start") return this.#start(piece);
     if (this.#state === "held") return this.#hold(piece);
+    if (this.#state === "opened") return this.#open();
     return this.#state === "reasoning" ? this.#reason() : this.#afterTag();
   }
 
@@ -61,13 +62,21 @@ export class ThinkSplitter {
     this.#isBlank = false;
     const trimmed = this.#held.trimStart();
     if (trimmed.startsWith(OPEN)) {
-      this.#held = trimmed.slice(OPEN.length).replace(/^\n/, "");
-      this.#state = "reasoning";
-      return this.#reason();
+      this.#held = trimmed.slice(OPEN.length);
+      this.#state = "opened";
+      return this.#open();
     }
     if (OPEN.startsWith(trimmed)) return NOTHING;
     this.#state = "held";
     return this.#hold(this.#held);
+  }
+
+  /** The end of the tag's line is no reasoning, also where it is a piece of its own, as models make it. */
+  #open(): Split {
+    if (this.#held === "") return NOTHING;
+    if (this.#held.startsWith("\n")) this.#held = this.#held.slice(1);
+    this.#state = "reasoning";
+    return this.#reason();
   }
 
   #hold(piece: string): Split {
