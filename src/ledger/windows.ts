@@ -48,6 +48,10 @@ export class Windows {
       left: database.prepare<{ id: string; posted: bigint }, [string, number]>(
         "SELECT id, posted FROM ledger_account WHERE kind = 'window' AND owner = ? AND ends_at <= ? AND posted > 0",
       ),
+      emptied: database.prepare<{ amount: bigint | null }, { owner: string; id: string }>(
+        `SELECT sum(CASE WHEN debit = :id THEN amount ELSE -amount END) AS amount FROM ledger_entry
+         WHERE owner = :owner AND kind = 'expire' AND kind NOT IN ('usage', 'usage_partial') AND :id IN (debit, credit)`,
+      ),
       insert: database.prepare(
         `INSERT INTO ledger_account (id, kind, owner, grant_nano, starts_at, ends_at) VALUES (?, 'window', ?, ?, ?, ?)`,
       ),
@@ -93,8 +97,11 @@ export class Windows {
 
   #open(accountId: string, grantNano: bigint): Window {
     const window = this.find(accountId);
-    if (window) return this.#raise(accountId, window, grantNano);
     const now = this.clock.now();
+    if (window) {
+      this.#refill(accountId, window, now);
+      return this.#raise(accountId, window, grantNano);
+    }
     for (const { id, posted } of this.#statements.left.all(accountId, now)) {
       // A request of that window is still running: what it leaves is taken when the next window opens.
       if (this.funds.running(id) > 0n) continue;
@@ -106,6 +113,15 @@ export class Windows {
     this.#statements.insert.run(id, accountId, grantNano, now, now + WINDOW_MS);
     this.#grant(accountId, id, grantNano, grantNano);
     return { id, grantNano, startsAt: now, endsAt: now + WINDOW_MS };
+  }
+
+  /** A window that is open was emptied for the next one by a clock that stood ahead: it has again what was taken. */
+  #refill(accountId: string, { id }: Window, now: number): void {
+    const amountNano = this.#statements.emptied.get({ owner: accountId, id })?.amount ?? 0n;
+    if (amountNano <= 0n) return;
+    this.entries.append({
+      ...{ atMs: now, kind: "expire", debit: HOUSE.plan, credit: id, amountNano, owner: accountId },
+    });
   }
 
   /** On a better plan the open window is filled up to what that plan gives; on a lesser one it stays as it is until its end. */

@@ -261,6 +261,28 @@ test.each([
   },
 );
 
+test.each([false, true])(
+  "a window that a clock ahead took for over, and emptied, has what it had once the clock is right; restarted: %p",
+  async (restarts) => {
+    const { book, ledger, clock, restart } = openBooks();
+    const payment = { ...PAYMENT, windowNano: 100_000_000n };
+    const spend = async (by: typeof ledger, id: string) =>
+      (await by.hold(wish(id, { payment }))).settle(cameTo(0, 1_000));
+    await spend(ledger, "req_1");
+    const now = clock.now();
+    for (const round of [1, 2]) {
+      clock.setWall(now + round * 86_400_000);
+      await spend(ledger, `req_ahead_${round}`);
+      clock.setWall(now);
+      await spend(restarts ? restart().ledger : ledger, `req_back_${round}`);
+      const availableNano = 85_000_000n - BigInt(round) * 15_000_000n;
+      expect(book.window(ACCOUNT, payment.windowNano)).toMatchObject({ startedAtMs: now, availableNano });
+      expect(book.balance(ACCOUNT).postedNano).toBe(0n);
+    }
+    expect(book.verify()).toEqual([]);
+  },
+);
+
 test("a lesser plan takes nothing away of a window that was opened before a restart", async () => {
   const { book, ledger, restart } = openBooks();
   const spend = async (by: typeof ledger, id: string, windowNano: bigint) =>
