@@ -336,6 +336,16 @@ describe("a gateway that is told to stop", () => {
     expect(again.resumes).toEqual(["work-8"]);
   });
 
+  test("lets go of work that may have been done: with its vendor gone at the next start, no other one does it again", async () => {
+    const folder = newFolder();
+    const { id } = await die(folder, new Painter("resend"));
+    await lives.splice(0, 1)[0]!.end();
+    const other = new Painter("none");
+    const second = await live(folder, [paintVendor("paint2", other)], [{ vendor: "paint2", model: "b" }]);
+    expect(await ended(second, id)).toMatchObject({ state: "failed", error_code: "vendor_not_configured" });
+    expect([other.creates, claims(second)]).toEqual([[], ["returned"]]);
+  });
+
   test("has nobody wait for a job that it takes on while it stops: that is for the next start", async () => {
     const life = await live(newFolder(), [paintVendor("paint", new Painter())]);
     const stopped = life.app.jobs.stop();

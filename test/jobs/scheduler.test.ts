@@ -229,6 +229,18 @@ describe("time", () => {
     expect(lab.gateway.app.book.verify()).toEqual([]);
   });
 
+  test("a vendor that cannot be told that nobody waits any more has its job end all the same", async () => {
+    const { lab, clock, painter } = await start(new Painter("resume"));
+    painter.cancel = undefined as never;
+    painter.create_ = [pending("endless", 10_000)];
+    painter.resume_ = painter.create_;
+    const { id } = await lab.create();
+    await clock.armed(10_000);
+    await clock.advance(JOB_MS);
+    expect(await lab.ended(id)).toMatchObject({ status: "failed", error: { code: "timeout" } });
+    expect(lab.claims()).toMatchObject([{ state: "returned", charged: 0n }]);
+  });
+
   test("a job that waited too long, and whose end could not be written, is ended later, and gives its place back", async () => {
     const { lab, clock, painter } = await start();
     const { store } = lab.gateway;

@@ -2,7 +2,7 @@ import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { startApp, type TestApp, type TestAppOptions, vendorAt } from "../support/app.ts";
 import { insideOnly, oneProcessOnly } from "../support/black-box-config.ts";
-import { type ManualClock, manualClock } from "../support/clock.ts";
+import { type ManualClock, manualClock, settle } from "../support/clock.ts";
 import {
   type Answer,
   chatReply,
@@ -425,6 +425,23 @@ describe("several routes", () => {
     held.resolve();
     expect((await Promise.all(all)).map(({ status }) => status).sort()).toEqual([200, 200, 200, 502]);
     expect([first.calls.length, second.calls.length]).toEqual([4, 3]);
+  });
+
+  test("one that may be burdened no more has not been tried: the next request finds out whether it is back", async () => {
+    insideOnly("places in a vendor's budget of repeats");
+    const { app, clock } = await askedInVain(5, 500);
+    const { health } = app.app.services;
+    const { budget } = health.of("one");
+    const routes = ["two", "one"].map((vendor) => ({ vendor, model: "big" }));
+    await clock.advance(37_000);
+    const later = await twoVendors(clock, routes);
+    later.app.services.health = health;
+    second.always(PATH, fault(500));
+    first.always(PATH, json(chatReply("one")));
+    for (let place = 0; place < 3; place++) budget.take(clock.now(), true);
+    expect([(await say(later, "no place")).status, first.calls.length]).toEqual([502, 5]);
+    for (let place = 0; place < 3; place++) budget.give(true);
+    expect([(await say(later, "a place")).status, first.calls.length]).toEqual([200, 6]);
   });
 
   test.each([
@@ -976,6 +993,8 @@ describe("the only way", () => {
     leaving.abort();
     await response.catch(() => undefined);
     await app.app.running.idle();
+    // Nor the timer of its pause.
+    expect(await Promise.race([clock.armed(3_000).then(() => "it"), settle().then(() => "nothing")])).toBe("nothing");
     await clock.advance(10_000);
     expect([first.calls.length, app.app.running.count]).toEqual([1, 0]);
   });
