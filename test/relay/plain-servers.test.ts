@@ -120,8 +120,10 @@ describe("a messages server of which nothing is known", () => {
 
   /** As vLLM reads a request: tools have schemas, and blocks are of the kinds that it knows. */
   function takes({ tools = [], messages }: { tools?: Wire[]; messages: Wire[] }): boolean {
-    const blocks = messages.flatMap(({ content }) => (Array.isArray(content) ? (content as Wire[]) : []));
-    return tools.every((tool) => "input_schema" in tool) && blocks.every(({ type }) => KNOWN.has(type));
+    const heldBy = ({ content }: Wire) => (Array.isArray(content) ? (content as Wire[]) : []);
+    const blocks = messages.flatMap(heldBy);
+    const all = [...blocks, ...blocks.flatMap(heldBy)];
+    return tools.every((tool) => "input_schema" in tool) && all.every(({ type }) => KNOWN.has(type));
   }
 
   beforeAll(async () => {
@@ -143,7 +145,8 @@ describe("a messages server of which nothing is known", () => {
   });
 
   const said = (...content: Wire[]) => ({ messages: [{ role: "user", content }] });
-  const told = (...texts: string[]) => said(...texts.map((text) => ({ type: "text", text })));
+  const asText = (words: string) => ({ type: "text", text: words });
+  const told = (...texts: string[]) => said(...texts.map(asText));
   const answered = (...content: Wire[]) => ({
     messages: [user, { role: "assistant", content }, user].map(({ role, content: words }) => ({
       role,
@@ -152,6 +155,15 @@ describe("a messages server of which nothing is known", () => {
   });
   const text = { type: "text", text: "?" };
   const source = { type: "text", media_type: "text/plain", data: "words" };
+  const search = { type: "search_result", source: "s", title: "t", content: [asText("x")] };
+  const call = { type: "tool_use", id: "toolu_1", name: "f", input: {} };
+  const calledFor = (...content: Wire[]) => ({
+    messages: [
+      { role: "user", content: "Look." },
+      { role: "assistant", content: [call] },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_1", content }] },
+    ],
+  });
   const found = { type: "bash_code_execution_tool_result", tool_use_id: "srvtoolu_1", content: {} };
 
   test.each<[string, Wire, Wire, string | null]>([
@@ -170,8 +182,14 @@ describe("a messages server of which nothing is known", () => {
     ["a document of text", said({ type: "document", source, title: "T" }, text), told("T\nwords", "?"), null],
     [
       "a search result",
-      said({ type: "search_result", source: "s", title: "t", content: [{ type: "text", text: "x" }] }, text),
+      said(search, text),
       told("t\ns", "x", "?"),
+      null,
+    ],
+    [
+      "what a tool has found",
+      calledFor(text, { type: "document", source }, search, { type: "browser_state", tabs: [] }),
+      calledFor(text, ...["words", "t\ns", "x", '{"type":"browser_state","tabs":[]}'].map(asText)),
       null,
     ],
     ["what only the vendor knows", answered(found, text), answered(text), "messages[1].content[0]"],

@@ -142,7 +142,7 @@ const READERS: Record<string, Reader> = {
 const isOpaque = (part: Part): boolean => part.type === "opaque";
 
 /** Inside a tool result a model must see everything it asked for: blocks that nobody else knows are shown as their JSON. */
-function textOfUnknown(part: Part): Part {
+export function textOfUnknown(part: Part): Part {
   return part.type === "opaque" ? { type: "text", text: cleanText(JSON.stringify(part.value)) } : part;
 }
 

@@ -2,7 +2,7 @@ import type { DocumentPart, Part } from "../../canon/prompt.ts";
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
 import { decodeTools } from "./decode-tools.ts";
-import { decodeContent } from "./decode-turns.ts";
+import { decodeContent, textOfUnknown } from "./decode-turns.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -11,7 +11,12 @@ const BLOCKS: ReadonlySet<unknown> = new Set(
   "text image tool_use tool_result tool_reference thinking redacted_thinking".split(" "),
 );
 
-const isPlainBlock = (block: unknown): boolean => !isObject(block) || BLOCKS.has(block["type"]);
+const isResult = (block: unknown): block is Wire => isObject(block) && block["type"] === "tool_result";
+
+/** A result is as plain as what it holds: RAG tools give search results. */
+const isPlainBlock = (block: unknown): boolean =>
+  !isObject(block) ||
+  (BLOCKS.has(block["type"]) && (!isResult(block) || listOf(block["content"]).every(isPlainBlock)));
 const isPlainTool = (tool: unknown): boolean => !isObject(tool) || (tool["type"] ?? "custom") === "custom";
 
 /** A document's words under its title; undefined for bytes and addresses, of which there is no other way to tell. */
@@ -20,14 +25,30 @@ function textOfDocument({ source, title = "", context = "" }: DocumentPart): str
   return [title, context, source.text].filter((line) => line !== "").join("\n");
 }
 
-function plainBlock(part: Part, block: unknown, dropped: string[]): unknown[] {
+function plainBlock(part: Part, block: unknown): unknown[] {
   if (part.type === "text") return [{ type: "text", text: part.text }];
-  if (part.type === "opaque") {
-    dropped.push(part.name);
-    return [];
-  }
   const text = part.type === "document" ? textOfDocument(part) : undefined;
   return [text === undefined ? block : { type: "text", text }];
+}
+
+/** The blocks of a turn, or of a result: of that, a model must see everything it asked for. */
+function plainContent(content: unknown, path: string, dropped: string[], inResult = false): unknown[] {
+  return listOf(content).flatMap((block, index): unknown[] => {
+    if (isPlainBlock(block)) return [block];
+    const place = `${path}[${index}]`;
+    if (isResult(block)) {
+      return [{ ...block, content: plainContent(block["content"], `${place}.content`, dropped, true) }];
+    }
+    const lost: string[] = [];
+    const parts = decodeContent([block], "", lost);
+    const plain = parts.flatMap((part) => {
+      if (part.type !== "opaque" || inResult) return plainBlock(textOfUnknown(part), block);
+      lost.push(part.name);
+      return [];
+    });
+    dropped.push(...lost.map((name) => place + name.replace(/^\[0\]/, "")));
+    return plain;
+  });
 }
 
 /** System turns are seen to where they are lifted up. */
@@ -36,17 +57,7 @@ const isPlainMessage = (message: unknown): boolean =>
 
 function plainMessage(message: unknown, at: number, dropped: string[]): unknown {
   if (!isObject(message) || isPlainMessage(message)) return message;
-  const content = listOf(message["content"]);
-  const blocks = content.flatMap((block, index) => {
-    if (isPlainBlock(block)) return [block];
-    const lost: string[] = [];
-    const parts = decodeContent([block], "", lost);
-    const path = `messages[${at}].content[${index}]`;
-    const plain = parts.flatMap((part) => plainBlock(part, block, lost));
-    dropped.push(...lost.map((place) => path + place.replace(/^\[0\]/, "")));
-    return plain;
-  });
-  return { ...message, content: blocks };
+  return { ...message, content: plainContent(message["content"], `messages[${at}].content`, dropped) };
 }
 
 /** One tool as a function; none for one that only the dialect's own vendor runs. */
