@@ -173,10 +173,12 @@ const NOT_STORED =
 const TOOL_SERVER_FAILED = "external_connector_error";
 
 /**
- * How OpenRouter says in a 404 that none of a model's hosts takes what the request has, such as tools, a forced one, or an image. The model is there all
- * the same for who asks for less.
+ * How a vendor says that it takes no request that has such a thing: OpenRouter in a 404 that none of a model's hosts takes tools, a forced one, or an
+ * image; llama.cpp in a 500 that its model cannot see or hear (ggml-org/llama.cpp #15377), or that it was started without tools. The model is there all the
+ * same for who asks for less.
  */
-const NO_HOST_TAKES = /^No endpoints found that (?:support|can handle)\b/i;
+const NEVER_TAKEN =
+  /^(?:No endpoints found that (?:support|can handle)|(?:image|audio) input is not supported|tools param requires --jinja)\b/i;
 
 /** How a field is refused by its name, which stands first and is the client's own choice: such a sentence tells nothing of the gateway's account. */
 const NAMED_FIELD = /: Extra inputs are not permitted/;
@@ -199,7 +201,7 @@ function meantStatus(status: number, { type, code, message }: RawError): number 
   if (status === 500 && TEMPLATE_REFUSED.test(message)) return 400;
   if (status === 403 && CONTENT_REFUSED.test(`${code} ${type} ${message}`)) return 400;
   if ((status === 403 || status === 404) && NOT_STORED.test(message)) return 400;
-  if (status === 404 && NO_HOST_TAKES.test(message)) return 400;
+  if ((status === 404 || status === 500) && NEVER_TAKEN.test(message)) return 400;
   if (type === TOOL_SERVER_FAILED || code === TOOL_SERVER_FAILED) return 400;
   if (status !== 400 || NAMED_FIELD.test(message)) return status;
   if (KEY_REFUSED.test(message)) return 401;
@@ -263,7 +265,7 @@ const WORDS: Partial<Record<ErrorCode, string>> = {
 export function upstreamError(status: number, raw: RawError, retryAfterSeconds?: number): GatewayError {
   const told = scrub(raw.message.replace(TEMPLATE_REFUSED, ""));
   // Without a status it is a way along which the request cannot be told: there may be another one.
-  const cause = { ...(!NO_HOST_TAKES.test(told) && { status }), type: raw.type, code: raw.code, message: told };
+  const cause = { ...(!NEVER_TAKEN.test(told) && { status }), type: raw.type, code: raw.code, message: told };
   const overflow = readOverflow(status, `${raw.code} ${raw.type} ${raw.message}`);
   if (overflow) return new ContextOverflow({ ...overflow, ...raw.figures }, cause);
   const meant = meantStatus(status, raw);

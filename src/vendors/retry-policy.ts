@@ -39,7 +39,7 @@ const DOUBTFUL: ReadonlySet<ErrorCode> = new Set(["upstream_error", "stream_trun
 
 /**
  * Whether the request could not be told to the vendor at all, by its dialect or by what a strict client forbids to lose: nobody was asked. What a vendor
- * refuses itself carries its status, unless it says that none of its hosts can be told such a request. Pure.
+ * refuses itself carries its status, unless it says that it takes no such request at all. Pure.
  */
 export const isUntold = ({ code, cause }: GatewayError): boolean =>
   code === "invalid_request" && !(isObject(cause) && typeof cause["status"] === "number");

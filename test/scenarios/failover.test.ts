@@ -549,16 +549,19 @@ describe("a way along which the request cannot be told", () => {
     expect([first.calls.length, second.calls.length]).toEqual([1, 0]);
   });
 
-  test("is passed by as well where its vendor says that none of its hosts takes such a request, and is there for others", async () => {
-    const words = "No endpoints found that support tool use. To learn more, visit: https://openrouter.ai/docs";
-    const refusal = json({ error: { message: words, code: 404 } }, { status: 404 });
+  test.each([
+    [404, "No endpoints found that support tool use", ". To learn more, visit: https://openrouter.ai/docs"],
+    [500, "image input is not supported", " - hint: if this is unexpected, you may need to provide the mmproj"],
+    [500, "tools param requires --jinja flag", ""],
+  ])("is passed by as well where its vendor says so (%d, %s), and is there for others", async (status, words, more) => {
+    const refusal = json({ error: { code: status, message: words + more } }, { status });
     first.always(PATH, ({ text }) => (text.includes("tools") ? refusal : json(chatReply("one"))));
     second.always(MESSAGES, json(messagesReply));
     const app = await mixed();
     const tools = [{ type: "function", function: { name: "f", parameters: { type: "object", properties: {} } } }];
     const withTools = (asked: TestApp) =>
       asked.post(PATH, { model: "lab/big", tools, messages: [{ role: "user", content: "well?" }] });
-    for (let more = 0; more < 6; more++) expect((await withTools(app)).status).toBe(200);
+    for (let count = 0; count < 6; count++) expect((await withTools(app)).status).toBe(200);
     expect([first.calls.length, second.calls.length]).toEqual([6, 6]);
     expect((await say(app, "well?")).status).toBe(200);
     expect([first.calls.length, second.calls.length]).toEqual([7, 6]);
@@ -566,7 +569,7 @@ describe("a way along which the request cannot be told", () => {
     const refused = await withTools(alone);
     const { error } = (await refused.json()) as { error: { code: string; message: string } };
     expect([refused.status, error.code]).toEqual([400, "invalid_request"]);
-    expect(error.message).toContain("No endpoints found that support tool use.");
+    expect(error.message).toContain(words);
   });
 
   test("is no call to a vendor: neither the header nor the receipt nor the figures know of it", async () => {
