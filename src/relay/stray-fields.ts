@@ -21,15 +21,16 @@ const folded = (name: string) => name.toUpperCase().toLowerCase();
 
 /**
  * Fields by which a vendor serves a request faster or in one place for more than the model's price, or searches for money of its own (OpenRouter's,
- * xAI's and Alibaba's), and what asks for that: one of these values, or any.
+ * xAI's and Alibaba's), and what may be said there that costs no more. Of the rest nobody knows what it costs: OpenAI's tier `ultrafast`, which was new in
+ * 2026, is six times the price (developers.openai.com, "Ultrafast mode").
  */
-const DEARER: Readonly<Record<string, readonly unknown[] | "any">> = {
-  service_tier: ["priority", "fast", "scale"],
-  speed: ["fast"],
-  inference_geo: ["us"],
-  plugins: "any",
-  search_parameters: "any",
-  enable_search: [true],
+const DEARER: Readonly<Record<string, readonly unknown[]>> = {
+  service_tier: ["auto", "default", "standard", "standard_only", "on_demand", "flex"],
+  speed: ["standard"],
+  inference_geo: ["global"],
+  plugins: [],
+  search_parameters: [],
+  enable_search: [false],
 };
 
 /**
@@ -42,10 +43,7 @@ const HOST_CHOICES = ["order", "only", "ignore", "sort", "preferred_min_throughp
 /** Hosts in the order of their price are asked anyway. */
 const isByPrice = (sort: unknown): boolean => (isObject(sort) ? sort["by"] : sort) === "price";
 
-const isDearer = (field: string, value: unknown): boolean => {
-  const values = DEARER[field];
-  return values === "any" ? value != null : values?.includes(value) === true;
-};
+const isDearer = (field: string, value: unknown): boolean => value != null && DEARER[field]?.includes(value) === false;
 
 /** What the caller uses is paid for, or counted, at the model's price. */
 export const isPriced = ({ plan, narrow }: Caller, { plans }: Pick<Services, "plans">) =>

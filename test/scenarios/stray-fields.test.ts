@@ -80,6 +80,14 @@ test.each(SIDES)("who pays the model's price is not served for a higher one: %s"
   expect(lab.vendors[side].calls[1]?.json).toMatchObject(DEARER[side]);
 });
 
+test.each(["fast", "scale", "ultrafast", "a tier of next year"])(
+  "who pays has no other tier than those that cost no more: %p",
+  async (service_tier) => {
+    const { status, dropped, sent } = await send("chat", { service_tier });
+    expect([status, dropped, sent?.["service_tier"]]).toEqual([200, "service_tier", undefined]);
+  },
+);
+
 test("who pays does not choose a dearer host of the model; what a host does with what is said, and what it may cost, stays", async () => {
   const kept = { data_collection: "deny", max_price: { completion: 2 } };
   const provider = { order: ["dear"], only: ["dear"], ...kept, ignore: ["cheap"], sort: "throughput" };
