@@ -68,6 +68,9 @@ export type ServedOutcome = { call: ServedCall; subject: string; text: string } 
   | { kind: "fault"; fault: ServedFault }
 );
 
+/** Whether OpenRouter runs a tool of this type, which it does in each of its dialects (openrouter.ai, "Server Tools"). */
+export const isRouters = (type: unknown): boolean => typeof type === "string" && type.startsWith("openrouter:");
+
 /**
  * How clients of one dialect ask for tools that a vendor's servers run, and what they are shown when the gateway runs them instead. Between
  * the rounds the gateway is the client of its own dialect: it offers the tools as functions, and gives their results back as any client

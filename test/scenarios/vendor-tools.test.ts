@@ -158,7 +158,10 @@ describe("a tool that a vendor runs for money of its own", () => {
     ["Moonshot's", MOONSHOTS],
     ["Z.ai's", { type: "web_search", web_search: { enable: true } }],
     ["OpenRouter's", { type: "openrouter:web_search" }],
-  ])("a search of a chat body by a tool of %s own type as well", async (_whose, tool) => {
+    ["OpenRouter's (it draws)", { type: "openrouter:image_generation" }],
+    ["OpenRouter's (it asks other models)", { type: "openrouter:fusion" }],
+    ["Groq's", { type: "browser_search" }],
+  ])("a tool of a chat body of %s own type as well", async (_whose, tool) => {
     const CALLED = { type: "function", function: { name: "look", parameters: { type: "object", properties: {} } } };
     const asked = { tools: [tool, CALLED], web_search_options: undefined };
     lab.vendors.chat.play(says("Yes."), says("No."));
@@ -167,6 +170,27 @@ describe("a tool that a vendor runs for money of its own", () => {
     join("paying");
     const paid = await ask("chat", asked);
     expect([paid.status, paid.dropped, paid.sent[1]?.["tools"]]).toEqual([200, "tools[0]", [CALLED]]);
+  });
+
+  test.each<Client>(["messages", "responses"])(
+    "a tool of OpenRouter's in the other dialects as well: %s",
+    async (client) => {
+      const tools = [{ type: "openrouter:image_generation" }];
+      lab.vendors[client].play(says("Yes."), says("No."));
+      const free = await ask(client, { tools });
+      expect([free.dropped, free.sent[0]?.["tools"]]).toEqual([null, tools]);
+      join("paying");
+      const paid = await ask(client, { tools });
+      expect([paid.status, paid.dropped, paid.sent[1]?.["tools"]]).toEqual([200, "tools[0]", undefined]);
+    },
+  );
+
+  test("a server of tools that the client names is none: it goes on for who pays", async () => {
+    const tools = [{ type: "mcp", server_label: "own", server_url: "https://tools.example" }];
+    join("paying");
+    lab.vendors.chat.play(says("Yes."));
+    const { dropped, sent } = await ask("chat", { tools, web_search_options: undefined });
+    expect([dropped, sent[0]?.["tools"]]).toEqual([null, tools]);
   });
 
   test.each([

@@ -17,10 +17,11 @@ const OPTIONS: ReadonlySet<string> = new Set(["search_context_size", "user_locat
 const NONE: readonly OfferedTool[] = [];
 
 /**
- * Tools of a type of their own by which a vendor of this dialect searches for money: Moonshot's `$web_search` (platform.kimi.ai, "WebSearch Pricing"),
- * Z.ai's and OpenRouter's.
+ * Tools that the client runs, or a server that it names. All others are a vendor's own, which costs money beside the tokens: Moonshot's `$web_search`
+ * (platform.kimi.ai, "WebSearch Pricing"), Z.ai's search, Groq's browser, and what OpenRouter draws, reads, and asks other models for (openrouter.ai,
+ * "Server Tools").
  */
-const PRICED_TYPES: ReadonlySet<unknown> = new Set(["builtin_function", "web_search", "openrouter:web_search"]);
+const UNPRICED_TYPES: ReadonlySet<unknown> = new Set([undefined, "function", "custom", "mcp"]);
 
 /**
  * `web_search_options` asks for a search, even when it is empty; what offers functions in the older form alone knows none of it. Throws
@@ -77,7 +78,7 @@ function extend(body: Wire, reply: Wire, outcomes: readonly ServedOutcome[], las
 
 /** Searching for clients of the chat dialect (dialects.md 1.1, 1.3): they see the answer and its annotations. */
 export const serverTools: ServerToolHalf = {
-  isPriced: ({ type }) => PRICED_TYPES.has(type),
+  isPriced: ({ type }) => !UNPRICED_TYPES.has(type),
   keepsResults: false,
   citesAll: true,
   lost: ["logprobs", "top_logprobs", "audio"],

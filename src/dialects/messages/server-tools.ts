@@ -6,6 +6,7 @@ import {
   describePage,
   describeResults,
   describeSearch,
+  isRouters,
   MAX_DOMAINS,
   type OfferedTool,
   readPlace,
@@ -382,7 +383,7 @@ function resultBlock(outcome: ServedOutcome): Wire {
 
 /** Server tools of the messages dialect (dialects.md 2.2 to 2.5): a block for the call and a block for its result, both in the reply. */
 export const serverTools: ServerToolHalf = {
-  isPriced: () => false,
+  isPriced: ({ type }) => isRouters(type),
   keepsResults: true,
   citesAll: false,
   lost: [],

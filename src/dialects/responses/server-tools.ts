@@ -6,6 +6,7 @@ import {
   countOf,
   describeResults,
   describeSearch,
+  isRouters,
   leavePlaces,
   MAX_DOMAINS,
   type OfferedTool,
@@ -207,7 +208,7 @@ const PRICED_TYPES: ReadonlySet<unknown> = new Set([
 ]);
 
 const isPriced = ({ type, environment }: Wire): boolean =>
-  PRICED_TYPES.has(type) || (type === "shell" && isHosted(environment));
+  PRICED_TYPES.has(type) || isRouters(type) || (type === "shell" && isHosted(environment));
 
 /** Items that bring tools: agents' own, and what a search for tools gave (openai/codex, "Responses Lite"; tool search). */
 const BRINGING: ReadonlySet<unknown> = new Set([BROUGHT_TOOLS, FOUND_TOOLS]);
