@@ -180,12 +180,7 @@ describe("a messages server of which nothing is known", () => {
       "tools[0]",
     ],
     ["a document of text", said({ type: "document", source, title: "T" }, text), told("T\nwords", "?"), null],
-    [
-      "a search result",
-      said(search, text),
-      told("t\ns", "x", "?"),
-      null,
-    ],
+    ["a search result", said(search, text), told("t\ns", "x", "?"), null],
     [
       "what a tool has found",
       calledFor(text, { type: "document", source }, search, { type: "browser_state", tabs: [] }),

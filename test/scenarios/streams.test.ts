@@ -230,12 +230,15 @@ describe("the end", () => {
     expect(charged(lab.rows())).toMatchObject([{ outcome: "completed", input: INPUT, output: OUTPUT }]);
   });
 
-  test.each(SIDES)("a body that stays open behind its terminator is given up, and is nobody's failure: %s", async (client) => {
-    play("chat", [soundStream(WIRES.chat)], "silence");
-    expectFinished(client, readRecords(await (await post({ client, upstream: "chat" })).text()));
-    await within(lab.vendors.chat.calls[0]?.whenAborted ?? Promise.reject(), "the end of its connection");
-    expect(charged(lab.rows())).toMatchObject([{ outcome: "completed", input: INPUT, output: OUTPUT }]);
-  });
+  test.each(SIDES)(
+    "a body that stays open behind its terminator is given up, and is nobody's failure: %s",
+    async (client) => {
+      play("chat", [soundStream(WIRES.chat)], "silence");
+      expectFinished(client, readRecords(await (await post({ client, upstream: "chat" })).text()));
+      await within(lab.vendors.chat.calls[0]?.whenAborted ?? Promise.reject(), "the end of its connection");
+      expect(charged(lab.rows())).toMatchObject([{ outcome: "completed", input: INPUT, output: OUTPUT }]);
+    },
+  );
 
   test.each(SIDES)("messages without message_stop are truncated, whatever their stop reason: %s", async (client) => {
     const wire = WIRES.messages;

@@ -15,8 +15,7 @@ const isResult = (block: unknown): block is Wire => isObject(block) && block["ty
 
 /** A result is as plain as what it holds: RAG tools give search results. */
 const isPlainBlock = (block: unknown): boolean =>
-  !isObject(block) ||
-  (BLOCKS.has(block["type"]) && (!isResult(block) || listOf(block["content"]).every(isPlainBlock)));
+  !isObject(block) || (BLOCKS.has(block["type"]) && (!isResult(block) || listOf(block["content"]).every(isPlainBlock)));
 const isPlainTool = (tool: unknown): boolean => !isObject(tool) || (tool["type"] ?? "custom") === "custom";
 
 /** A document's words under its title; undefined for bytes and addresses, of which there is no other way to tell. */
