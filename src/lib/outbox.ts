@@ -2,6 +2,8 @@
 export type Posting = {
   /** Sends it. Never throws. */
   sendNow(): void;
+  /** The turn in which it was sent is over: asks for what follows it, if something does. Never throws. */
+  goOn?(): void;
 };
 
 /** No more than so many wait: the first of a long turn is not to wait for all of it. */
@@ -14,6 +16,8 @@ const MAX_WAITING = 32;
  */
 class Outbox {
   #waiting: Posting[] = [];
+  /** What was sent in this turn. Asked for before its end, what is there at once would be sent in it as well, and 32 such streams had no turn end. */
+  #sent: Posting[] = [];
   #isDue = false;
 
   /** Has {@link Posting.sendNow} called once, with the end of this turn at the latest. */
@@ -31,12 +35,18 @@ class Outbox {
     const waiting = this.#waiting;
     if (waiting.length === 0) return;
     this.#waiting = [];
-    for (const posting of waiting) posting.sendNow();
+    for (const posting of waiting) {
+      posting.sendNow();
+      if (posting.goOn) this.#sent.push(posting);
+    }
   }
 
   readonly #onDue = (): void => {
     this.#isDue = false;
     this.send();
+    const sent = this.#sent;
+    this.#sent = [];
+    for (const posting of sent) posting.goOn?.();
   };
 }
 

@@ -103,6 +103,18 @@ describe("what waits for the end of the turn", () => {
     expect([text(), told]).toEqual(["", []]);
   });
 
+  test("is not all that streams have whose pieces are all there at once, however many they are", async () => {
+    async function* pieces(): AsyncGenerator<string, undefined> {
+      for (let at = 0; at < 1_000; at++) yield "a";
+    }
+    const senders = Array.from({ length: 40 }, makeSender);
+    const streamed = { headers: {}, ping: "", clock: manualClock(), client: { close() {} } };
+    for (const { sender } of senders) sender.sendStream(head, { ...streamed, chunks: pieces() });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(Math.max(...senders.map(({ socket }) => socket.taken.length))).toBeLessThan(5);
+    for (const { sender } of senders) sender.leave();
+  });
+
   test("ends the connection where it cannot be written", () => {
     const { socket, sender, told } = makeSender();
     socket.write = () => {

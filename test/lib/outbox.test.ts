@@ -42,3 +42,15 @@ test("what is posted while others are sent is sent too", async () => {
   await nextTurn();
   expect(sent).toEqual([1, 2]);
 });
+
+test("who has sent something is told when the turn is over, behind all that is sent in it", async () => {
+  const told: string[] = [];
+  const post = (name: string) =>
+    outbox.add({ sendNow: () => void told.push(name), goOn: () => void told.push(`${name} goes on`) });
+  post("a");
+  outbox.send();
+  post("b");
+  expect(told).toEqual(["a"]);
+  await nextTurn();
+  expect(told).toEqual(["a", "b", "a goes on", "b goes on"]);
+});

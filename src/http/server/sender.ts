@@ -303,7 +303,15 @@ export class Sender implements Sink, Posting {
     try {
       this.flush();
       if (this.#isLast) this.#finish();
-      else if (!this.#unsent && !this.#isAsked) this.#ask();
+    } catch (thrown) {
+      this.owner.broke(thrown);
+    }
+  }
+
+  goOn(): void {
+    if (!this.#flow || this.#isAsked || !this.isFree || this.#isGone) return;
+    try {
+      this.#ask();
     } catch (thrown) {
       this.owner.broke(thrown);
     }
