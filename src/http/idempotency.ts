@@ -1,5 +1,5 @@
 import { checkIdempotencyKey, fingerprint, replayHeaders } from "../relay/idempotency.ts";
-import type { IdempotencyStore } from "../relay/idempotency-store.ts";
+import { type IdempotencyStore, readBody } from "../relay/idempotency-store.ts";
 import { wholeResponse } from "./answered.ts";
 import { commonHeaders } from "./errors.ts";
 import { pathOf, requestIdOf } from "./request.ts";
@@ -41,8 +41,11 @@ export async function answerOnce(
   const requestId = requestIdOf(request);
   const claimed = await kept.claim({ accountId, route, key, requestId, fingerprint: fingerprint(route, body) });
   if (claimed.kind === "kept") {
-    const { status, headers, body: text } = claimed.answer;
-    return wholeResponse(text, { status, headers: { ...replayHeaders(headers), ...commonHeaders(requestId) } });
+    const { status, headers } = claimed.answer;
+    return wholeResponse(await readBody(claimed.answer), {
+      status,
+      headers: { ...replayHeaders(headers), ...commonHeaders(requestId) },
+    });
   }
   try {
     const answered = await run();

@@ -7,6 +7,7 @@ import { idempotency } from "../db/schema-idempotency.ts";
 import type { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
+import { PieceDecoder } from "../lib/piece-decoder.ts";
 import { repeat } from "../lib/repeat.ts";
 import { DAY_MS } from "../lib/spans.ts";
 import { errorFields, type Log } from "../observe/log.ts";
@@ -27,11 +28,16 @@ const IDLE_MS = 5_000;
 /** Who asks what under which key. `fingerprint`: SHA-256 of method, path and body. */
 export type Wish = { accountId: string; route: string; key: string; fingerprint: Buffer; requestId: string };
 
+type Head = { status: number; headers: Record<string, string> };
+
 /** An answer as it was first given. */
-export type Answer = { status: number; headers: Record<string, string>; body: string };
+export type Answer = Head & { body: string };
+
+/** An answer as it is kept: {@link readBody} and {@link readRecords} unpack it. */
+export type Kept = Head & { packed: Buffer };
 
 /** What asking with a key comes to: the request is the caller's to run, or its answer is there. */
-export type Claimed = { kind: "run"; claim: Claim } | { kind: "kept"; answer: Answer; requestId: string };
+export type Claimed = { kind: "run"; claim: Claim } | { kind: "kept"; answer: Kept; requestId: string };
 
 type Row = typeof idempotency.$inferSelect;
 
@@ -95,7 +101,7 @@ export class IdempotencyStore {
         taken = true;
         return undefined;
       });
-      return row ? await readKept(row) : { kind: "run", claim: new Claim(wish, this) };
+      return row ? readKept(row) : { kind: "run", claim: new Claim(wish, this) };
     } catch (thrown) {
       if (taken) this.#leave(wish);
       throw thrown;
@@ -243,11 +249,41 @@ export class IdempotencyStore {
   }
 }
 
-async function readKept(row: Row): Promise<Claimed> {
+function readKept(row: Row): Claimed {
   if (row.body === null) throw unknownOutcome(row, TOO_LARGE);
-  const body = (await Bun.zstdDecompress(row.body)).toString("utf8");
   const headers = JSON.parse(row.headers ?? "{}") as Record<string, string>;
-  return { kind: "kept", requestId: row.requestId, answer: { status: row.status ?? 0, headers, body } };
+  return { kind: "kept", requestId: row.requestId, answer: { status: row.status ?? 0, headers, packed: row.body } };
+}
+
+/** The body of an answer that comes whole. */
+export async function readBody({ packed }: Kept): Promise<string> {
+  return (await Bun.zstdDecompress(packed)).toString("utf8");
+}
+
+const ZSTD = "zstd" as ConstructorParameters<typeof DecompressionStream>[0];
+const RECORD_END = "\n\n";
+
+/**
+ * The body of a stream, some whole records at a time: a ping may go out between two. It is unpacked as it is read: 16 MiB may be kept in a few KB, and a
+ * hundred clients that ask for them at once and read slowly would have all of them in memory.
+ */
+export async function* readRecords({ packed }: Kept): AsyncGenerator<string, undefined> {
+  const decoder = new PieceDecoder();
+  /** Of a record whose end has not come. */
+  let held: string[] = [];
+  for await (const bytes of new Blob([packed]).stream().pipeThrough(new DecompressionStream(ZSTD))) {
+    const text = decoder.decode(bytes);
+    const end = text.lastIndexOf(RECORD_END);
+    if (end < 0) {
+      held.push(text);
+      continue;
+    }
+    const next = end + RECORD_END.length;
+    yield held.join("") + text.slice(0, next);
+    held = [text.slice(next)];
+  }
+  const rest = held.join("") + decoder.end();
+  if (rest !== "") yield rest;
 }
 
 /** The right to run one request. It ends in exactly one of `keep` and `drop`. */

@@ -2,7 +2,15 @@ import { requireModel } from "../accounts/scopes.ts";
 import { type ErrorCode, GatewayError } from "../canon/errors.ts";
 import { type Exchange, tellAttempts } from "./exchange.ts";
 import { generate } from "./generate.ts";
-import type { Answer, Claim, IdempotencyStore, Wish } from "./idempotency-store.ts";
+import {
+  type Answer,
+  type Claim,
+  type IdempotencyStore,
+  type Kept,
+  readBody,
+  readRecords,
+  type Wish,
+} from "./idempotency-store.ts";
 import type { GenerateRequest, Reply, Services } from "./job.ts";
 import { Visit } from "./running.ts";
 
@@ -112,15 +120,11 @@ export function replayHeaders(headers: Record<string, string>): Record<string, s
   return { ...rest, ...(cost !== undefined && { "x-sluice-cost-usd": "0.000000000" }), [REPLAYED]: "true" };
 }
 
-function replay({ status, headers, body }: Answer): Reply {
+async function replay(kept: Kept): Promise<Reply> {
   // The edge names the type of what it sends.
-  const { "content-type": type, ...again } = replayHeaders(headers);
-  if (type !== STREAM["content-type"]) return { kind: "whole", status, headers: again, body };
-  return { kind: "stream", headers: again, chunks: oneByOne([body]) };
-}
-
-async function* oneByOne(pieces: readonly string[]): AsyncGenerator<string, undefined> {
-  yield* pieces;
+  const { "content-type": type, ...headers } = replayHeaders(kept.headers);
+  if (type === STREAM["content-type"]) return { kind: "stream", headers, chunks: readRecords(kept) };
+  return { kind: "whole", status: kept.status, headers, body: await readBody(kept) };
 }
 
 const OVER = { done: true, value: undefined } as const;

@@ -3,8 +3,10 @@ import { count, eq } from "drizzle-orm";
 import fc from "fast-check";
 import { idempotency } from "../../src/db/schema-idempotency.ts";
 import { KEEP_MS, MAX_KEYS } from "../../src/relay/idempotency-store.ts";
+import { sendRaw } from "../http/raw-request.ts";
 import { insideOnly } from "../support/black-box-config.ts";
 import { manualClock } from "../support/clock.ts";
+import { listen } from "../support/listening.ts";
 import { type Answer, type Call, html, json, sse } from "../support/upstream.ts";
 import { gate, until } from "../support/wait.ts";
 import { ask, ONE_ROUTE, PATH, readFailure, type ScenarioLab, startScenarioLab } from "./lab.ts";
@@ -56,6 +58,18 @@ const calls = () => lab.vendors.chat.calls.length;
 async function read(response: Response) {
   const { status, headers } = response;
   return { status, text: await response.text(), replayed: headers.get("idempotency-replayed"), headers };
+}
+
+/** The texts of a body in chunks (RFC 9112, 7.1). */
+function chunksOf(body: Buffer): string[] {
+  const texts: string[] = [];
+  for (let at = 0; ; ) {
+    const line = body.indexOf("\r\n", at);
+    const size = Number.parseInt(body.toString("latin1", at, line), 16);
+    if (!(size > 0)) return texts;
+    texts.push(body.toString("utf8", line + 2, line + 2 + size));
+    at = line + 2 + size + 2;
+  }
 }
 
 describe.each(SIDES)("a %s client", (side) => {
@@ -294,6 +308,23 @@ describe("what is kept", () => {
     expect([refused.status, refused.headers.get("x-should-retry")]).toEqual([409, "false"]);
     expect(await refused.json()).toMatchObject({ error: { outcome: "unknown", request_id: lab.rows()[1]?.requestId } });
     expect([calls(), lab.rows().length, keptRows(key)[0]?.body]).toEqual([2, 2, null]);
+  });
+
+  test("a large stream is given again some records at a time: of clients that read slowly nobody holds all of it", async () => {
+    const text = `${START}${chunk({ content: "ü".repeat(500) }).repeat(2_000)}${chunk({}, "stop")}${USAGE}data: [DONE]\n\n`;
+    lab.vendors.chat.answer(CHAT, sse(text));
+    const key = freshKey();
+    const body = JSON.stringify(ask("chat", ONE_ROUTE.chat, "stream"));
+    const first = await read(await post("chat", JSON.parse(body), key));
+    const listening = listen(lab.gateway);
+    const lines = `Host: localhost\r\nX-Api-Key: ${lab.gateway.key}\r\nIdempotency-Key: ${key}\r\nContent-Type: application/json\r\n`;
+    const length = `Content-Length: ${body.length}\r\nConnection: close\r\n\r\n`;
+    const again = await sendRaw(listening.port, `POST ${CHAT} HTTP/1.1\r\n${lines}${length}${body}`);
+    await listening.stop();
+    const pieces = chunksOf(Buffer.from(again.body, "latin1"));
+    expect(pieces.join("") === first.text).toBe(true);
+    expect(pieces.filter((piece) => !piece.endsWith("\n\n"))).toEqual([]);
+    expect(Math.max(...pieces.map((piece) => piece.length))).toBeLessThan(first.text.length / 10);
   });
 
   test("for a day, and then the key is new; its row is swept with its bytes", async () => {
