@@ -1,4 +1,4 @@
-import { and, asc, eq, isNull, ne, type SQL, sql } from "drizzle-orm";
+import { and, asc, eq, isNull, type SQL, sql } from "drizzle-orm";
 import type { Store } from "../db/open.ts";
 import { account, apiKey, type KeyKind } from "../db/schema.ts";
 import { keySpend } from "../db/schema-keys.ts";
@@ -47,6 +47,10 @@ export type CreatedKey = KeyRow & { key: string };
 export type NewKey = { accountId: string; name: string; kind: KeyKind } & Partial<KeyLimits>;
 /** What is changed of a key; null takes a limit away. */
 export type KeyChange = { name?: string } & Partial<KeyLimits>;
+
+/** Narrow tokens are listed apart from keys. */
+export type KeyList = "keys" | "tokens";
+export type KeyPage = { accountId?: string | undefined; after?: string | undefined; limit: number };
 
 /** What is knocked at: the endpoints of callers, or those of the operator. */
 export type Door = "keys" | "admin";
@@ -211,18 +215,38 @@ export class Keys {
 
   /** All keys or those of one account, revoked and expired ones included, oldest first. Narrow tokens are listed by `Tokens`. */
   list(accountId?: string): KeyRow[] {
-    return this.#rows(ne(apiKey.kind, "token"), accountId);
+    return this.#rows("keys", accountId).all().map(toRow);
   }
 
   /** All narrow tokens or those of one account, as {@link list}. */
   listTokens(accountId?: string): KeyRow[] {
-    return this.#rows(eq(apiKey.kind, "token"), accountId);
+    return this.#rows("tokens", accountId).all().map(toRow);
   }
 
-  #rows(where: SQL, accountId: string | undefined): KeyRow[] {
-    const owned = accountId === undefined ? where : and(where, eq(apiKey.accountId, accountId));
-    const rows = this.store.query.select(SHOWN).from(apiKey).where(owned);
-    return rows.orderBy(asc(apiKey.createdAt), asc(apiKey.id)).all().map(toRow);
+  /** At most `limit` of a list, from the one behind the key `after` on. Undefined: there is no key of this id in that list. */
+  page(list: KeyList, { accountId, after, limit }: KeyPage): KeyRow[] | undefined {
+    if (after === undefined) return this.#rows(list, accountId).limit(limit).all().map(toRow);
+    const last = this.listed(list, after);
+    if (!last || (accountId !== undefined && last.accountId !== accountId)) return undefined;
+    const behind = sql`(${apiKey.createdAt}, ${apiKey.id}) > (${last.createdAt}, ${last.id})`;
+    return this.#rows(list, accountId, behind).limit(limit).all().map(toRow);
+  }
+
+  /** The key of this whole id, where that list has it. */
+  listed(list: KeyList, id: string): KeyRow | undefined {
+    const row = this.store.query.select(SHOWN).from(apiKey).where(eq(apiKey.id, id)).get();
+    return row && (row.kind === "token") === (list === "tokens") ? toRow(row) : undefined;
+  }
+
+  /** Read by an index that has either list in its order, or either of one account. */
+  #rows(list: KeyList, accountId: string | undefined, behind?: SQL) {
+    const isToken = sql`(${apiKey.kind} = 'token') = ${list === "tokens" ? 1 : 0}`;
+    const owned = accountId === undefined ? undefined : eq(apiKey.accountId, accountId);
+    const rows = this.store.query
+      .select(SHOWN)
+      .from(apiKey)
+      .where(and(owned, isToken, behind));
+    return rows.orderBy(asc(apiKey.createdAt), asc(apiKey.id));
   }
 
   /**

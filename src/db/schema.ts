@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import { blob, index, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { flag, nano, whole } from "./columns.ts";
 
@@ -41,7 +42,12 @@ export const apiKey = sqliteTable(
     capTotalNano: nano("cap_total_nano"),
     capRequestsDay: whole("cap_requests_day"),
   },
-  (table) => [uniqueIndex("api_key_id").on(table.id), index("api_key_account").on(table.accountId)],
+  (table) => [
+    uniqueIndex("api_key_id").on(table.id),
+    // Keys and tokens are listed apart, oldest first, all of them or an account's, a page at a time.
+    index("api_key_list").on(sql`(${table.kind} = 'token')`, table.createdAt, table.id),
+    index("api_key_account").on(table.accountId, sql`(${table.kind} = 'token')`, table.createdAt, table.id),
+  ],
 );
 
 /**

@@ -1,5 +1,6 @@
 import { Elysia } from "elysia";
 import { capRule, type KeyLimits } from "../accounts/key-wish.ts";
+import type { KeyList, KeyRow } from "../accounts/keys.ts";
 import type { TokenScope } from "../accounts/tokens.ts";
 import { GatewayError } from "../canon/errors.ts";
 import { readInstant } from "../lib/instant.ts";
@@ -8,7 +9,7 @@ import { isAmount } from "../wire/bounds.ts";
 import { checker } from "../wire/open.ts";
 import { ACCOUNT_PARAMETER, findAccount, readOwner } from "./admin-accounts.ts";
 import { type AdminDependencies, answerAdmin, readAmount, readBody } from "./admin-answer.ts";
-import { cutList } from "./admin-page.ts";
+import { readList } from "./admin-page.ts";
 import { toCreatedKey, toKeyView } from "./admin-shape.ts";
 import { methodNotAllowed } from "./errors.ts";
 import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
@@ -70,7 +71,7 @@ async function createKey(request: Request, { accounts, keys, clock }: AdminDepen
 
 async function changeKey(request: Request, id: string, { keys, clock }: AdminDependencies) {
   const { name, ...limits } = await readBody<WrittenLimits & { name?: string }>(request, clock, checkChange);
-  requireKey(keys.list(), id);
+  requireKey(keys.listed("keys", id));
   return { value: toKeyView(await keys.change(id, { ...(name !== undefined && { name }), ...readLimits(limits) })) };
 }
 
@@ -97,8 +98,8 @@ async function createToken(request: Request, { accounts, tokens, clock }: AdminD
 }
 
 /** By its whole id alone: in a path neither a key itself nor an abbreviation has a place. Throws GatewayError (not_found). */
-function requireKey(rows: readonly { id: string }[], id: string): void {
-  if (!rows.some((row) => row.id === id)) throw new GatewayError("not_found", "There is no key of this id.");
+function requireKey(found: KeyRow | undefined): void {
+  if (!found) throw new GatewayError("not_found", "There is no key of this id.");
 }
 
 const LIST_PARAMETERS = [ACCOUNT_PARAMETER, ...PAGE_PARAMETERS];
@@ -125,12 +126,13 @@ const revokeDetail = (summary: string) => ({
 /** API keys, admin keys and narrow tokens: `/admin/v1/keys…`, `/admin/v1/tokens…` (contract 3, 4). */
 export function adminKeyRoutes(dependencies: AdminDependencies) {
   const { keys, tokens } = dependencies;
-  const list = (request: Request, rows: (accountId?: string) => Parameters<typeof toKeyView>[0][]) =>
-    answerAdmin(request, dependencies, () => ({
-      value: cutList(request, rows(readOwner(request, dependencies.accounts)), toKeyView),
-    }));
+  const answerList = (request: Request, list: KeyList) =>
+    answerAdmin(request, dependencies, () => {
+      const accountId = readOwner(request, dependencies.accounts);
+      return { value: readList(request, (wanted) => keys.page(list, { ...wanted, accountId }), toKeyView) };
+    });
   return new Elysia()
-    .get("/admin/v1/keys", ({ request }) => list(request, (accountId) => keys.list(accountId)), {
+    .get("/admin/v1/keys", ({ request }) => answerList(request, "keys"), {
       detail: listDetail("List keys", "KeyList"),
     })
     .post(
@@ -158,12 +160,12 @@ export function adminKeyRoutes(dependencies: AdminDependencies) {
       "/admin/v1/keys/:key",
       ({ request, params }) =>
         answerAdmin(request, dependencies, async () => {
-          requireKey(keys.list(), params.key);
+          requireKey(keys.listed("keys", params.key));
           return { value: toKeyView(await keys.revoke(params.key)) };
         }),
       { detail: revokeDetail("Revoke a key") },
     )
-    .get("/admin/v1/tokens", ({ request }) => list(request, (accountId) => tokens.list(accountId)), {
+    .get("/admin/v1/tokens", ({ request }) => answerList(request, "tokens"), {
       detail: listDetail("List narrow tokens", "TokenList"),
     })
     .post(
@@ -175,7 +177,7 @@ export function adminKeyRoutes(dependencies: AdminDependencies) {
       "/admin/v1/tokens/:token",
       ({ request, params }) =>
         answerAdmin(request, dependencies, async () => {
-          requireKey(tokens.list(), params.token);
+          requireKey(keys.listed("tokens", params.token));
           return { value: toKeyView(await tokens.revoke(params.token)) };
         }),
       { detail: revokeDetail("Revoke a narrow token") },

@@ -285,6 +285,32 @@ describe("keys and tokens", () => {
     expect((await lab.ask(key, "/v1/account")).status).toBe(401);
   });
 
+  test("keys are listed by pages; a cursor of another list is none of this one", async () => {
+    const whole = (await get("/admin/v1/keys?limit=1000")).body;
+    expect(whole).toMatchObject({ has_more: false, next_cursor: null });
+    const seen: unknown[] = [];
+    let cursor = "";
+    for (let path = "/admin/v1/keys?limit=2"; ; ) {
+      const { body } = await get(path);
+      seen.push(...dataOf(body));
+      expect(body["has_more"]).toBe(body["next_cursor"] !== null);
+      if (body["next_cursor"] === null) break;
+      cursor = String(body["next_cursor"]);
+      path = `/admin/v1/keys?limit=2&cursor=${cursor}`;
+      expect(seen.length).toBeLessThan(dataOf(whole).length);
+    }
+    expect(seen).toEqual(dataOf(whole));
+    const none = await post("/admin/v1/accounts", { name: "without keys", plan: "free" });
+    for (const path of [
+      `/admin/v1/tokens?cursor=${cursor}`,
+      `/admin/v1/keys?account=${none.body["id"]}&cursor=${cursor}`,
+      `/admin/v1/keys?cursor=${Buffer.from("key_none").toString("base64url")}`,
+    ]) {
+      const { status, body } = await get(path);
+      expect([status, (body["error"] as Json)["param"]]).toEqual([400, "cursor"]);
+    }
+  });
+
   test("a narrow token is made for its purposes, and revoked", async () => {
     const made = await post("/admin/v1/tokens", {
       account: "team",
