@@ -72,23 +72,17 @@ export class Retention {
     return bounds;
   }
 
-  /** The oldest day's hours at a time: there may be many accounts, and a day of them is bounded all the same. */
+  /** Some of the oldest hours' sums: of one hour there are as many as keys and models that were used in it. */
   #removeHours(hoursFromMs: number): number {
-    const { query } = this.store;
-    const ofHours = and(eq(usageRollup.spanMs, HOUR_MS), lt(usageRollup.startMs, hoursFromMs));
-    const oldest = query
-      .select({ at: usageRollup.startMs })
+    const { startMs, accountId, keyId, model, spanMs } = usageRollup;
+    const place = sql`(${spanMs}, ${startMs}, ${accountId}, ${keyId}, ${model})`;
+    const oldest = this.store.query
+      .select({ spanMs, startMs, accountId, keyId, model })
       .from(usageRollup)
-      .where(ofHours)
-      .orderBy(usageRollup.startMs)
-      .limit(1);
-    const at = oldest.get()?.at;
-    if (at === undefined) return 0;
-    query
-      .delete(usageRollup)
-      .where(and(eq(usageRollup.spanMs, HOUR_MS), eq(usageRollup.startMs, at)))
-      .run();
-    return BATCH;
+      .where(and(eq(spanMs, HOUR_MS), lt(startMs, hoursFromMs)))
+      .limit(BATCH);
+    return this.store.query.delete(usageRollup).where(sql`${place} in ${oldest}`).returning({ at: startMs }).all()
+      .length;
   }
 
   /** Sweeps a minute after the start and every six hours. Returns its end. */

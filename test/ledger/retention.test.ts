@@ -63,6 +63,26 @@ describe("retention", () => {
     expect(await retention.sweep()).toBe(0);
   });
 
+  test("of an hour in which many keys were used, no transaction removes more sums than of rows", async () => {
+    const { store, clock, writer, count, write } = await storeOf(1);
+    const old = { atMs: NOW - 40 * DAY_MS, accountId: "acct_1", model: "m/x" };
+    await Promise.all(
+      Array.from({ length: 1_200 }, (_, at) => write({ ...old, keyId: `k${at}`, requestId: `old_${at}` })),
+    );
+    const left: number[] = [];
+    const run = writer.run.bind(writer);
+    const hours = `SELECT count(*) FROM usage_rollup WHERE span_ms = ${HOUR_MS}`;
+    const kept = count(hours) - 1_200;
+    writer.run = async (operation) => {
+      const done = await run(operation);
+      left.push(count(hours) - kept);
+      return done;
+    };
+    await new Retention(store, writer, clock, 400, fail).sweep();
+    expect(left.filter((many) => many < 1_200)).toEqual([700, 200, 0]);
+    expect(count(`SELECT count(*) FROM usage_rollup WHERE span_ms = ${DAY_MS}`)).toBeGreaterThan(1_200);
+  });
+
   test("a time whose rows are gone is told by its hours from the first day on of which they are kept", async () => {
     const { store, clock, writer, rows } = await storeOf(40);
     await new Retention(store, writer, clock, 10, fail).sweep();
