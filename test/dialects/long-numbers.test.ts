@@ -91,6 +91,12 @@ describe("numbers that no double holds keep their digits in a vendor's call", ()
   });
 });
 
+test.each(CLIENTS)("and where the records of its stream have no names, for %s", async (path) => {
+  upstreams.messages.answer("/v1/messages", sse([messageStream.replaceAll(/^event: .*\n/gm, "")]));
+  const response = await ask(path, "messages/m", true);
+  expect(digitsIn(argumentsOf(path, await response.text(), true))).toEqual(EXPECTED);
+});
+
 test.each(["chat", "messages", "responses", "gemini"] as Wire[])(
   "and in an earlier call of a messages client: to %s, with settings that stay numbers",
   async (wire) => {

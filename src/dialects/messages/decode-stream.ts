@@ -37,6 +37,9 @@ type OpenBlock = {
 };
 type OpenSlot = Slot<Event, OpenBlock>;
 
+/** The record by which a block begins. */
+const BLOCK_START = "content_block_start";
+
 const BLOCK_END: Event = { type: "block-end" };
 
 /** Records that may come behind a message_stop, keep-alives say, before another message begins; with more the reply has ended. */
@@ -135,8 +138,8 @@ class MessagesDecoder implements Decoder {
     if (isEmptyFrame(frame)) return [];
     let value: unknown;
     try {
-      // Some servers give the whole input with the start of its block (dialects.md 4.8 #43).
-      const isExact = frame.event !== "content_block_start" || !mayBeInexact(frame.data);
+      // Some servers give the whole input with the start of its block, and some name no record (dialects.md 4.8 #43).
+      const isExact = (frame.event ?? BLOCK_START) !== BLOCK_START || !mayBeInexact(frame.data);
       value = isExact ? frame.value : parseExactly(frame.data);
     } catch (cause) {
       return this.#fail(new GatewayError("upstream_error", "The vendor sent a record that is not JSON.", { cause }));
@@ -174,7 +177,7 @@ class MessagesDecoder implements Decoder {
       case "content_block_delta":
         this.#delta(value, out);
         break;
-      case "content_block_start":
+      case BLOCK_START:
         this.#blockStart(value, out);
         break;
       case "content_block_stop":
