@@ -7,6 +7,8 @@ export type ListedModel = {
   contextLength?: number;
   tools?: true;
   vision?: true;
+  /** It reads PDF files. */
+  pdf?: true;
   /** It draws, and does not talk. */
   draws?: true;
   /** How its vendor takes a wish for reasoning, of whatever depth. */

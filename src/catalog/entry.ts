@@ -70,7 +70,8 @@ export type Entry = {
   contextLength?: number;
   maxOutputTokens?: number;
   pricing?: Pricing;
-  capabilities: { vision: boolean; tools: boolean; reasoning: boolean };
+  /** `pdf`: the model is known to read PDF files. Shown in the messages dialect alone: interface 2.3 has no place for it. */
+  capabilities: { vision: boolean; tools: boolean; reasoning: boolean; pdf?: true };
   /** The model is known to see nothing: images and sound are refused. Of a model whose row does not say, nobody knows. */
   textOnly?: boolean;
   reasoning?: ReasoningControl;
@@ -133,7 +134,7 @@ function toCapabilityTree(entry: Entry) {
     },
     effort: { supported: efforts.some((effort) => levels.includes(effort)), ...steps },
     image_input: supported(entry.capabilities.vision),
-    pdf_input: supported(false),
+    pdf_input: supported(entry.capabilities.pdf === true),
     // Where the vendor runs none, the gateway does (issue 6): it takes a model that calls tools.
     server_tools: {
       supported: entry.capabilities.tools,

@@ -29,7 +29,7 @@ export type CatalogRow = {
   context_length?: number;
   max_output_tokens?: number;
   pricing?: RowPricing;
-  capabilities?: { vision?: boolean; tools?: boolean; reasoning?: boolean };
+  capabilities?: { vision?: boolean; tools?: boolean; reasoning?: boolean; pdf?: boolean };
   reasoning_efforts?: { levels: readonly string[]; default: string };
   reasoning?: RowReasoning;
   refuses?: readonly string[];
@@ -123,6 +123,7 @@ export function toEntry(row: CatalogRow, charted: boolean): Entry {
       vision: row.capabilities?.vision ?? false,
       tools: row.capabilities?.tools ?? false,
       reasoning: row.capabilities?.reasoning ?? reasoning !== undefined,
+      ...(row.capabilities?.pdf && { pdf: true as const }),
     },
     ...(row.capabilities?.vision === false && { textOnly: true }),
     ...(reasoning && { reasoning }),
@@ -137,13 +138,13 @@ const ANY_DEPTH = { levels: ["none", "minimal", "low", "medium", "high", "xhigh"
 
 /** A model that no row knows, but that a vendor serves under this name: with its kind, where that is known, and what its vendor's list says. */
 export function unchartedEntry(id: string, modality?: Modality, listed?: ListedModel): Entry {
-  const { contextLength, tools, vision, reasoning } = listed ?? {};
+  const { contextLength, tools, vision, pdf, reasoning } = listed ?? {};
   const row: CatalogRow = {
     id,
     ...(modality && { modality }),
     ...(contextLength !== undefined && { context_length: contextLength }),
     // A list that does not say what a model can do does not say that it cannot.
-    capabilities: { ...(tools && { tools }), ...(vision && { vision }) },
+    capabilities: { ...(tools && { tools }), ...(vision && { vision }), ...(pdf && { pdf }) },
     ...(reasoning && { reasoning_efforts: ANY_DEPTH, reasoning: { form: reasoning } }),
   };
   return toEntry(row, false);

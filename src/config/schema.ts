@@ -209,6 +209,7 @@ const Capabilities = late(() =>
     vision: Type.Optional(flag()),
     tools: Type.Optional(flag()),
     reasoning: Type.Optional(flag()),
+    pdf: Type.Optional(flag()),
   }),
 );
 

@@ -27,6 +27,12 @@ function seesPictures({ architecture, capabilities, supports_image_input: suppor
   return isObject(capabilities) && (isSupported(capabilities["vision"]) || isSupported(capabilities["image_input"]));
 }
 
+/** OpenRouter calls them files, Anthropic by their name. */
+function readsPdf({ architecture, capabilities }: Listed): boolean {
+  if (isObject(architecture) && listOf(architecture["input_modalities"]).includes("file")) return true;
+  return isObject(capabilities) && isSupported(capabilities["pdf_input"]);
+}
+
 /** What an entry of a vendor's list says of its model, in any of the ways in which vendors do. `name`: how it is called. */
 export function readListed(entry: unknown, name: string): ListedModel {
   if (!isObject(entry)) return { name };
@@ -36,6 +42,7 @@ export function readListed(entry: unknown, name: string): ListedModel {
     ...(contextLength !== undefined && { contextLength }),
     ...(takesTools(entry) && { tools: true }),
     ...(seesPictures(entry) && { vision: true }),
+    ...(readsPdf(entry) && { pdf: true }),
     // OpenRouter brings what it is told there to each model's own control (openrouter.ai/docs, "Reasoning Tokens").
     ...(listOf(entry["supported_parameters"]).includes("reasoning") && { reasoning: "reasoning-object" }),
   };

@@ -276,6 +276,12 @@ describe("the official SDKs", () => {
     expect(model.capabilities?.effort.xhigh?.supported).toBe(false);
     expect(model.capabilities?.image_input.supported).toBe(true);
     expect(model.capabilities?.structured_outputs.supported).toBe(true);
+    const readers = ["anthropic/claude-opus-4-6", "google/gemini-2.5-pro", "openai/gpt-5"];
+    const others = ["deepseek/deepseek-v4-pro", "google/gemma-4-31b-it", "own/tiny"];
+    for (const id of [...readers, ...others]) {
+      const { capabilities } = await client.models.retrieve(id);
+      expect([id, capabilities?.pdf_input.supported]).toEqual([id, readers.includes(id)]);
+    }
     const own = await client.models.retrieve("own/tiny");
     expect(own.capabilities?.structured_outputs.supported).toBe(false);
     const lost = await client.models.retrieve("anthropic/claude-none").catch((thrown: unknown) => thrown);

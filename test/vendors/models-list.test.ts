@@ -89,10 +89,10 @@ describe("listModels", () => {
       "OpenRouter",
       {
         context_length: 200_000,
-        architecture: { input_modalities: ["text", "image"], output_modalities: ["text"] },
+        architecture: { input_modalities: ["text", "image", "file"], output_modalities: ["text"] },
         supported_parameters: ["max_tokens", "reasoning", "tools"],
       },
-      { contextLength: 200_000, tools: true, vision: true, reasoning: "reasoning-object" },
+      { contextLength: 200_000, tools: true, vision: true, pdf: true, reasoning: "reasoning-object" },
     ],
     ["vLLM", { max_model_len: 32_768 }, { contextLength: 32_768 }],
     [
@@ -107,8 +107,11 @@ describe("listModels", () => {
     ],
     [
       "Anthropic",
-      { max_input_tokens: 1_000_000, capabilities: { image_input: { supported: true } } },
-      { contextLength: 1_000_000, vision: true },
+      {
+        max_input_tokens: 1_000_000,
+        capabilities: { image_input: { supported: true }, pdf_input: { supported: true } },
+      },
+      { contextLength: 1_000_000, vision: true, pdf: true },
     ],
     ["nobody", { context_length: -1, max_model_len: "4096", supported_parameters: "tools", architecture: [] }, {}],
   ])("reads what its list says of a model as %s does", async (_who, said, known) => {
