@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { connect } from "node:net";
 import type { Socket } from "bun";
 import { ClientConnection, type Door } from "../../src/http/server/connection.ts";
 import { Incoming } from "../../src/http/server/incoming.ts";
@@ -538,6 +539,31 @@ describe("what is sent ahead of an answer", () => {
     expect((await client.answer()).body).toBe("yes");
     expect([asked, client.rest]).toEqual([["/first", "/second"], ""]);
     client.leave();
+  });
+
+  test("and behind a body that is too long to be waited for no request is taken up, while its client may read on", async () => {
+    const asked: string[] = [];
+    const at = bare(({ headers: { path } }) => {
+      asked.push(path);
+      return told;
+    });
+    // One that goes on sending when it is told that nothing more comes.
+    const client = connect({ host: "127.0.0.1", port: at.server.port, allowHalfOpen: true });
+    let text = "";
+    client.on("data", (bytes) => {
+      text += bytes;
+    });
+    const body = "x".repeat(300 * 1024);
+    client.write(`${lines("POST /first HTTP/1.1", "Host: a", `Content-Length: ${body.length}`)}x`);
+    await until(() => text.endsWith("\r\n\r\nyes"), "the answer");
+    expect(text).toContain("connection: close\r\n");
+    client.write(body.slice(1) + lines("GET /second HTTP/1.1", "Host: a"));
+    for (let count = 0; count < 20; count++) await settle();
+    expect(at.server.connections).toBe(1);
+    await at.clock.advance(5_000);
+    await at.empty();
+    expect([asked, text.split("HTTP/1.1").length]).toEqual([["/first"], 2]);
+    client.destroy();
   });
 
   test("and a body that was answered before it came whole keeps no connection open behind a stop", async () => {
