@@ -352,6 +352,37 @@ test("what a model of the responses dialect thought before its search stands in 
   }
 });
 
+test("what a client has handed on to its vendor is handed on in the later rounds of a stream too", async () => {
+  const upstream = startUpstream();
+  const gateway = await startApp({
+    vendors: [vendorAt(upstream, "messages", "own", { webTools: false })],
+    models: [{ id: "own/model", pricing: "free", routes: [{ vendor: "own", model: "m" }] }],
+    config: { search: [{ engine: "fixture" }] },
+  });
+  try {
+    const reply = (stop: string, ...content: unknown[]) =>
+      json({
+        ...{ id: "msg_1", type: "message", role: "assistant", model: "m", content, stop_reason: stop },
+        ...{ stop_sequence: null, usage: { input_tokens: 5, output_tokens: 3 } },
+      });
+    const look = { type: "tool_use", id: "toolu_1", name: "web_search", input: { query: "gates" } };
+    const said = [{ type: "text", text: "I will look." }, look];
+    upstream.answer("/v1/messages", reply("tool_use", ...said), reply("end_turn", { type: "text", text: "At dawn." }));
+    const body = { model: "own/model", max_tokens: 500, stream: true, messages: [{ role: "user", content: "When?" }] };
+    const beta = "context-management-2025-06-27";
+    const response = await gateway.post(
+      "/v1/messages",
+      { ...body, tools: [{ type: "web_search_20250305", name: "web_search" }] },
+      { headers: { "anthropic-beta": beta } },
+    );
+    expect(await response.text()).toContain("At dawn.");
+    expect(upstream.calls.map(({ headers }) => headers["anthropic-beta"])).toEqual([beta, beta]);
+  } finally {
+    await gateway.stop();
+    upstream.close();
+  }
+});
+
 test("the silence of a vendor that failed in a later round is not the next one's", async () => {
   const started = await start();
   const { first } = rounds(started);

@@ -67,6 +67,23 @@ describe("a client that leaves", () => {
     await listening.stop();
   });
 
+  test("while a piece waits for it: the books are closed, and that is waited for", async () => {
+    const { written, settlements } = slowLedger(lab);
+    const begun = [wire.head() + wire.text(PIECES[0]), settle(20), wire.text(PIECES[1])];
+    lab.vendors.chat.answer(PATH.chat, sse(begun, { finish: "silence" }));
+    const { body } = await lab.gateway.post(PATH.chat, ask("chat", ONE_ROUTE.chat, "stream"));
+    // Nobody has asked for what follows.
+    await settle(60);
+    const left = body?.cancel();
+    await until(() => settlements.length > 0, "the settle");
+    await settle(30);
+    expect(isIdle()).toBe(false);
+    written.open();
+    await left;
+    await until(isIdle, "the end of the request");
+    expect(settlements).toMatchObject([{ outcome: "client-left" }]);
+  });
+
   const asking = WAYS.flatMap((way) => [true, false].map((granted) => ({ ...way, granted })));
   test.each(asking)("while money is asked for: one row, and the vendor is let go: %p", async (way) => {
     const answered = gate();
