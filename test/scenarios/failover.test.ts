@@ -427,6 +427,23 @@ describe("several routes", () => {
     expect([first.calls.length, second.calls.length]).toEqual([4, 3]);
   });
 
+  test("a place in a vendor's budget is given back once, whatever way follows it", async () => {
+    insideOnly("places in a vendor's budget of repeats");
+    const clock = manualClock();
+    const routes = [...ROUTES, { vendor: "three", model: "small" }];
+    const app = await appWith({
+      vendors: [vendorAt(first, "chat", "one"), ...["two", "three"].map((id) => vendorAt(second, "chat", id))],
+      models: [{ id: "lab/big", pricing: "free", routes }],
+      clock,
+    });
+    first.always(PATH, fault(500));
+    second.always(PATH, ({ text }) => (text.includes('"big"') ? fault(503) : json(chatReply("three"))));
+    for (let count = 0; count < 3; count++) expect((await say(app, `${count}`)).status).toBe(200);
+    const { budget } = app.app.services.health.of("two");
+    const places = Array.from({ length: 4 }, () => budget.take(clock.now(), true));
+    expect(places).toEqual([true, true, true, false]);
+  });
+
   test("one that may be burdened no more has not been tried: the next request finds out whether it is back", async () => {
     insideOnly("places in a vendor's budget of repeats");
     const { app, clock } = await askedInVain(5, 500);
