@@ -442,6 +442,40 @@ describe("a body", () => {
     expect([await read, request.isWhole]).toEqual([{ done: true, value: undefined }, true]);
   });
 
+  test("that is lent when it has come whole is used once, though its client leaves afterwards", async () => {
+    const request = incoming("Content-Length: 4");
+    const used: string[] = [];
+    const lent = request.lend((bytes) => used.push(Buffer.from(bytes).toString()));
+    request.take(Buffer.from("ab"));
+    request.take(Buffer.from("cd"));
+    await lent;
+    request.leave(undefined);
+    expect(used).toEqual(["abcd"]);
+  });
+
+  test("that is read piece by piece is asked for once, of a client that waits for that", async () => {
+    let asked = 0;
+    const head = parseRequestHead("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue");
+    const request = new Incoming(head, { ...line, sendContinue: () => asked++ });
+    const reader = request.body?.getReader();
+    const first = reader?.read();
+    await settle();
+    expect(asked).toBe(1);
+    request.take(Buffer.from("ab"));
+    expect(Buffer.from((await first)?.value as Uint8Array).toString()).toBe("ab");
+    const second = reader?.read();
+    request.take(Buffer.from("cd"));
+    expect([Buffer.from((await second)?.value as Uint8Array).toString(), asked]).toEqual(["cd", 1]);
+  });
+
+  test("and whoever takes its request for another kind hears of the client that leaves", () => {
+    const request = incoming("Content-Length: 4");
+    const { signal } = request.toRequest();
+    expect(signal.aborted).toBe(false);
+    request.leave(new Error("It has left."));
+    expect([signal.aborted, String(signal.reason)]).toEqual([true, "Error: It has left."]);
+  });
+
   test.each([CHUNKED, "Content-Length: 10000"])("in tiny pieces is kept as one, with %s", async (framing) => {
     const request = incoming(framing);
     const sent = (letter: string) => Buffer.from(framing === CHUNKED ? `1\r\n${letter}\r\n` : letter);
