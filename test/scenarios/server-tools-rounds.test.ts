@@ -80,6 +80,8 @@ describe.each(cases)("each round is billed by itself, as its vendor bills it: %s
     expect(row).toMatchObject({ input: 180, output: 16, costNano: short(180, 16) });
     expect([row?.chargedNano, spent(started)]).toEqual(metered ? [short(180, 16), short(180, 16)] : [0n, 0n]);
     expect(started.gateway.app.book.verify()).toEqual([]);
+    // Of its vendor it is one answer.
+    expect(started.gateway.app.services.health.of("lab-chat")).toMatchObject({ served: 1, failed: 0 });
   });
 
   test("a long prompt in the last round alone makes that round dear, and the receipt tells both", async () => {
