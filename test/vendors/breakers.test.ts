@@ -137,7 +137,7 @@ describe("what a failure does to its way, from a tenth of a second after the sta
     // It is told once.
     expect(health.wentWrong(way, error, clock.monotonic())).toBeUndefined();
     const trouble = (done as { name: string } | undefined)?.name;
-    if (trouble) expect([health.troubles("lab"), health.troubles("la")]).toEqual([[trouble], []]);
+    expect([health.troubles("lab"), health.troubles("la")]).toEqual([trouble ? [trouble] : [], []]);
     health.forgetTrouble();
     expect([health.calm, health.isFree(way), health.freeAt(way)]).toEqual([true, true, 0]);
   });
