@@ -16,6 +16,8 @@ const DATA_STRING = 2_048;
 const DATA_START = /^(?:data:[^,]{1,100},)?[A-Za-z0-9+/_-]{64}/;
 /** Base64 characters of a usual page of a PDF. */
 const CHARACTERS_PER_PAGE = 22_000;
+/** A function that stands for a web tool, in o200k tokens: its name, what is said of it, and its schema. */
+const PER_WEB_TOOL = 115;
 /** A list of tools that is not empty. */
 const SOME_TOOLS = /^\[\s*\{/;
 /** It is seen in so many characters. */
@@ -202,15 +204,18 @@ export function textEstimator(modelId: string): (text: string) => number {
 /**
  * Input tokens of a request, estimated from its text for the first record of a stream and for the hold, without a pass through the
  * vocabulary: about 4 µs, and for 100 KB about 10, in which base64 is looked for. The JSON around the texts counts along, which leans to the safe side; base64 data counts as the
- * pictures and pages it is (dialects.md 6). `modelId` tells the family; without it, that of unknown models.
+ * pictures and pages it is (dialects.md 6). `modelId` tells the family; without it, that of unknown models. `webTools`: how many the request asks its
+ * vendor for, each of which the model is told of as a function, by the gateway or, as long, by who runs it.
  */
-export function estimateInputTokens(body: JsonText, modelId = ""): number {
+export function estimateInputTokens(body: JsonText, modelId = "", webTools = 0): number {
   const family = tokenFamilyOf(modelId);
   const { language, media } = body.mayHoldBytes
     ? readMedia(body.text, family)
     : { language: roughTokens(body.held ?? body, 0, body.length), media: 0 };
-  const tools = SOME_TOOLS.test(body.textOf("tools", TOOLS_START) ?? "") ? family.tools.base : 0;
-  return Math.max(1, Math.ceil(language * family.factor + media + family.perRequest + tools));
+  const hasTools = webTools > 0 || SOME_TOOLS.test(body.textOf("tools", TOOLS_START) ?? "");
+  const tools = hasTools ? family.tools.base : 0;
+  const said = (language + webTools * PER_WEB_TOOL) * family.factor;
+  return Math.max(1, Math.ceil(said + media + family.perRequest + tools));
 }
 
 /** The tokens of what is language in a request, and of the pictures and pages in it. */

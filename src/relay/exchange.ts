@@ -56,7 +56,7 @@ export class Exchange {
   /** Of the attempt under way: the head of an answer is there. */
   answered = false;
   /** What the input is estimated of; it is done when somebody asks. */
-  asked: { body: JsonText; model: string } | undefined;
+  asked: { body: JsonText; model: string; webTools: number } | undefined;
   #estimated: number | undefined;
   readonly estimateInput = (): number => this.estimatedInput;
   hold: Hold | undefined;
@@ -88,7 +88,7 @@ export class Exchange {
   /** Input tokens by the gateway's own estimate. */
   get estimatedInput(): number {
     const { asked } = this;
-    this.#estimated ??= asked ? estimateInputTokens(asked.body, asked.model) : 0;
+    this.#estimated ??= asked ? estimateInputTokens(asked.body, asked.model, asked.webTools) : 0;
     return this.#estimated;
   }
 

@@ -6,7 +6,7 @@ import type { Intent } from "../canon/intent.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Entry } from "../catalog/entry.ts";
 import type { Hold, HoldRequest } from "../ledger/ledger.ts";
-import type { JsonText } from "../lib/json.ts";
+import { isObject, type JsonText } from "../lib/json.ts";
 import { timeoutsOf } from "../lib/timeouts.ts";
 import type { Way } from "../vendors/health.ts";
 import { breathe } from "./breathe.ts";
@@ -100,7 +100,8 @@ function hold(
   exchange.identity = { requestId, caller, dialect: client.name, stream: intent.stream, model: intent.model };
   request.recorded = true;
   if (services.observer?.traces) exchange.identity.traceparent = request.headers.get("traceparent") ?? undefined;
-  exchange.asked = { body, model: intent.model };
+  const webTools = isObject(body.value) ? client.serverTools.find(body.value).length : 0;
+  exchange.asked = { body, model: intent.model, webTools };
   const wanted: HoldRequest = {
     requestId,
     accountId: caller.accountId,

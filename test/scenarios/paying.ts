@@ -102,11 +102,11 @@ export function costOf(input: number, output: number): bigint {
 }
 
 /** The gateway's own estimate of a body's input. */
-export function estimateOf(body: { model: string }): number {
-  return estimateInputTokens(new JsonText(JSON.stringify(body)), body.model);
+export function estimateOf(body: { model: string }, webTools = 0): number {
+  return estimateInputTokens(new JsonText(JSON.stringify(body)), body.model, webTools);
 }
 
 /** What is held for a body's input and so much output: a tenth is added to the estimate (contract 5). */
-export function holdOf(body: { model: string }, output: number): bigint {
-  return costOf(Math.ceil((estimateOf(body) * 11) / 10), output);
+export function holdOf(body: { model: string }, output: number, webTools = 0): bigint {
+  return costOf(Math.ceil((estimateOf(body, webTools) * 11) / 10), output);
 }

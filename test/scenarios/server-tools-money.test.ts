@@ -100,7 +100,7 @@ describe("the money of all rounds", () => {
       const { gateway, vendors } = await start({ web_calls_per_day: 10 });
       const { book } = gateway.app;
       const body = ask({ stream });
-      const amountNano = holdOf(body as never, 60) + 1_000n;
+      const amountNano = holdOf(body as never, 60, 1) + 1_000n;
       await book.deposit({ accountId: gateway.accountId, amountNano, reference: "first" });
       vendors.chat.play(searches("sluice gates"), says("At dawn."));
       const response = await gateway.post("/v1/messages", body);
@@ -153,7 +153,7 @@ describe("the money of all rounds", () => {
       const { accountId } = gateway;
       const body = ask({ model: SMALL, max_tokens: 4_000, stream: true });
       // For all that the first round may come to, and for the input of a second one.
-      const most = holdOf(body as never, SMALL_OUTPUT) + 10_000_000n;
+      const most = holdOf(body as never, SMALL_OUTPUT, 1) + 10_000_000n;
       const created = await gateway.app.keys.create({
         ...{ accountId, name: "capped", kind: "api" as const },
         ...(whose === "key" && { capDayNano: most }),
@@ -173,7 +173,7 @@ describe("the money of all rounds", () => {
   test("what a first round came to is money that a further one has no more, and is watched with it", async () => {
     const { gateway, vendors } = await start({ web_calls_per_day: 10 });
     const body = ask({ model: SMALL, max_tokens: 4_000, stream: true });
-    const amountNano = holdOf(body as never, SMALL_OUTPUT) + 5_000_000n;
+    const amountNano = holdOf(body as never, SMALL_OUTPUT, 1) + 5_000_000n;
     await gateway.app.book.deposit({ accountId: gateway.accountId, amountNano, reference: "first" });
     const { wire } = vendors.chat;
     const look = searches("sluice gates");
@@ -194,7 +194,7 @@ describe("the money of all rounds", () => {
     const { gateway, vendors } = await start({ web_calls_per_day: 10 });
     const body = ask({ max_tokens: 20_000 });
     // Little enough that the whole of it is not held, and for less than the second round would come to.
-    const amountNano = holdOf(body as never, 4_096) + 6_000_000n;
+    const amountNano = holdOf(body as never, 4_096, 1) + 6_000_000n;
     await gateway.app.book.deposit({ accountId: gateway.accountId, amountNano, reference: "first" });
     vendors.chat.play(searches("sluice gates"), says(...Array.from({ length: 3_000 }, (_, at) => `word${at} `)));
     const response = await gateway.post("/v1/messages", body);
@@ -255,7 +255,7 @@ describe("the money of all rounds", () => {
     async (stream) => {
       const { gateway, vendors } = await start({ metered: false, web_calls_per_day: 10 });
       const body = ask({ stream });
-      const capDayNano = holdOf(body as never, 60) + 1_000n;
+      const capDayNano = holdOf(body as never, 60, 1) + 1_000n;
       const { key } = await gateway.app.keys.create({
         ...{ accountId: gateway.accountId, name: "capped", kind: "api" as const },
         capDayNano,

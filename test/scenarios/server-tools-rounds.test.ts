@@ -269,6 +269,27 @@ describe("money for further rounds", () => {
     },
   );
 
+  test.each(["chat", "messages"] as const)(
+    "is set aside for what the gateway itself tells the first one's vendor: %s",
+    async (client) => {
+      const started = await start(SMALL, true);
+      const { gateway, vendors } = started;
+      const { wire, script } = vendors.chat;
+      // All that the money pays for.
+      script((call) => {
+        const { max_tokens: output } = JSON.parse(call.text) as { max_tokens: number };
+        const input = estimateInputTokens(new JsonText(call.text), modelOf("chat"));
+        const usage = { prompt_tokens: input, completion_tokens: output, total_tokens: input + output };
+        return json({ ...(wire.whole(says("At dawn."), wire.asks(call).model) as Wire), usage });
+      });
+      const amountNano = 6_000_000n - DEPOSIT;
+      await gateway.app.book.correct({ accountId: gateway.accountId, amountNano, reference: "less", detail: "less" });
+      await (await ask(started, client, false, {}, { max_tokens: 5_000 })).text();
+      expect(rowOf(started)).toMatchObject({ outcome: "completed", flags: 0 });
+      expect(gateway.app.book.balance(gateway.accountId).postedNano).toBeGreaterThanOrEqual(0n);
+    },
+  );
+
   test("is nobody else's before the request is settled: replies at the same time never take more than there is", async () => {
     const started = await start(SMALL, true);
     const { gateway } = started;
