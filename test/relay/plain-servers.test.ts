@@ -155,6 +155,7 @@ describe("a messages server of which nothing is known", () => {
   });
   const text = { type: "text", text: "?" };
   const source = { type: "text", media_type: "text/plain", data: "words" };
+  const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "iVBORw0KGgo=" } };
   const search = { type: "search_result", source: "s", title: "t", content: [asText("x")] };
   const call = { type: "tool_use", id: "toolu_1", name: "f", input: {} };
   const calledFor = (...content: Wire[]) => ({
@@ -180,6 +181,12 @@ describe("a messages server of which nothing is known", () => {
       "tools[0]",
     ],
     ["a document of text", said({ type: "document", source, title: "T" }, text), told("T\nwords", "?"), null],
+    [
+      "a document of text and pictures",
+      said({ type: "document", title: "T", source: { type: "content", content: [asText("x"), image] } }),
+      said(asText("T"), asText("x"), image),
+      null,
+    ],
     ["a search result", said(search, text), told("t\ns", "x", "?"), null],
     [
       "what a tool has found",

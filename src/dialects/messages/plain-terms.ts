@@ -3,6 +3,7 @@ import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
 import { decodeTools } from "./decode-tools.ts";
 import { decodeContent, textOfUnknown } from "./decode-turns.ts";
+import { encodeImageSource } from "./media.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -26,6 +27,7 @@ function textOfDocument({ source, title = "", context = "" }: DocumentPart): str
 
 function plainBlock(part: Part, block: unknown): unknown[] {
   if (part.type === "text") return [{ type: "text", text: part.text }];
+  if (part.type === "image") return [{ type: "image", source: encodeImageSource(part) }];
   const text = part.type === "document" ? textOfDocument(part) : undefined;
   return [text === undefined ? block : { type: "text", text }];
 }
