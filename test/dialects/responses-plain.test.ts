@@ -17,11 +17,12 @@ const namesOf = (body: Wire) => (body["tools"] as Wire[] | undefined)?.map(({ ty
 
 describe("a responses server that knows functions alone, for clients of its own dialect", () => {
   test("is told custom tools, namespaces and tools of a client's as functions; the words that are lost are named", () => {
-    const tools = [f("run"), patch, space, { type: "local_shell" }, { type: "image_generation" }];
+    const runs = [{ type: "image_generation" }, { type: "programmatic_tool_calling" }];
+    const tools = [f("run"), patch, space, { type: "local_shell" }, ...runs];
     const { body, dropped } = ask({ tools, tool_choice: { type: "custom", name: "apply_patch" } });
     expect(namesOf(body)).toEqual(["run", "apply_patch", "db_query", "local_shell"].map((name) => ["function", name]));
     expect(body["tool_choice"]).toEqual({ type: "function", name: "apply_patch" });
-    expect(dropped.sort()).toEqual(["tools[1].format", "tools[4]"]);
+    expect(dropped.sort()).toEqual(["tools[1].format", "tools[4]", "tools[5]"]);
   });
 
   test("is told no choice of tools where none of them can be told", () => {

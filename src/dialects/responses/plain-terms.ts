@@ -33,7 +33,7 @@ function isPlainItem(item: unknown, { noDeveloperRole }: Quirks): boolean {
 /** Tools that only OpenAI knows, or runs: a server that has others of its own (xAI's x_search, Groq's browser_search, mcp) is told those as they are. */
 const OPENAIS: ReadonlySet<unknown> = new Set([
   ...["custom", "namespace", "tool_search", "local_shell", "shell", "apply_patch", "image_generation"],
-  ...["computer", "computer_use_preview", "allowed_tools"],
+  ...["computer", "computer_use_preview", "programmatic_tool_calling", "allowed_tools"],
 ]);
 
 const isOpenAIs = (tool: unknown, { webTools }: Quirks): boolean =>
