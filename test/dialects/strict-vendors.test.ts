@@ -218,6 +218,10 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
     const taken = send(toVendor("cerebras"), { messages });
     expect([taken.body["messages"], taken.dropped]).toEqual([[{ ...user, name: "Ann" }], ["messages[0].metadata"]]);
     expect(send(toVendor("xai"), { messages }).body["messages"]).toEqual(messages);
+    // What was spoken aloud stands in no text of the turn.
+    const spoken = { role: "assistant", content: null, audio: { id: "audio_1" } };
+    const heard = send(toVendor("mistral"), { messages: [user, spoken, user] });
+    expect([heard.text.includes("audio_1"), heard.dropped]).toEqual([false, ["messages[1].audio"]]);
   });
 
   test("is not shown reasoning that a client sends back, nor another vendor's proof on a call", () => {

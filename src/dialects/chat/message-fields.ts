@@ -7,7 +7,7 @@ const MARK = "cache_control";
 
 /** What SDKs and vendors say of a reply in its message, which clients send back with it, and marks: they tell nobody anything more. */
 const OF_REPLIES: ReadonlySet<string> = new Set([
-  ...["refusal", "annotations", "audio", "function_call", "parsed", "images"],
+  ...["refusal", "annotations", "function_call", "parsed", "images"],
   ...["reasoning", "reasoning_content", "reasoning_details", MARK],
 ]);
 
