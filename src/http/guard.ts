@@ -159,6 +159,8 @@ const ALLOWED_HEADERS = [
   "prefer",
   "anthropic-version",
   "anthropic-beta",
+  "anthropic-user-profile-id",
+  "anthropic-workspace-id",
   "anthropic-dangerous-direct-browser-access",
   "openai-organization",
   "openai-project",

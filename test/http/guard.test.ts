@@ -365,6 +365,8 @@ describe("CORS", () => {
   test.each([
     "x-stainless-lang",
     "anthropic-dangerous-direct-browser-access",
+    "anthropic-user-profile-id",
+    "anthropic-workspace-id",
     "user-agent",
     "http-referer",
     "x-title",

@@ -92,6 +92,9 @@ describe("headers", () => {
   const OFFERED = {
     "anthropic-version": "2023-06-01",
     "anthropic-beta": "interleaved-thinking-2025-05-14,context-1m",
+    "anthropic-user-profile-id": "uprof_1",
+    // The gateway's own account at the vendor is for nobody else to choose.
+    "anthropic-workspace-id": "wrkspc_1",
     "openai-beta": "assistants=v2",
     "openai-organization": "org-mine",
     "openai-project": "proj-mine",
@@ -117,7 +120,10 @@ describe("headers", () => {
     "user-agent",
     "x-request-id",
   ];
-  const PASSED: Record<Side, string[]> = { chat: ["openai-beta"], messages: ["anthropic-beta", "anthropic-version"] };
+  const PASSED: Record<Side, string[]> = {
+    chat: ["openai-beta"],
+    messages: ["anthropic-beta", "anthropic-user-profile-id", "anthropic-version"],
+  };
   const AUTH: Record<Side, string> = { chat: "authorization", messages: "x-api-key" };
 
   test.each(SIDES)("on the diagonal only those that the dialect knows cross: %s", async (side) => {

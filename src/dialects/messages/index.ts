@@ -32,7 +32,8 @@ export const messages: Dialect = {
   hasObjectArguments: true,
   reasoningForms: REASONING_FORMS_OF.messages,
   demandsOutputCeiling: true,
-  passHeaders: ["anthropic-version", "anthropic-beta"],
+  // The last is `user_profile_id` of the SDK's params: on whose behalf the caller asks, as `metadata.user_id` says it in the body.
+  passHeaders: ["anthropic-version", "anthropic-beta", "anthropic-user-profile-id"],
   intent: readIntent,
   reasoningFields: ["thinking", "output_config.effort"],
   ownNames: {
