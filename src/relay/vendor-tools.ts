@@ -37,11 +37,16 @@ const pricedPlaces = (body: Wire, { isPriced }: ServerToolHalf): string[] => pla
 
 const namesModel = (value: unknown): boolean => isObject(value) && typeof value["model"] === "string";
 
+/** Tools of OpenRouter's that ask other models, also where none is named (openrouter.ai, "Server Tools"). */
+const ASKING_TYPES: ReadonlySet<unknown> = new Set(
+  ["advisor", "fusion", "image_generation", "subagent"].map((name) => `openrouter:${name}`),
+);
+
 /** Whether a vendor has another model answer beside the one that is asked by this tool: Anthropic's adviser, and OpenRouter's. */
 const asksAnother = (tool: Wire): boolean =>
   typeof tool["type"] === "string" &&
   tool["type"] !== "function" &&
-  (namesModel(tool) || namesModel(tool["parameters"]));
+  (ASKING_TYPES.has(tool["type"]) || namesModel(tool) || namesModel(tool["parameters"]));
 
 /** Places of such tools. */
 const advisedPlaces = (body: Wire): string[] => placesOf(body, asksAnother);

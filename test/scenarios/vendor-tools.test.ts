@@ -292,6 +292,21 @@ describe("a tool by which a vendor asks another model", () => {
     expect([status, dropped, sent[0]?.["tools"]]).toEqual([200, "tools[1]", [READ]]);
     expect(sent[0]).not.toContainKey("tool_choice");
   });
+
+  test.each(["advisor", "fusion", "subagent"])("so is one of OpenRouter's that names none: %s", async (name) => {
+    const { accountId, app } = lab.gateway;
+    const { key } = await app.keys.create({ accountId, name: "narrow", kind: "api", models: ["lab/*"] });
+    const asked = { tools: [{ type: `openrouter:${name}` }, { type: "openrouter:datetime" }] };
+    lab.vendors.chat.play(says("At dawn."), says("At dawn."));
+    const { status, dropped, sent } = await ask(
+      "chat",
+      { ...asked, web_search_options: undefined },
+      { authorization: `Bearer ${key}` },
+    );
+    expect([status, dropped, sent[0]?.["tools"]]).toEqual([200, "tools[0]", asked.tools.slice(1)]);
+    const free = await ask("chat", { ...asked, web_search_options: undefined });
+    expect([free.dropped, free.sent[1]?.["tools"]]).toEqual([null, asked.tools]);
+  });
 });
 
 describe("tools that a conversation brings itself", () => {
