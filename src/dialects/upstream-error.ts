@@ -147,10 +147,13 @@ function figuresOf({ n_prompt_tokens: asked, n_ctx: maximum }: Record<string, un
   return isCount(asked) && isCount(maximum) && asked > maximum ? { asked, maximum } : undefined;
 }
 
+/** Groq's status of its own for a tier that has no room left (console.groq.com, "Flex Processing"): nothing ran, and asking later helps. */
+const NO_ROOM_LEFT = 498;
+
 /** Meaning of an upstream status (reliability.md 6.2, contract 6). A vendor's 401 is never the client's 401. */
 function codeOf(status: number): ErrorCode {
   if (status === 401 || status === 403) return "upstream_auth";
-  if (status === 429) return "rate_limit_exceeded";
+  if (status === 429 || status === NO_ROOM_LEFT) return "rate_limit_exceeded";
   if (status === 502 || status === 503 || status === 529) return "upstream_overloaded";
   if (status === 400 || status === 409 || status === 413 || status === 415 || status === 422) return "invalid_request";
   return "upstream_error";

@@ -864,6 +864,22 @@ describe("the only way", () => {
     appWith({ vendors: [vendorAt(first, "chat", "one")], ...(clock && { clock }) });
   const talk = (app: TestApp, content = "well?") => say(app, content, "one/any");
 
+  test.each<[string, Record<string, unknown>, Answer]>([
+    ["OpenAI's flex", { service_tier: "flex" }, fault(429, { "retry-after": "30" })],
+    ["Groq's flex", { service_tier: "flex" }, fault(498, { "retry-after": "30" })],
+    ["Anthropic's fast mode", { speed: "fast" }, fault(429, { "retry-after": "30" })],
+  ])("is there for others where a service is limited that is apart (%s)", async (_name, service, answer) => {
+    const app = await single();
+    first.always(PATH, ({ text }) => (text.includes(Object.keys(service)[0]!) ? answer : json(chatReply("yes"))));
+    for (let count = 0; count < 6; count++) {
+      const asked = { model: "one/any", ...service, messages: [{ role: "user", content: "well?" }] };
+      const limited = await app.post(PATH, asked);
+      expect([limited.status, limited.headers.get("retry-after")]).toEqual([429, "30"]);
+      expect((await talk(app)).status).toBe(200);
+    }
+    expect(first.calls).toHaveLength(12);
+  });
+
   test.each([
     ["503", fault(503)],
     ["429 with a short wait", fault(429, { "retry-after": "2" })],
