@@ -38,7 +38,11 @@ const DEARER: Readonly<Record<string, readonly unknown[]>> = {
  * Routing"). What becomes of what is said there, and what it may cost at the most, is not among them.
  */
 const HOSTS = "provider";
-const HOST_CHOICES = ["order", "only", "ignore", "sort", "preferred_min_throughput", "preferred_max_latency"];
+const HOST_CHOICES = [
+  ...["order", "only", "ignore", "sort", "preferred_min_throughput", "preferred_max_latency"],
+  // The same model in finer numbers costs more.
+  "quantizations",
+];
 
 /** Hosts in the order of their price are asked anyway. */
 const isByPrice = (sort: unknown): boolean => (isObject(sort) ? sort["by"] : sort) === "price";

@@ -90,8 +90,15 @@ test.each(["fast", "scale", "ultrafast", "a tier of next year"])(
 
 test("who pays does not choose a dearer host of the model; what a host does with what is said, and what it may cost, stays", async () => {
   const kept = { data_collection: "deny", max_price: { completion: 2 } };
-  const provider = { order: ["dear"], only: ["dear"], ...kept, ignore: ["cheap"], sort: "throughput" };
-  const named = "provider.order, provider.only, provider.ignore, provider.sort";
+  const provider = {
+    order: ["dear"],
+    only: ["dear"],
+    ...kept,
+    ignore: ["cheap"],
+    sort: "throughput",
+    quantizations: ["bf16"],
+  };
+  const named = "provider.order, provider.only, provider.ignore, provider.sort, provider.quantizations";
   const paid = await send("chat", { provider });
   expect([paid.status, paid.dropped, paid.sent?.["provider"]]).toEqual([200, named, kept]);
   const alone = await send("chat", { provider: { sort: { by: "latency" } } });
