@@ -185,8 +185,10 @@ describe("a tool that a vendor runs for money of its own", () => {
     },
   );
 
-  test("a server of tools that the client names is none: it goes on for who pays", async () => {
-    const tools = [{ type: "mcp", server_label: "own", server_url: "https://tools.example" }];
+  test("a server of tools that the client names is none, nor is a function without a type: they go on for who pays", async () => {
+    const called = { function: { name: "look", parameters: { type: "object", properties: {} } } };
+    const named = { type: "mcp", server_label: "own", server_url: "https://tools.example" };
+    const tools = [named, called, { type: null, ...called }];
     join("paying");
     lab.vendors.chat.play(says("Yes."));
     const { dropped, sent } = await ask("chat", { tools, web_search_options: undefined });

@@ -21,7 +21,7 @@ const NONE: readonly OfferedTool[] = [];
  * (platform.kimi.ai, "WebSearch Pricing"), Z.ai's search, Groq's browser, and what OpenRouter draws, reads, and asks other models for (openrouter.ai,
  * "Server Tools").
  */
-const UNPRICED_TYPES: ReadonlySet<unknown> = new Set([undefined, "function", "custom", "mcp"]);
+const UNPRICED_TYPES: ReadonlySet<unknown> = new Set([undefined, null, "function", "custom", "mcp"]);
 
 /**
  * `web_search_options` asks for a search, even when it is empty; what offers functions in the older form alone knows none of it. Throws
