@@ -352,49 +352,59 @@ test("what a model of the responses dialect thought before its search stands in 
   }
 });
 
-test.each([false, true])("what a model thinks behind its search goes back with its client's next turn: stream %p", async (stream) => {
-  const upstream = startUpstream();
-  const thinker = { form: "adaptive-effort" as const, omitted: "nothing" as const };
-  const gateway = await startApp({
-    vendors: [vendorAt(upstream, "messages", "own", { webTools: false })],
-    models: [
-      {
-        ...{ id: "own/model", pricing: "free", reasoning: thinker },
-        capabilities: { tools: true, vision: true, reasoning: true },
-        reasoning_efforts: { levels: ["low", "high"], default: "low" },
-        routes: [{ vendor: "own", model: "m" }],
-      },
-    ],
-    config: { search: [{ engine: "fixture" }] },
-  });
-  try {
-    const reply = (stop: string, ...content: unknown[]) =>
-      json({
-        ...{ id: "msg_1", type: "message", role: "assistant", model: "m", content, stop_reason: stop },
-        ...{ stop_sequence: null, usage: { input_tokens: 5, output_tokens: 3 } },
-      });
-    const look = { type: "tool_use", id: "toolu_1", name: "web_search", input: { query: "gates" } };
-    const thought = { type: "thinking", thinking: "I must ask.", signature: "c2lnbmF0dXJl" };
-    const call = { type: "tool_use", id: "toolu_2", name: "get_weather", input: {} };
-    const last = reply("end_turn", { type: "text", text: "At dawn." });
-    upstream.answer("/v1/messages", reply("tool_use", look), reply("tool_use", thought, call), last);
-    const parameters = { type: "object", properties: {} };
-    const tools = [{ type: "function", function: { name: "get_weather", parameters } }];
-    const say = async (...more: unknown[]) => {
-      const messages = [{ role: "user", content: "When?" }, ...more];
-      const shared = { model: "own/model", reasoning_effort: "high", web_search_options: {}, tools, stream, messages };
-      return (await gateway.post("/v1/chat/completions", shared)).text();
-    };
-    const [, id = ""] = /"id":"([^"]+)","type":"function"/.exec(await say()) ?? [];
-    const called = { id, type: "function", function: { name: "get_weather", arguments: "{}" } };
-    const answered = { role: "tool", tool_call_id: id, content: "Fine." };
-    expect(await say({ role: "assistant", content: null, tool_calls: [called] }, answered)).toContain("At dawn.");
-    expect(upstream.calls.map(({ text }) => text.includes(thought.signature))).toEqual([false, false, true]);
-  } finally {
-    await gateway.stop();
-    upstream.close();
-  }
-});
+test.each([false, true])(
+  "what a model thinks behind its search goes back with its client's next turn: stream %p",
+  async (stream) => {
+    const upstream = startUpstream();
+    const thinker = { form: "adaptive-effort" as const, omitted: "nothing" as const };
+    const gateway = await startApp({
+      vendors: [vendorAt(upstream, "messages", "own", { webTools: false })],
+      models: [
+        {
+          ...{ id: "own/model", pricing: "free", reasoning: thinker },
+          capabilities: { tools: true, vision: true, reasoning: true },
+          reasoning_efforts: { levels: ["low", "high"], default: "low" },
+          routes: [{ vendor: "own", model: "m" }],
+        },
+      ],
+      config: { search: [{ engine: "fixture" }] },
+    });
+    try {
+      const reply = (stop: string, ...content: unknown[]) =>
+        json({
+          ...{ id: "msg_1", type: "message", role: "assistant", model: "m", content, stop_reason: stop },
+          ...{ stop_sequence: null, usage: { input_tokens: 5, output_tokens: 3 } },
+        });
+      const look = { type: "tool_use", id: "toolu_1", name: "web_search", input: { query: "gates" } };
+      const thought = { type: "thinking", thinking: "I must ask.", signature: "c2lnbmF0dXJl" };
+      const call = { type: "tool_use", id: "toolu_2", name: "get_weather", input: {} };
+      const last = reply("end_turn", { type: "text", text: "At dawn." });
+      upstream.answer("/v1/messages", reply("tool_use", look), reply("tool_use", thought, call), last);
+      const parameters = { type: "object", properties: {} };
+      const tools = [{ type: "function", function: { name: "get_weather", parameters } }];
+      const say = async (...more: unknown[]) => {
+        const messages = [{ role: "user", content: "When?" }, ...more];
+        const shared = {
+          model: "own/model",
+          reasoning_effort: "high",
+          web_search_options: {},
+          tools,
+          stream,
+          messages,
+        };
+        return (await gateway.post("/v1/chat/completions", shared)).text();
+      };
+      const [, id = ""] = /"id":"([^"]+)","type":"function"/.exec(await say()) ?? [];
+      const called = { id, type: "function", function: { name: "get_weather", arguments: "{}" } };
+      const answered = { role: "tool", tool_call_id: id, content: "Fine." };
+      expect(await say({ role: "assistant", content: null, tool_calls: [called] }, answered)).toContain("At dawn.");
+      expect(upstream.calls.map(({ text }) => text.includes(thought.signature))).toEqual([false, false, true]);
+    } finally {
+      await gateway.stop();
+      upstream.close();
+    }
+  },
+);
 
 test("what a client has handed on to its vendor is handed on in the later rounds of a stream too", async () => {
   const upstream = startUpstream();

@@ -219,16 +219,19 @@ test.each([1, 2])("what is read beyond the money is not shown, be it in one piec
   expect(gateway.app.book.verify()).toEqual([]);
 });
 
-test.each(["chat", "messages"] as const)("a further round of which nothing comes ends the reply: %s", async (client) => {
-  const started = await start({}, true);
-  const usage = { prompt_tokens: 90, completion_tokens: 1, total_tokens: 91 };
-  const nothing = chatStream(chunk({ role: "assistant" }), chunk({}, "stop"), { ...chunk({}), choices: [], usage });
-  play(started, counting(started, searches("gates"), 80, 7), sse(nothing));
-  const text = await (await ask(started, client, true)).text();
-  expect(text).toMatch(/"(?:stop_reason":"end_turn|finish_reason":"stop)"/);
-  expect(rowOf(started)).toMatchObject({ outcome: "completed", finish: "stop", input: 170, output: 8 });
-  expect(spent(started)).toBe(short(170, 8));
-});
+test.each(["chat", "messages"] as const)(
+  "a further round of which nothing comes ends the reply: %s",
+  async (client) => {
+    const started = await start({}, true);
+    const usage = { prompt_tokens: 90, completion_tokens: 1, total_tokens: 91 };
+    const nothing = chatStream(chunk({ role: "assistant" }), chunk({}, "stop"), { ...chunk({}), choices: [], usage });
+    play(started, counting(started, searches("gates"), 80, 7), sse(nothing));
+    const text = await (await ask(started, client, true)).text();
+    expect(text).toMatch(/"(?:stop_reason":"end_turn|finish_reason":"stop)"/);
+    expect(rowOf(started)).toMatchObject({ outcome: "completed", finish: "stop", input: 170, output: 8 });
+    expect(spent(started)).toBe(short(170, 8));
+  },
+);
 
 test.each(cases)(
   "a ceiling that the first round uses up is told in the books too: %s, stream %p",
