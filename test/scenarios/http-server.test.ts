@@ -559,6 +559,34 @@ describe("what is sent ahead of an answer", () => {
     connection.close();
   });
 
+  test.each(["GET", "HEAD"])(
+    "is answered by turns of the event loop, of whoever sends much of it: %s",
+    async (method) => {
+      const [clients, requests] = [40, 50];
+      let turn = 0;
+      const answeredIn: number[] = [];
+      const { promise: all, resolve } = Promise.withResolvers<void>();
+      const { server } = bare(() => {
+        answeredIn.push(turn);
+        if (answeredIn.length === clients * requests) resolve();
+        return { status: 200, headers: {}, body: "a" };
+      });
+      let ticking = setImmediate(function tick() {
+        turn++;
+        ticking = setImmediate(tick);
+      });
+      const each = lines(`${method} / HTTP/1.1`, "Host: a").repeat(requests);
+      const sockets = await Promise.all(
+        Array.from({ length: clients }, () => RawClient.open(server.port, (text) => text)),
+      );
+      await Promise.all(sockets.map((client) => client.send(each)));
+      await within(all, "every answer");
+      clearImmediate(ticking);
+      const inOneTurn = Math.max(...answeredIn.map((of) => answeredIn.filter((other) => other === of).length));
+      expect(inOneTurn).toBeLessThanOrEqual(2 * clients);
+    },
+  );
+
   test("and the rest of a body that was answered before it came whole is no request, whatever it says", async () => {
     const asked: string[] = [];
     const at = bare(({ headers: { path } }) => {

@@ -71,8 +71,8 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
   #isGarbled = false;
   /** Its answer was given while more of its body was to come that nobody wants: the client may be sending still when that goes out. */
   #isUnread = false;
-  /** Requests are being taken up: who finishes one leaves the next to that. */
-  #isReading = false;
+  /** What was kept is taken up in the next turn. */
+  #readsSoon = false;
   #lingers = false;
   #over = false;
   #timer: Timeout | undefined;
@@ -98,7 +98,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
 
   /** Nothing is asked on it. */
   get isResting(): boolean {
-    return this.#incoming === undefined || this.#lingers;
+    return (this.#incoming === undefined && !this.#readsSoon) || this.#lingers;
   }
 
   /** Nothing ever was: a client has it for later, or nobody has. */
@@ -195,25 +195,32 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     if ((this.#held?.length ?? 0) > MAX_AHEAD_BYTES && !this.#isPaused) this.pause();
   }
 
-  /** Takes up what was kept, request by request, until one is under way. */
+  /** Takes up the first request of what was kept. */
   #readOn(): void {
-    if (this.#isReading) return;
-    this.#isReading = true;
-    let held: Buffer | undefined;
+    const held = this.#held;
+    if (this.#incoming || !held || this.#lingers || this.#over) return;
     try {
-      while (!this.#incoming && this.#held && !this.#lingers && !this.#over) {
-        held = this.#held;
-        if (!this.#takeUp(held)) break;
-      }
+      this.#takeUp(held);
     } catch (thrown) {
-      this.#refuse(thrown, held && pathAskedIn(held));
-    } finally {
-      this.#isReading = false;
+      this.#refuse(thrown, pathAskedIn(held));
     }
   }
 
-  /** Begins the request at the start of what was kept. False when its head is not there. Throws MalformedMessage. */
-  #takeUp(held: Buffer): boolean {
+  /** The next request was there before this one was answered. It has a turn of its own: thousands that came at once would be answered in a single one. */
+  #readSoon(): void {
+    this.#readsSoon = true;
+    setImmediate(() => {
+      this.#readsSoon = false;
+      try {
+        this.#readOn();
+      } catch (thrown) {
+        this.onFault(thrown);
+      }
+    });
+  }
+
+  /** Begins the request at the start of what was kept, if its head is there. Throws MalformedMessage. */
+  #takeUp(held: Buffer): void {
     const start = requestStart(held);
     const at = held.indexOf(HEAD_END, start);
     if ((at < 0 ? held.length : at) > MAX_HEAD_BYTES) throw new MalformedMessage("a head that is too long");
@@ -228,7 +235,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
         this.#awaitsHead = true;
         this.#wait(HEAD_MS);
       }
-      return false;
+      return;
     }
     this.#held = undefined;
     const incoming = new Incoming(parseRequestHead(held.toString("latin1", start, at)), this);
@@ -244,7 +251,6 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
       else this.#feed(incoming, held, next);
     }
     if (this.#incoming === incoming) this.#answer(incoming);
-    return true;
   }
 
   /** More of a body, from `start` on. */
@@ -345,7 +351,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     }
     this.#wait(IDLE_MS);
     if (this.#isPaused) this.resume();
-    if (this.#held) this.#readOn();
+    if (this.#held) this.#readSoon();
   }
 
   /** Ends it behind its last answer. */
