@@ -163,15 +163,23 @@ describe("amend", () => {
     ];
     const thought = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "gAAAA" };
     const searched = { type: "web_search_call", id: "ws_1", status: "completed" };
+    const set = { type: "configuration_update", reasoning: { effort: "high" } };
     for (const input of [
       [user, thought, thought],
+      [user, thought, set, user],
+      [user, thought, set],
       [user, thought, user],
       [thought, { role: "developer", content: "z" }, user],
     ]) {
       const left = input.filter((item) => item !== thought);
       expect(amend({ input, include }, active)).toEqual({ input: left });
     }
-    for (const input of [[user, thought, thought, said, user], [user, thought, searched, user], [thought]]) {
+    for (const input of [
+      [user, thought, thought, said, set, user],
+      [user, thought, set, said],
+      [user, thought, searched, user],
+      [thought],
+    ]) {
       expect(amend({ input, include }, active)).toEqual({});
     }
   });

@@ -33,6 +33,9 @@ const endsTurn = (item: unknown): boolean =>
 
 const speaksFor = (item: Item): boolean => isMessage(item) || isAgentMessage(item) || isUncalledOutput(item);
 
+/** What the client sets anew between two turns, such as the effort: nobody says it (OpenAI's API reference, `input`). */
+const isSetting = (item: unknown): boolean => isObject(item) && item["type"] === "configuration_update";
+
 /**
  * The input without reasoning that nothing of the model's follows, which its vendor refuses (was provided without its required following item); itself
  * where there is none.
@@ -40,9 +43,12 @@ const speaksFor = (item: Item): boolean => isMessage(item) || isAgentMessage(ite
 function withoutIdleReasoning(input: readonly unknown[]): readonly unknown[] {
   if (!input.some(isReasoning)) return input;
   const kept: unknown[] = [];
+  let next: unknown;
   for (let at = input.length - 1; at >= 0; at--) {
     const item = input[at];
-    if (!isReasoning(item) || !endsTurn(kept.at(-1))) kept.push(item);
+    if (isReasoning(item) && endsTurn(next)) continue;
+    kept.push(item);
+    if (!isSetting(item)) next = item;
   }
   return kept.length > 0 && kept.length < input.length ? kept.reverse() : input;
 }
