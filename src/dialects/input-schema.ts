@@ -1,10 +1,9 @@
-import { isObject } from "../lib/json.ts";
+import { isObject, listOf } from "../lib/json.ts";
 import { findReferred } from "./schema-references.ts";
 
 type Schema = Record<string, unknown>;
 
-/** Most references that lead into one another from a root, and from one of its branches. */
-const MAX_ROOT_CHAIN = 64;
+/** Most references that lead into one another from a root, or from one of its branches. */
 const MAX_CHAIN = 8;
 
 /** What the branches at the root of a schema refer to, each reference followed once: thousands may lead to one place. */
@@ -27,11 +26,14 @@ class Referred {
   }
 }
 
+/** The fields of that name in these, each value once, in the place of its last one: many branches may refer to the same definition. */
+const distinct = (branches: readonly Schema[], field: string): unknown[] =>
+  [...new Set(branches.map((branch) => branch[field]).reverse())].reverse();
+
 /** The properties of all of these; one that several have is a choice of what each says of it, such as the word by which they are told apart. */
 function eitherOf(branches: readonly Schema[]): Schema {
   const found = new Map<string, Map<string, unknown>>();
-  // Many branches may refer to the same one.
-  for (const properties of new Set(branches.map((branch) => branch["properties"]))) {
+  for (const properties of distinct(branches, "properties")) {
     if (!isObject(properties)) continue;
     for (const [name, property] of Object.entries(properties)) {
       const said = found.get(name) ?? new Map<string, unknown>();
@@ -47,14 +49,15 @@ function eitherOf(branches: readonly Schema[]): Schema {
 
 /** A schema whose root is a reference, as some generators write it, as what that leads to. */
 function openRoot(root: Schema): Schema {
-  let open = root;
-  for (let step = 0; step < MAX_ROOT_CHAIN && typeof open["$ref"] === "string"; step++) {
-    const { $ref: reference, ...rest } = open;
-    open = { ...findReferred(root, String(reference)), ...rest };
-    if (open["$ref"] === reference) break;
+  const followed = new Set<unknown>();
+  let { $ref: reference, ...open } = root;
+  while (typeof reference === "string" && !followed.has(reference) && followed.size < MAX_CHAIN) {
+    followed.add(reference);
+    const { $ref: next, ...referred } = findReferred(root, reference) ?? {};
+    open = { ...referred, ...open };
+    reference = next;
   }
-  const { $ref: _none, ...opened } = open;
-  return opened;
+  return open;
 }
 
 /**
@@ -74,9 +77,7 @@ export function toInputSchema(given: Schema): Schema {
     return schema["type"] === "object" || isObject(root["properties"]) ? root : { ...root, properties: {} };
   }
   const properties = eitherOf(choices);
-  for (const branch of [...all, root]) {
-    if (isObject(branch["properties"])) Object.assign(properties, branch["properties"]);
-  }
-  const required = [root, ...all].flatMap((branch) => (Array.isArray(branch["required"]) ? branch["required"] : []));
+  for (const said of distinct([...all, root], "properties")) if (isObject(said)) Object.assign(properties, said);
+  const required = distinct([root, ...all], "required").flatMap(listOf);
   return { ...root, properties, ...(required.length > 0 && { required: [...new Set(required)] }) };
 }

@@ -7,6 +7,7 @@ import { InputReader } from "../../src/dialects/custom-tools.ts";
 import { type DialectName, UPSTREAM_DIALECTS, type UpstreamDialectName } from "../../src/dialects/dialect.ts";
 import { DistinctNames } from "../../src/dialects/distinct-names.ts";
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
+import { toInputSchema } from "../../src/dialects/input-schema.ts";
 import { Lines } from "../../src/dialects/lines.ts";
 import { parseDataUrl } from "../../src/dialects/media-url.ts";
 import { toInput } from "../../src/dialects/messages/tool-input.ts";
@@ -201,6 +202,18 @@ test("the time of a strict schema grows with its properties, not with their squa
     return leastWork(() => toStrictSchema(schema), 3);
   };
   expect(strictTime(32_000) / Math.max(strictTime(2_000), NOISE)).toBeLessThan(MOST / 2);
+});
+
+test("the time of a tool's schema grows with its branches and what they all refer to, not with both at once", () => {
+  const time = (count: number): number => {
+    const names = times(count, (at) => `p${at}`);
+    const properties = Object.fromEntries(names.map((name) => [name, {}]));
+    const allOf = times(count, () => ({ $ref: "#/$defs/a" }));
+    const schema = { allOf, $defs: { a: { properties, required: names } } };
+    expect(toInputSchema(schema)).toMatchObject({ properties, required: names });
+    return leastWork(() => toInputSchema(schema), 3);
+  };
+  expect(time(8_000) / Math.max(time(500), NOISE)).toBeLessThan(MOST / 2);
 });
 
 describe("what may be reasoning is read as it comes, however long it is held", () => {
