@@ -173,6 +173,8 @@ export class StreamReader {
     readonly decoder: Decoder,
     private readonly abort: Ending,
     private readonly watch?: { touch(): void },
+    /** Whose money ends before long: its records are read one by one, since it is cut off behind one (contract 5). */
+    private readonly isShort = false,
   ) {}
 
   /** The next piece of the body, for {@link accept}; what it throws is for {@link breakOff}. */
@@ -234,10 +236,10 @@ export class StreamReader {
   }
 
   #decode(): Step {
-    const { decoder } = this;
+    const { decoder, isShort } = this;
     const step: Step = { frames: [], tail: [], ended: false };
     while (!decoder.done) {
-      const frame = this.#splitter.next(decoder.pattern);
+      const frame = this.#splitter.next(isShort ? undefined : decoder.pattern);
       if (!frame) break;
       step.frames.push({ frame, events: decoder.push(frame) });
     }

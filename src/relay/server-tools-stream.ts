@@ -111,7 +111,7 @@ export class RoundsReader implements UpstreamReader {
     const { job, target } = this.loop;
     if (type === "application/json") return wholeRound(this.loop, answer, type);
     const decoder = decoderOf(target);
-    return new StreamReader(answer, decoder, job.abort, this.watch);
+    return new StreamReader(answer, decoder, job.abort, this.watch, job.exchange.hold?.short);
   }
 
   #createWriter(): StreamWriter {

@@ -46,7 +46,8 @@ export async function openStream(
   const decoder = decoderOf(target);
   onDecoder(decoder);
   const writer = streamWriter(target.upstream, target.client, target.context);
-  return readFirst(new StreamReader(answer, decoder, abort, watch), writer, exchange, watch);
+  const reader = new StreamReader(answer, decoder, abort, watch, exchange.hold?.short);
+  return readFirst(reader, writer, exchange, watch);
 }
 
 async function readFirst(

@@ -369,6 +369,19 @@ describe("the money is used up", () => {
     },
   );
 
+  test.each(STREAMS)("nor more than the little that there is: $name", async ({ client, upstream, mode }) => {
+    const body = ask(client, PRICED[upstream], mode, { max_tokens: 60_000 });
+    const funded = holdOf(body, 400);
+    await lab.fund(funded);
+    const wire = WIRES[upstream];
+    play(upstream, wire.head() + wire.text("words ").repeat(4_000) + wire.finish());
+    const response = await lab.gateway.post(PATH[client], body);
+    expect(await response.text()).toContain(": x-sluice-stop: balance\n\n");
+    await until(() => lab.gateway.app.running.count === 0 && lab.wallet().held === 0n, "the end of the request");
+    expect(lab.rows()).toMatchObject([{ finish: "length", flags: 4 }]);
+    expect(lab.wallet().posted).toBeGreaterThanOrEqual(0n);
+  });
+
   test.each(OWN_WAYS.filter(({ mode }) => mode === "blocking"))(
     "a blocking request asks its vendor for what is paid for, and says so: $name",
     async ({ client }) => {
