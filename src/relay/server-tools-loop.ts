@@ -245,7 +245,11 @@ export class ServedLoop {
   }
 
   #isOwnCall(event: Event): boolean {
-    return event.type === "block-start" && event.block.kind === "tool-call" && !this.#functions.has(event.block.name);
+    if (event.type !== "block-start") return false;
+    const { block } = event;
+    if (block.kind === "tool-call") return !this.#functions.has(block.name);
+    const isOfDialect = block.kind === "opaque" && block.dialect === this.target.client.name;
+    return isOfDialect && this.#half.isClients?.(block.value) === true;
   }
 
   async #run(calls: readonly ServedCall[], onAnswered?: () => void): Promise<ServedOutcome[]> {

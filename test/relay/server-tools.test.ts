@@ -570,6 +570,25 @@ describe("what a vendor runs itself beside a served call", () => {
       lab.vendors[dialect].faults.length = 0;
     },
   );
+
+  test.each([
+    { type: "local_shell_call", id: "lsh_01", call_id: "c1", action: { type: "exec", command: ["date"], env: {} } },
+    { type: "shell_call", id: "sh_01", call_id: "c1", action: { commands: ["date"] } },
+    { type: "apply_patch_call", id: "apc_01", call_id: "c1", operation: { type: "delete_file", path: "a" } },
+    { type: "computer_call", id: "cu_01", call_id: "c1", action: { type: "screenshot" }, pending_safety_checks: [] },
+    { type: "mcp_approval_request", id: "mcpr_01", server_label: "mail", name: "send", arguments: "{}" },
+  ])("is the client's where it is told by a name of its dialect: $type ends the reply", async (own) => {
+    const { wire, script, upstream } = lab.vendors.responses;
+    script((call) => {
+      const whole = wire.whole(searches("sluice gates"), wire.asks(call).model) as Wire;
+      return json({ ...whole, output: [own, ...(whole["output"] as Wire[])] });
+    });
+    const { status, body } = await post("/v1/responses", asked.responses);
+    const shown = (body["output"] as Wire[]).map(({ type }) => type);
+    expect([status, shown]).toEqual([200, [own.type, "message", "web_search_call"]]);
+    expect(upstream.calls).toHaveLength(1);
+    lab.vendors.responses.faults.length = 0;
+  });
 });
 
 describe("tools in a namespace, over a vendor that knows of them", () => {
