@@ -199,9 +199,15 @@ const NO_MODEL_TYPE = /^(?:invalid_model|model_not_found)$/i;
  */
 const TEMPLATE_REFUSED = /^.*\bError: (?=Jinja Exception: )/s;
 
+/**
+ * What a web server said of a file that the request names, which vLLM tells as a fault of its own, in its HTTP client's words (vllm-project/vllm #47163: a
+ * 422 since July 2026).
+ */
+const NOT_FETCHED = /^\d{3}, message='[^']{0,100}', url=/;
+
 /** The status that a vendor's answer would have had at one that keeps to what they mean. */
 function meantStatus(status: number, { type, code, message }: RawError): number {
-  if (status === 500 && TEMPLATE_REFUSED.test(message)) return 400;
+  if (status === 500 && (TEMPLATE_REFUSED.test(message) || NOT_FETCHED.test(message))) return 400;
   if (status === 403 && CONTENT_REFUSED.test(`${code} ${type} ${message}`)) return 400;
   if ((status === 403 || status === 404) && NOT_STORED.test(message)) return 400;
   if ((status === 404 || status === 500) && NEVER_TAKEN.test(message)) return 400;

@@ -290,6 +290,12 @@ describe("several routes", () => {
       /permission to access the File abc/,
     ],
     [
+      "an image that vLLM cannot fetch",
+      500,
+      { error: { message: "404, message='Not Found', url='https://files.example/a.png?key=secret'", code: 500 } },
+      /404, message='Not Found', url='\[removed\]'/,
+    ],
+    [
       "a server of tools that does not answer OpenAI",
       424,
       {
