@@ -52,7 +52,15 @@ export function scrub(text: string): string {
 }
 
 /** What can be read of an error in any of the shapes vendors use (dialects.md 1.5). */
-export type RawError = { message: string; type: string; code: string; param?: string; figures?: OverflowFigures };
+export type RawError = {
+  message: string;
+  type: string;
+  code: string;
+  param?: string;
+  /** What went wrong, in one word by which Anthropic's SDKs choose the class of the error they throw (dialects.md 2.6). */
+  errorCode?: string;
+  figures?: OverflowFigures;
+};
 
 const text = (value: unknown): string =>
   typeof value === "string" ? value : typeof value === "number" ? String(value) : "";
@@ -119,14 +127,22 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
   if (typeof inner === "string") return { message: inner, type: text(value["type"]), code: text(value["code"]) };
   const message = wordsIn(value, wrappings);
   const param = text(value["param"]);
+  const errorCode = errorCodeOf(value);
   const figures = figuresOf(value);
   return {
     message: innerMessage(value["metadata"], wrappings) || message,
     type: text(value["type"]) || text(value["status"]),
     code: text(value["code"]),
     ...(param && { param }),
+    ...(errorCode && { errorCode }),
     ...(figures && { figures }),
   };
+}
+
+/** The word in an error's details; a sentence is none. */
+function errorCodeOf({ details }: Record<string, unknown>): string {
+  const word = isObject(details) ? text(details["error_code"]) : "";
+  return /^[a-z][a-z\d_]{0,63}$/.test(word) ? word : "";
 }
 
 /** An aggregator's own words say only that a vendor failed; what that vendor said stands in `metadata.raw`, often as JSON (OpenRouter). */
@@ -291,6 +307,7 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
     cause,
     ...(retry !== undefined && { retry }),
     ...(code === "invalid_request" && raw.param && { param: scrub(raw.param).slice(0, 100) }),
+    ...(code === "invalid_request" && raw.errorCode && { extra: { details: { error_code: raw.errorCode } } }),
     ...(waitSeconds !== undefined && { retryAfterSeconds: waitSeconds }),
   };
   if (meant === 404) return new GatewayError(code, "The vendor does not know this model or path.", details);

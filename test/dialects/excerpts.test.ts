@@ -1,4 +1,6 @@
 import { expect, test } from "bun:test";
+import Anthropic from "@anthropic-ai/sdk";
+import { messages } from "../../src/dialects/messages/index.ts";
 import { hideFromExcerpts, readUpstreamError } from "../../src/dialects/upstream-error.ts";
 
 const shown = (message: string) => readUpstreamError(400, JSON.stringify({ error: { message } })).message;
@@ -141,4 +143,20 @@ test("a conversation that a model's template refuses is the request's own fault,
     "The vendor refused the request. It says: Jinja Exception: System message must be at the beginning.",
   ]);
   expect(tell("Jinja is not there").code).toBe("upstream_error");
+});
+
+test("the word by which Anthropic's SDKs choose the class of an error goes with the refusal; a sentence in its place does not", () => {
+  const refusal = (details: unknown, status = 400) => {
+    const error = { type: "invalid_request_error", message: "Nothing to summarize.", details };
+    return readUpstreamError(status, JSON.stringify({ type: "error", error }));
+  };
+  const details = { error_code: "compaction_nothing_to_summarize" };
+  const { status, body } = messages.encodeError(refusal({ ...details, account: "a" }), "req_1");
+  const thrown = Anthropic.APIError.generate(status, body, undefined, new Headers());
+  expect([thrown.status, thrown.error]).toMatchObject([400, { error: { details } }]);
+  expect(JSON.stringify(body)).not.toContain("account");
+  for (const other of [{ error_code: "Your account: acme" }, { error_code: 7 }, [details], null]) {
+    expect(refusal(other).extra).toEqual({});
+  }
+  expect(refusal(details, 401).extra).toEqual({});
 });
