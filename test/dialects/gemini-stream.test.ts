@@ -179,7 +179,7 @@ describe("decoder", () => {
     ["STOP", "stop"],
     ["MAX_TOKENS", "length"],
     ["CONTINUATION", "length"],
-    ...["SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR"].map((word) => [
+    ...["SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR", "ESCALATION"].map((word) => [
       word,
       "content-filter",
     ]),
@@ -200,6 +200,7 @@ describe("decoder", () => {
     "OTHER",
     "NO_IMAGE",
     "IMAGE_OTHER",
+    "PUP_LIMITED_DISABLED",
   ])("%s is the vendor's failure", (word) => {
     expect(lastOf(parts([], { finishReason: word }))).toEqual({ type: "error", code: "upstream_error" });
   });

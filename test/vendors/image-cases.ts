@@ -150,6 +150,7 @@ export const CASES: readonly VendorCase[] = [
         "SPII",
         "RECITATION",
         "IMAGE_RECITATION",
+        "ESCALATION",
       ].map((reason) => ({ [GEMINI]: [candidate(reason)] })),
       { [GEMINI]: [candidate("STOP", [{ text: "I'm sorry, I can't create that image." }])] },
       { [GEMINI]: [candidate("NO_IMAGE"), candidate("IMAGE_SAFETY")] },

@@ -19,9 +19,11 @@ const MEANING: Readonly<Record<string, FinishReason>> = {
   IMAGE_PROHIBITED_CONTENT: FILTERED,
   IMAGE_RECITATION: FILTERED,
   MODEL_ARMOR: FILTERED,
+  // "Request was filtered by an escalation rule" (@google/genai 3.3, FinishReason).
+  ESCALATION: FILTERED,
 };
 
-/** Words for an answer that went wrong at the vendor; trying again may help (dialects.md 3.2). */
+/** Words for an answer that went wrong at the vendor; trying again, or elsewhere, may help (dialects.md 3.2). */
 const FAILURES: ReadonlySet<string> = new Set([
   "MALFORMED_FUNCTION_CALL",
   "UNEXPECTED_TOOL_CALL",
@@ -32,6 +34,8 @@ const FAILURES: ReadonlySet<string> = new Set([
   "OTHER",
   "NO_IMAGE",
   "IMAGE_OTHER",
+  // This gateway's account is limited there (@google/genai 3.3, FinishReason).
+  "PUP_LIMITED_DISABLED",
 ]);
 
 /** The finish reason of a candidate; undefined while there is none. */

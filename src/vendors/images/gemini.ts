@@ -7,7 +7,7 @@ import { type Answer, type Call, type Reading, refuseSource, type Wire, type Wir
 
 /** Reasons that are a refusal (dialects.md 7). */
 const REFUSED =
-  /^(?:IMAGE_SAFETY|IMAGE_PROHIBITED_CONTENT|PROHIBITED_CONTENT|SAFETY|BLOCKLIST|SPII|RECITATION|IMAGE_RECITATION|MODEL_ARMOR)$/;
+  /^(?:IMAGE_SAFETY|IMAGE_PROHIBITED_CONTENT|PROHIBITED_CONTENT|SAFETY|BLOCKLIST|SPII|RECITATION|IMAGE_RECITATION|MODEL_ARMOR|ESCALATION)$/;
 /**
  * How Google says for the model that it was for what is in the image. Its sentence begins the same whatever became of it ("Unable to show the generated
  * image"), also where nothing came of a prompt that may as well be tried again (`IMAGE_OTHER`).
