@@ -15,7 +15,7 @@ import { UsageList, UsageReceipt } from "../wire/usage.ts";
 import { toAccountView, toOwnKey } from "./account-shape.ts";
 import { toResponse } from "./answered.ts";
 import { authenticate } from "./credentials.ts";
-import { answerError, methodNotAllowed } from "./errors.ts";
+import { methodNotAllowed } from "./errors.ts";
 import { errorReplies, jsonReply } from "./openapi-detail.ts";
 import { ownJson } from "./own-json.ts";
 import { requestIdOf } from "./request.ts";
@@ -66,17 +66,10 @@ export function showReceipt(
 /** `GET /v1/account`, `GET /v1/usage`, `GET /v1/usage/{request_id}`: what a caller has, and what it used (contract 3). */
 export function accountRoutes(dependencies: AccountDependencies) {
   const { store, keys, limiter } = dependencies;
-  const answer = async (
-    request: Request,
-    work: (caller: Caller) => Response | Promise<Response>,
-  ): Promise<Response> => {
-    try {
-      const caller = authenticate(request, keys);
-      limiter.take(caller, "catalog").release();
-      return await work(caller);
-    } catch (thrown) {
-      return answerError(thrown, request);
-    }
+  const answer = (request: Request, work: (caller: Caller) => Response | Promise<Response>) => {
+    const caller = authenticate(request, keys);
+    limiter.take(caller, "catalog").release();
+    return work(caller);
   };
   return new Elysia({ name: "sluice-account" })
     .get(

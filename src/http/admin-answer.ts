@@ -14,7 +14,6 @@ import type { Fault } from "../wire/open.ts";
 import { toResponse } from "./answered.ts";
 import { MAX_ADMIN_BYTES, readJson } from "./body.ts";
 import { authenticateAdmin } from "./credentials.ts";
-import { answerError } from "./errors.ts";
 import { ownJson } from "./own-json.ts";
 import { requestIdOf } from "./request.ts";
 
@@ -55,7 +54,7 @@ function explain(thrown: unknown): unknown {
   return invalid(thrown.message, LEDGER_PARAMS[thrown.code]);
 }
 
-/** Answers a request of an admin key, and no other (contract 4): 401 without a key, 403 with one of another kind. */
+/** Answers a request of an admin key, and no other (contract 4): 401 without a key, 403 with one of another kind. Throws what is wrong with it. */
 export async function answerAdmin(
   request: Request,
   { keys, limiter }: AdminDependencies,
@@ -67,7 +66,7 @@ export async function answerAdmin(
     if (reply instanceof Response) return reply;
     return toResponse(ownJson(reply.value, requestIdOf(request), reply.status));
   } catch (thrown) {
-    return answerError(explain(thrown), request);
+    throw explain(thrown);
   }
 }
 

@@ -8,7 +8,7 @@ import { wholeResponse } from "./answered.ts";
 import { AskedRequest } from "./asked.ts";
 import { MAX_GENERATION_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
-import { commonHeaders, errorResponse, methodNotAllowed } from "./errors.ts";
+import { commonHeaders, errorResponse, methodNotAllowed, noteFault } from "./errors.ts";
 import type { RequestDependencies } from "./generation.ts";
 import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
 import { rateHeaders } from "./rate-headers.ts";
@@ -84,6 +84,7 @@ async function answerCount(
   } catch (thrown) {
     work?.note({ subject: asked?.model });
     work?.failed(thrown);
+    if (!request.signal.aborted) noteFault(thrown, request, requestId, services.log);
     return errorResponse(thrown, client, requestId, asked?.rate);
   } finally {
     asked?.place?.leave();

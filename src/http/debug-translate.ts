@@ -3,14 +3,13 @@ import { fieldFault } from "../canon/errors.ts";
 import type { DialectName } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
 import { fieldText, JsonText } from "../lib/json.ts";
-import type { Permit } from "../limits/limiter.ts";
 import { type ShownRoute, type ShownTranslation, showTranslation } from "../relay/show-translation.ts";
 import { TranslateReply, TranslateRequest } from "../wire/debug-translate.ts";
 import { checker } from "../wire/open.ts";
 import { wholeResponse } from "./answered.ts";
 import { MAX_GENERATION_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
-import { answerError, commonHeaders, methodNotAllowed } from "./errors.ts";
+import { commonHeaders, methodNotAllowed } from "./errors.ts";
 import type { RequestDependencies } from "./generation.ts";
 import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
 import { requestIdOf } from "./request.ts";
@@ -42,10 +41,9 @@ export function debugTranslateRoutes(dependencies: RequestDependencies) {
 async function answerTranslation(request: Request, dependencies: RequestDependencies): Promise<Response> {
   const { services, keys, server } = dependencies;
   const requestId = requestIdOf(request);
-  let permit: Permit | undefined;
+  const caller = authenticate(request, keys);
+  const permit = services.limiter.take(caller, "count-tokens");
   try {
-    const caller = authenticate(request, keys);
-    permit = services.limiter.take(caller, "count-tokens");
     // The body reader has bounds of its own.
     server()?.timeout(request, 0);
     const asked = await readJson(request, {
@@ -61,10 +59,8 @@ async function answerTranslation(request: Request, dependencies: RequestDependen
     return wholeResponse(write(dialect, shown), {
       headers: { "content-type": "application/json", "cache-control": "no-store", ...commonHeaders(requestId) },
     });
-  } catch (thrown) {
-    return answerError(thrown, request);
   } finally {
-    permit?.release();
+    permit.release();
   }
 }
 

@@ -164,21 +164,28 @@ export function renderElysiaError(
   log: Log,
 ): Response {
   if (error instanceof GatewayError) {
-    const row: ErrorRow = ERRORS[error.code];
-    if (row.status === 500) logFault(error, request, log);
+    noteFault(error, request, requestIdOf(request), log);
     return answerError(error, request);
   }
   if (code === "NOT_FOUND") return answerLost(request);
   const fault = typeof code === "string" && Object.hasOwn(ELYSIA_FAULTS, code) ? ELYSIA_FAULTS[code] : undefined;
   if (fault) return answerError(fault(), request);
-  logFault(error, request, log);
+  logFault(error, request, requestIdOf(request), log);
   return answerError(error, request);
 }
 
-function logFault(error: unknown, request: Request, log: Log): void {
+/** Tells the log of a fault of the gateway's own (500), of which its client learns nothing more than that. */
+export function noteFault(error: unknown, request: Target, requestId: string, log: Log): void {
+  const row: ErrorRow = ERRORS[toGatewayError(error).code];
+  if (row.status === 500) logFault(error, request, requestId, log);
+}
+
+type Target = Pick<AskedHead, "method" | "url">;
+
+function logFault(error: unknown, request: Target, requestId: string, log: Log): void {
   // The path may hold a token (contract 3, /mcp/web/t/{token}); the log's own net removes it.
   log.error("request-fault", {
-    request: requestIdOf(request),
+    request: requestId,
     method: request.method,
     path: pathOf(request.url),
     ...errorFields(error),

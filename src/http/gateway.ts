@@ -38,7 +38,7 @@ export function openGateway(served: Served): Gateway {
   keys.doorman = createDoorman(addresses, readAddress);
   const guard = createGuard({ allowedHosts, corsOrigins });
   const cors = createCors(corsOrigins);
-  const polls = { jobs, keys, limiter: services.limiter, publicUrl: reach.publicUrl, cdnUrl: reach.cdnUrl };
+  const polls = { jobs, keys, limiter: services.limiter, log, publicUrl: reach.publicUrl, cdnUrl: reach.cdnUrl };
   const generation = { services, keys, kept, bodies, server, knownParts: new KnownParts(services.clock) };
   const mount = async () => {
     const { mountRoutes } = await import("./routes.ts");

@@ -11,7 +11,7 @@ import { type Answered, toResponse } from "./answered.ts";
 import { type Asked, AskedRequest, type RequestServer } from "./asked.ts";
 import { MAX_GENERATION_BYTES, readJsonSoon } from "./body.ts";
 import { authenticate, type KeyFinder } from "./credentials.ts";
-import { addHeaders, commonHeaders, errorAnswer } from "./errors.ts";
+import { addHeaders, commonHeaders, errorAnswer, noteFault } from "./errors.ts";
 import type { KnownParts } from "./known-parts.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { pathOf } from "./request.ts";
@@ -124,6 +124,7 @@ export async function answerAdmitted(
     return { status: reply.status ?? 200, headers, body: reply.body };
   } catch (thrown) {
     noteRefusal(thrown, dialect, asked, services, beganAt);
+    if (!asked?.recorded && !request.left.aborted) noteFault(thrown, request, requestId, services.log);
     const told = errorAnswer(thrown, dialect, requestId, asked?.rate);
     tellAttempts(told.headers, asked?.attempts);
     return told;

@@ -4,10 +4,11 @@ import { dialects } from "../dialects/index.ts";
 import type { ImageJobs } from "../jobs/image-jobs.ts";
 import { isEnded, type ShownJob } from "../jobs/job.ts";
 import type { Limiter, RateState } from "../limits/limiter.ts";
+import type { Log } from "../observe/log.ts";
 import type { Whole } from "./answered.ts";
 import type { AskedHead } from "./asked.ts";
 import { authenticate, type KeyFinder } from "./credentials.ts";
-import { addHeaders, errorAnswer } from "./errors.ts";
+import { addHeaders, errorAnswer, noteFault } from "./errors.ts";
 import { type LinkOf, toJobView } from "./images-shape.ts";
 import { ownJson } from "./own-json.ts";
 import { rateHeaders } from "./rate-headers.ts";
@@ -18,6 +19,7 @@ export type PollDependencies = {
   jobs: ImageJobs;
   keys: KeyFinder;
   limiter: Limiter;
+  log: Log;
   /** Where clients reach the gateway, and where its files, when that was configured; without a slash at the end. */
   publicUrl: string | undefined;
   cdnUrl: string | undefined;
@@ -59,7 +61,7 @@ export function requireJob<T extends ShownJob>(job: T | undefined): T {
 
 /** The job of this id as it stands (interface 4.2); whatever goes wrong is told in the chat dialect, with the rate as it stands. */
 export function answerPoll(asked: AskedHead, id: string, requestId: string, dependencies: PollDependencies): Whole {
-  const { jobs, keys, limiter } = dependencies;
+  const { jobs, keys, limiter, log } = dependencies;
   let rate: RateState | undefined;
   try {
     const caller = authenticate(asked, keys);
@@ -68,6 +70,7 @@ export function answerPoll(asked: AskedHead, id: string, requestId: string, depe
     if (rate) addHeaders(told.headers, rateHeaders("chat", rate));
     return told;
   } catch (thrown) {
+    noteFault(thrown, asked, requestId, log);
     return errorAnswer(thrown, dialects.chat, requestId, rate);
   }
 }

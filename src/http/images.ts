@@ -19,7 +19,7 @@ import { toResponse } from "./answered.ts";
 import type { RequestServer } from "./asked.ts";
 import { MAX_IMAGE_REQUEST_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
-import { addHeaders, errorResponse, methodNotAllowed } from "./errors.ts";
+import { addHeaders, errorResponse, methodNotAllowed, noteFault } from "./errors.ts";
 import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
 import { answerFile } from "./images-files.ts";
 import {
@@ -71,6 +71,7 @@ class ImageEndpoints {
       return response;
     } catch (thrown) {
       work?.failed(thrown);
+      if (!request.signal.aborted) noteFault(thrown, request, requestIdOf(request), this.dependencies.log);
       return errorResponse(thrown, dialects.chat, requestIdOf(request), taken.rate);
     }
   }

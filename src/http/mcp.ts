@@ -6,6 +6,7 @@ import type { Clock } from "../lib/clock.ts";
 import { isJson, isObject } from "../lib/json.ts";
 import type { BodyRoom } from "../limits/body-room.ts";
 import type { Limiter } from "../limits/limiter.ts";
+import type { Log } from "../observe/log.ts";
 import type { RequestObserver } from "../observe/request-facts.ts";
 import { readTraceparent } from "../observe/spans.ts";
 import type { IdempotencyStore } from "../relay/idempotency-store.ts";
@@ -26,7 +27,7 @@ import { wholeResponse } from "./answered.ts";
 import type { RequestServer } from "./asked.ts";
 import { checkJson, readText } from "./body.ts";
 import { authenticate, authenticateToken } from "./credentials.ts";
-import { answerError, commonHeaders, methodNotAllowed } from "./errors.ts";
+import { answerError, commonHeaders, methodNotAllowed, noteFault } from "./errors.ts";
 import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
 import { MCP_PATH, MCP_TOKEN_PATH } from "./mcp-error.ts";
 import { jsonBody, jsonReply } from "./openapi-detail.ts";
@@ -49,6 +50,7 @@ export type McpDependencies = {
   running: Running;
   clock: Clock;
   observer: RequestObserver | undefined;
+  log: Log;
   /** Where a large body needs a place. */
   room: BodyRoom | undefined;
   server(): RequestServer;
@@ -139,6 +141,7 @@ async function answerMcp(request: Request, identify: () => Caller, dependencies:
     return await answerRequest(request, { caller, message, text, work }, dependencies);
   } catch (thrown) {
     work?.failed(thrown);
+    if (!request.signal.aborted) noteFault(thrown, request, requestIdOf(request), dependencies.log);
     return answerError(thrown, request);
   }
 }

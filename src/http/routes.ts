@@ -45,6 +45,7 @@ export function mountRoutes(routes: Served, { guard, cors, generation, readAddre
     running,
     clock,
     observer: services.observer,
+    log,
     room: services.admission?.bodies,
     server: () => app.server,
   };

@@ -5,6 +5,7 @@ import { fieldFault } from "../canon/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { BodyRoom } from "../limits/body-room.ts";
 import type { RateState } from "../limits/limiter.ts";
+import type { Log } from "../observe/log.ts";
 import type { RequestObserver } from "../observe/request-facts.ts";
 import type { IdempotencyStore } from "../relay/idempotency-store.ts";
 import type { Running } from "../relay/running.ts";
@@ -16,7 +17,7 @@ import { toResponse } from "./answered.ts";
 import type { RequestServer } from "./asked.ts";
 import { MAX_WEB_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
-import { addHeaders, answerError, methodNotAllowed } from "./errors.ts";
+import { addHeaders, answerError, methodNotAllowed, noteFault } from "./errors.ts";
 import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
 import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
 import { ownJson } from "./own-json.ts";
@@ -36,6 +37,7 @@ export type WebDependencies = {
   running: Running;
   clock: Clock;
   observer: RequestObserver | undefined;
+  log: Log;
   /** Where a large body needs a place. */
   room: BodyRoom | undefined;
   server(): RequestServer;
@@ -134,6 +136,7 @@ async function answerWeb(request: Request, dependencies: WebDependencies, name: 
     });
   } catch (thrown) {
     work?.failed(thrown);
+    if (!request.signal.aborted) noteFault(thrown, request, requestIdOf(request), dependencies.log);
     return answerError(thrown, request);
   }
 }

@@ -1,10 +1,13 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import { Elysia } from "elysia";
 import { ERRORS, type ErrorCode, type ErrorRow, GatewayError } from "../../src/canon/errors.ts";
 import { dialects } from "../../src/dialects/index.ts";
 import { dialectOfPath, errorResponse, methodNotAllowed, renderElysiaError } from "../../src/http/errors.ts";
 import { pathOf, requestIdOf } from "../../src/http/request.ts";
+import { SpeedLimiter } from "../../src/limits/limiter.ts";
 import { createLog } from "../../src/observe/log.ts";
+import { startApp } from "../support/app.ts";
+import { insideOnly } from "../support/black-box-config.ts";
 
 const CODES = Object.keys(ERRORS) as ErrorCode[];
 const SECRET = "sk-sluice-do-not-show-this-anywhere";
@@ -285,5 +288,43 @@ describe("in an app", () => {
     const request = new Request("http://localhost/");
     expect(requestIdOf(request)).toBe(requestIdOf(request));
     expect(requestIdOf(new Request("http://localhost/"))).not.toBe(requestIdOf(request));
+  });
+});
+
+describe("a fault of the gateway's own is told to the operator, whatever was asked", () => {
+  const job = "/v1/images/generations/00000000-0000-4000-8000-000000000000";
+  const messages = [{ role: "user", content: "Hi." }];
+  const model = "sluice/echo";
+  test.each([
+    ["/v1/chat/completions", { model, messages }],
+    ["/v1/messages", { model, messages, max_tokens: 9 }],
+    ["/v1/messages/count_tokens", { model, messages }],
+    ["/v1/images/generations", { model: "sluice/sketch", prompt: "A hill." }],
+    [job, undefined],
+    ["/v1/images/generations", undefined],
+    ["/v1/web/fetch", { urls: ["https://example.com/"] }],
+    ["/mcp/web", { jsonrpc: "2.0", id: 1, method: "tools/list" }],
+    ["/v1/account", undefined],
+    ["/v1/usage", undefined],
+    ["/admin/v1/accounts", undefined],
+  ])("%s", async (path, body) => {
+    insideOnly("a fault from inside");
+    const gateway = await startApp();
+    const { accountId, app } = gateway;
+    const admin = (await app.keys.create({ accountId, name: "admin", kind: "admin" })).key;
+    const authorization = `Bearer ${path.startsWith("/admin") ? admin : gateway.key}`;
+    const broken = spyOn(SpeedLimiter.prototype, "take").mockImplementation(() => {
+      throw new TypeError("the reason");
+    });
+    try {
+      const response = await (body ? gateway.post(path, body) : gateway.call(path, { headers: { authorization } }));
+      expect([response.status, await response.text()]).toEqual([500, expect.not.stringContaining("the reason")]);
+      const told = gateway.log.filter(({ event }) => event === "request-fault");
+      expect(told).toMatchObject([{ level: "error", path, error: "TypeError: the reason" }]);
+      expect(told[0]?.["request"]).toBe(response.headers.get("x-request-id"));
+    } finally {
+      broken.mockRestore();
+      await gateway.stop();
+    }
   });
 });
