@@ -87,13 +87,19 @@ describe("admission by turns (reliability 4)", () => {
   });
 
   test("lets sixteen in at once, the others with the next turns, in their order", async () => {
-    const { inside, askMany, turn, admission } = machine();
+    const { inside, askMany, turn, turns, admission } = machine();
     askMany(40);
     expect([inside.length, admission.waiting]).toEqual([16, 24]);
     await turn();
     expect([inside.length, admission.waiting]).toEqual([33, 7]);
     await turn();
     expect(inside).toEqual(Array.from({ length: 40 }, (_, name) => name));
+    // Once nobody has come in with one, there is no further turn.
+    for (let more = 0; more < 2; more++) {
+      expect(turns).toHaveLength(1);
+      await turn();
+    }
+    expect(turns).toEqual([]);
   });
 
   test("a burst of four thousand waits and passes, in turns as they are when as many begin", async () => {
@@ -156,6 +162,10 @@ describe("more than can be done", () => {
     expect(admission.waiting).toBeLessThanOrEqual(16);
     expect(refused.length).toBeGreaterThan(1_000);
     expect(admission.shed.load).toBe(refused.length);
+    // Of those who waited then the first to come is the first to be told.
+    const late = refused.filter((name) => name < 2_400);
+    expect(late.length).toBeGreaterThan(1_000);
+    expect(late).toEqual(late.toSorted((one, other) => one - other));
     // Whoever comes now is told at once.
     const before = refused.length;
     askMany(100);
@@ -247,17 +257,21 @@ describe("more than can be done", () => {
     expect(longest).toBeLessThanOrEqual(150);
   });
 
-  test("who is overtaken for two and a half seconds is told, also where they become more and less by turns", async () => {
+  test.each([
+    ["become more and less by turns, and more at last", 500, 300, 2_700],
+    // Then it is told with the next time that they do.
+    ["become more for a second again and again, and never for longer", 2_400, 1_000, 4_500],
+  ])("who is overtaken for two and a half seconds is told, also where they %s", async (_what, each, more, most) => {
     const { state, inside, refused, askMany, overload, turn } = machine();
     const askedAt = new Map<number, number>();
     let asked = 0;
     const note = (count: number) => {
-      for (let each = 0; each < count; each++) askedAt.set(asked++, state.now);
+      for (let one = 0; one < count; one++) askedAt.set(asked++, state.now);
     };
     let longest = 0;
-    while (state.now < 8_000) {
+    while (state.now < 16_000) {
       const before = refused.length;
-      const isMore = state.now % 500 < 300;
+      const isMore = state.now % each < more;
       note(isMore ? 10 : 1);
       if (isMore) await overload(10);
       else {
@@ -268,7 +282,7 @@ describe("more than can be done", () => {
       longest = Math.max(longest, ...waited);
     }
     expect(refused.length).toBeGreaterThan(500);
-    expect(longest).toBeLessThan(2_700);
+    expect(longest).toBeLessThan(most);
     expect(inside.length).toBeGreaterThan(500);
   });
 
@@ -387,6 +401,10 @@ describe("more than can be done", () => {
     expect(inside.length + refused.length).toBe(4_000);
     expect(new Set([...inside, ...refused]).size).toBe(4_000);
     expect(admission.shed.load).toBe(refused.length);
+    // That is no reason to let nobody wait.
+    const told = refused.length;
+    askMany(100);
+    expect(refused).toHaveLength(told);
   });
 
   test("two seconds after nobody was turned away, a burst passes again", async () => {
