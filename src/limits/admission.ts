@@ -351,13 +351,13 @@ export class Admission {
   #tellOldest(now: number): void {
     const isStrict = now < this.#strictUntil;
     const patienceMs = this.#growingMs > WAVES_MS ? OVERTAKEN_MS : MOST_WAIT_MS;
-    const [mostMs, most] = isStrict ? [STRICT_WAIT_MS, STRICT_WAITING] : [patienceMs, MOST_WAITING];
+    const mostMs = isStrict ? STRICT_WAIT_MS : patienceMs;
     for (let told = 0; told < TOLD_EACH_TURN && this.#isNeeded; told++) {
       const leaving = this.#leaving.pop();
       if (leaving) this.#waitingBytes -= leaving.bytes;
       else {
         const { since } = this.#waiting[this.#first]!;
-        if (now - since < mostMs && this.waiting <= most) return;
+        if (now - since < mostMs) return;
       }
       this.shed.load++;
       (leaving ?? this.#takeFirst()).reject(OVERLOADED);
