@@ -150,17 +150,22 @@ async function addUp(
   }
 }
 
-/** The names of these groups, where they have any. As one list in JSON: a statement takes only so many parameters. */
-function readNames(store: Store, grouping: Grouping, groups: readonly string[]): ReadonlyMap<string, string> {
-  if (grouping !== "key" && grouping !== "account") return new Map();
+/** The names of these groups, where they have any: as many of a list in JSON at a time as of a slice. */
+async function readNames(
+  store: Store,
+  grouping: Grouping,
+  groups: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const names = new Map<string, string>();
+  if (grouping !== "key" && grouping !== "account") return names;
   const table = grouping === "key" ? apiKey : account;
-  const wanted = sql`(SELECT value FROM json_each(${JSON.stringify(groups)}))`;
-  const rows = store.query
-    .select({ id: table.id, name: table.name })
-    .from(table)
-    .where(inArray(table.id, wanted))
-    .all();
-  return new Map(rows.map(({ id, name }) => [id, name]));
+  for (let at = 0; at < groups.length; at += SLICE) {
+    if (at > 0) await setImmediate();
+    const wanted = sql`(SELECT value FROM json_each(${JSON.stringify(groups.slice(at, at + SLICE))}))`;
+    const rows = store.query.select({ id: table.id, name: table.name }).from(table).where(inArray(table.id, wanted));
+    for (const { id, name } of rows.all()) names.set(id, name);
+  }
+  return names;
 }
 
 /**
@@ -179,7 +184,7 @@ export async function summarise(store: Store, wish: ReportWish): Promise<ReportR
   // Once a day some rows and hours go: a part of those that were to be read may be gone.
   const { rowsFromMs, hoursFromMs } = readKept(store);
   if (rowsFromMs !== kept.rowsFromMs || hoursFromMs !== kept.hoursFromMs) return summarise(store, wish);
-  const names = readNames(store, wish.groupBy, [...found.keys()]);
+  const names = await readNames(store, wish.groupBy, [...found.keys()]);
   const show = (group: string) => (wish.groupBy === "day" ? toDay(group) : group);
   return [...found]
     .map(([key, totals]) => ({ group: show(key), label: names.get(key) ?? show(key), ...totals }))

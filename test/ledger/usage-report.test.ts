@@ -161,7 +161,8 @@ describe("a report", () => {
         const found = await summarise(store, { ...filter, groupBy });
         going = false;
         expect(sumUp(found)).toMatchObject(expected);
-        expect(turns).toBeGreaterThanOrEqual(2);
+        // Of so many keys the names are read by slices too.
+        expect(turns).toBeGreaterThanOrEqual(groupBy === "key" ? 3 : 2);
       }
     }
     // The rest of an hour that is read row by row, and its rows go behind the first slice.
