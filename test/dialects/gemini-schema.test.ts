@@ -155,6 +155,19 @@ describe("toOpenApiSchema", () => {
     expect(() => toOpenApiSchema(laid(200))).toThrow("too large");
   });
 
+  test.each(["required", "type", "anyOf", "oneOf", "prefixItems"])(
+    "and so is a long list in %s of what means nothing, which each of many references goes through",
+    (word) => {
+      const d = { type: "object", properties: { x: string }, [word]: Array.from({ length: 20_000 }, (_, at) => at) };
+      const referring = (count: number) => ({
+        properties: Object.fromEntries(Array.from({ length: count }, (_, at) => [`p${at}`, { $ref: "#/$defs/d" }])),
+        $defs: { d },
+      });
+      expect(toOpenApiSchema(referring(2))).toContainKey("properties");
+      expect(() => toOpenApiSchema(referring(60))).toThrow("too large");
+    },
+  );
+
   test("all tools of a request count for that together", () => {
     const parameters = {
       properties: { a: { $ref: "#/$defs/d" } },

@@ -1,5 +1,5 @@
 import { GatewayError } from "../../canon/errors.ts";
-import { atPointer, entryOf, isObject, stringOf } from "../../lib/json.ts";
+import { atPointer, entryOf, isObject, listOf, stringOf } from "../../lib/json.ts";
 
 /** Deepest nesting of a schema that is rewritten; a deeper one is refused. */
 const MAX_DEPTH = 64;
@@ -59,10 +59,17 @@ export class CopyAllowance {
   }
 }
 
-/** What a schema has of its own: those inside it count by themselves. */
-function ownOf({ properties, items, anyOf, ...own }: Schema): unknown {
+/** What a written schema has of its own: those inside it count by themselves. */
+function ownOf({ properties, items, anyOf, required, ...own }: Schema): unknown {
   return [own, isObject(properties) && Object.keys(properties)];
 }
+
+/** What of a given schema is gone through, whatever is written of it. */
+const listedIn = ({ required, type, prefixItems, anyOf, oneOf }: Schema): unknown => [
+  required,
+  Array.isArray(type) && type,
+  [prefixItems, anyOf, oneOf].map((list) => listOf(list).filter((one) => !isObject(one))),
+];
 
 /** One schema being rewritten: its root, for references, and how much was written already. */
 class Rewriter {
@@ -91,7 +98,7 @@ class Rewriter {
       .filter(Boolean)
       .join(" ");
     if (description !== "") out["description"] = description;
-    if (through.length > 0) this.copies.spend(ownOf(out));
+    if (through.length > 0) this.copies.spend([ownOf(out), listedIn(schema)]);
     return out;
   }
 
