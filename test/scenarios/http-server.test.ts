@@ -262,6 +262,30 @@ describe("nothing stays open", () => {
   });
 });
 
+test("an answer in pieces that are all there at once is made by turns of the event loop", async () => {
+  const pieces = 100;
+  let turn = 0;
+  const madeIn: number[] = [];
+  const body = () =>
+    new ReadableStream<Uint8Array>({
+      pull(controller) {
+        madeIn.push(turn);
+        if (madeIn.length > pieces) controller.close();
+        else controller.enqueue(new Uint8Array(100));
+      },
+    });
+  const { server } = bare(() => new Response(body()));
+  let ticking = setImmediate(function tick() {
+    turn++;
+    ticking = setImmediate(tick);
+  });
+  const answer = await fetch(`http://127.0.0.1:${server.port}/`);
+  expect((await answer.bytes()).length).toBe(pieces * 100);
+  clearImmediate(ticking);
+  const inOneTurn = Math.max(...madeIn.map((of) => madeIn.filter((other) => other === of).length));
+  expect(inOneTurn).toBeLessThan(5);
+});
+
 describe("a client that sends nothing more", () => {
   test("has the whole of an answer that was given to it before, however late it reads", async () => {
     const body = "w".repeat(12 * MIB);

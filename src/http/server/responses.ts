@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { bodyOf } from "../answered.ts";
 import type { AnswerHead, Sender } from "./sender.ts";
 
@@ -56,6 +57,8 @@ async function sendBody(told: AnswerHead, reader: Reader, sender: Sender): Promi
   await sender.sendPiece(first.value);
   for (let read = second ?? (await following); !read.done; read = await reader.read()) {
     await sender.sendPiece(read.value);
+    // Where each piece is there at once, as the pages of an export, all that the client takes would be made and sent in one turn of the event loop.
+    await nextTurn();
   }
   sender.end();
 }
