@@ -80,8 +80,6 @@ describe.each(cases)("each round is billed by itself, as its vendor bills it: %s
     expect(row).toMatchObject({ input: 180, output: 16, costNano: short(180, 16) });
     expect([row?.chargedNano, spent(started)]).toEqual(metered ? [short(180, 16), short(180, 16)] : [0n, 0n]);
     expect(started.gateway.app.book.verify()).toEqual([]);
-    // Of its vendor it is one answer.
-    expect(started.gateway.app.services.health.of("lab-chat")).toMatchObject({ served: 1, failed: 0 });
   });
 
   test("a long prompt in the last round alone makes that round dear, and the receipt tells both", async () => {
@@ -217,6 +215,14 @@ test.each([1, 2])("what is read beyond the money is not shown, be it in one piec
   expect(gateway.app.book.balance(gateway.accountId)).toMatchObject({ heldNano: 0n });
   expect(gateway.app.book.balance(gateway.accountId).postedNano).toBeGreaterThanOrEqual(0n);
   expect(gateway.app.book.verify()).toEqual([]);
+});
+
+test.each(cases)("a reply of two rounds is one answer of its vendor: %s, stream %p", async (client, stream) => {
+  const started = await start({}, false);
+  play(started, counting(started, searches("gates"), 80, 7), counting(started, says("At dawn."), 90, 9));
+  expect(await (await ask(started, client, stream)).text()).toContain("At dawn.");
+  const { health } = started.gateway.app.services;
+  expect(health.of("lab-chat")).toMatchObject({ served: 1, failed: 0 });
 });
 
 test.each(["chat", "messages"] as const)(
