@@ -162,9 +162,7 @@ function closeStore(database: Database, path: string): void {
     // Waiting for whoever reads would keep a server beside this command from writing.
     setWait(database, 0);
     try {
-      // Beginning the log anew looks like a write to a server beside this command, which then reads all of its keys again.
-      const wrote = database.query("SELECT total_changes() > 0").values()[0]?.[0] === 1n;
-      database.query(`PRAGMA wal_checkpoint(${wrote ? "TRUNCATE" : "PASSIVE"})`).all();
+      database.query("PRAGMA wal_checkpoint(TRUNCATE)").all();
     } catch {
       // A full or broken disk. What was committed stays in the log beside the file, where the next one to open it finds it; and why a write failed was
       // told by the write.

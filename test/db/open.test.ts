@@ -83,25 +83,6 @@ describe("opening", () => {
     again.close();
   });
 
-  test("a command that only reads looks like no write to whoever else has it open; one that writes does", () => {
-    const server = openStore(join(folder(), "sluice.db"));
-    const version = () => server.database.query("PRAGMA data_version").values()[0]?.[0];
-    const first = version();
-    const insert = "INSERT INTO account (id, name, plan, created_at) VALUES (?, ?, 'local', 1)";
-    server.database.run(insert, ["acct_1", "one"]);
-    for (const check of [false, true]) {
-      const reader = openStore(server.path, { check });
-      expect(reader.database.query("SELECT count(*) FROM account").values()).toEqual([[1n]]);
-      reader.close();
-      expect(version()).toBe(first);
-    }
-    const command = openStore(server.path);
-    command.database.run(insert, ["acct_2", "two"]);
-    command.close();
-    expect(version()).not.toBe(first);
-    server.close();
-  });
-
   test("every table is STRICT, and usage is append-only", () => {
     const store = openStore(":memory:");
     const tables = store.database.query("SELECT name, strict FROM pragma_table_list WHERE schema = 'main'").all() as {
