@@ -206,7 +206,7 @@ describe("a client that takes little at a time", () => {
   );
 
   test("and leaves in the middle: nobody waits for it, nothing is read for it, and what follows is refused", async () => {
-    const { sender } = makeSlow(100);
+    const { sender, clock, told } = makeSlow(100);
     const cancelled: unknown[] = [];
     const source = { cancel: async (reason: unknown) => void cancelled.push(reason) };
     sender.begin(head);
@@ -217,6 +217,22 @@ describe("a client that takes little at a time", () => {
     expect(() => sender.sendPiece(Buffer.alloc(1))).toThrow("The client has left.");
     sender.follow(source);
     expect(cancelled).toHaveLength(2);
+    // Nor is it waited for.
+    await clock.advance(STALLED_MS);
+    expect(told).toEqual([]);
+  });
+
+  test("and has taken all of a piece is watched anew with the next", async () => {
+    const { sender, client, clock, told } = makeSlow(100);
+    sender.begin(head);
+    const first = sender.sendPiece(Buffer.alloc(1_000));
+    client.most = Number.POSITIVE_INFINITY;
+    sender.drain();
+    await first;
+    client.most = 100;
+    sender.sendPiece(Buffer.alloc(1_000))?.catch(() => undefined);
+    await clock.advance(STALLED_MS);
+    expect(told).toEqual(["closed"]);
   });
 
   test.each([
@@ -224,6 +240,10 @@ describe("a client that takes little at a time", () => {
     { name: "less than 16 KiB in all", takes: [8_000, 8_000], until: STALLED_MS, told: ["closed"] },
     { name: "as much, then nothing", takes: [8_000, 9_000], until: 2 * STALLED_MS, told: ["closed"] },
     { name: "as much, and the time is not over", takes: [8_000, 9_000], until: STALLED_MS, told: [] },
+    {
+      ...{ name: "as much, then next to nothing now and then", takes: [8_000, 9_000, ...Array<number>(10).fill(1)] },
+      ...{ until: 120_000, told: ["closed"] },
+    },
     { name: "all of it in the end", takes: [8_000, 1e9], until: 3 * STALLED_MS, told: ["answered"] },
   ])("is cut off after 95 s in which it took too little: $name", async ({ takes, until, told: expected }) => {
     const { clock, client, told, sender } = makeSlow(100);
