@@ -81,7 +81,7 @@ export interface ServerToolHalf {
   isPriced(tool: Record<string, unknown>): boolean;
   /** Clients send results back in later turns: a reply may then end with calls of their own beside served ones. */
   readonly keepsResults: boolean;
-  /** Whether a block that only this dialect knows is a call that the client answers; absent where there is none such. */
+  /** Whether a block that one dialect alone knows is a call that the client answers; absent where this dialect has none such. */
   isClients?(block: Record<string, unknown>): boolean;
   /** The annotations are all that a client sees of a search, so pages that the text does not name are annotated too. */
   readonly citesAll: boolean;

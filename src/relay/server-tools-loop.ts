@@ -248,8 +248,7 @@ export class ServedLoop {
     if (event.type !== "block-start") return false;
     const { block } = event;
     if (block.kind === "tool-call") return !this.#functions.has(block.name);
-    const isOfDialect = block.kind === "opaque" && block.dialect === this.target.client.name;
-    return isOfDialect && this.#half.isClients?.(block.value) === true;
+    return block.kind === "opaque" && this.#half.isClients?.(block.value) === true;
   }
 
   async #run(calls: readonly ServedCall[], onAnswered?: () => void): Promise<ServedOutcome[]> {
