@@ -352,6 +352,14 @@ test("what a model of the responses dialect thought before its search stands in 
   }
 });
 
+/** A whole reply of a messages vendor, and its call of the search. */
+const reply = (stop: string, ...content: unknown[]) =>
+  json({
+    ...{ id: "msg_1", type: "message", role: "assistant", model: "m", content, stop_reason: stop },
+    ...{ stop_sequence: null, usage: { input_tokens: 5, output_tokens: 3 } },
+  });
+const look = { type: "tool_use", id: "toolu_1", name: "web_search", input: { query: "gates" } };
+
 test.each([false, true])(
   "what a model thinks behind its search goes back with its client's next turn: stream %p",
   async (stream) => {
@@ -370,12 +378,6 @@ test.each([false, true])(
       config: { search: [{ engine: "fixture" }] },
     });
     try {
-      const reply = (stop: string, ...content: unknown[]) =>
-        json({
-          ...{ id: "msg_1", type: "message", role: "assistant", model: "m", content, stop_reason: stop },
-          ...{ stop_sequence: null, usage: { input_tokens: 5, output_tokens: 3 } },
-        });
-      const look = { type: "tool_use", id: "toolu_1", name: "web_search", input: { query: "gates" } };
       const thought = { type: "thinking", thinking: "I must ask.", signature: "c2lnbmF0dXJl" };
       const call = { type: "tool_use", id: "toolu_2", name: "get_weather", input: {} };
       const last = reply("end_turn", { type: "text", text: "At dawn." });
@@ -414,12 +416,6 @@ test("what a client has handed on to its vendor is handed on in the later rounds
     config: { search: [{ engine: "fixture" }] },
   });
   try {
-    const reply = (stop: string, ...content: unknown[]) =>
-      json({
-        ...{ id: "msg_1", type: "message", role: "assistant", model: "m", content, stop_reason: stop },
-        ...{ stop_sequence: null, usage: { input_tokens: 5, output_tokens: 3 } },
-      });
-    const look = { type: "tool_use", id: "toolu_1", name: "web_search", input: { query: "gates" } };
     const said = [{ type: "text", text: "I will look." }, look];
     upstream.answer("/v1/messages", reply("tool_use", ...said), reply("end_turn", { type: "text", text: "At dawn." }));
     const body = { model: "own/model", max_tokens: 500, stream: true, messages: [{ role: "user", content: "When?" }] };
