@@ -96,29 +96,25 @@ export function readKept(store: Store): Kept {
   return store.query.select().from(usageKept).get() ?? { rowsFromMs: 0, hoursFromMs: 0 };
 }
 
-const nothing = (): Totals => ({
-  ...{ requests: 0, estimated: 0, unpriced: 0, input: 0, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 },
-  ...{ units: 0, costNano: 0n, chargedNano: 0n },
-});
+function addTotals(sum: Totals, more: Totals): void {
+  for (const name of COUNTS) sum[name] += more[name];
+  sum.costNano += more.costNano;
+  sum.chargedNano += more.chargedNano;
+}
 
 /** All of these rows together. */
 export function sumUp(rows: readonly Totals[]): Totals {
-  const sum = nothing();
-  for (const row of rows) {
-    for (const name of COUNTS) sum[name] += row[name];
-    sum.costNano += row.costNano;
-    sum.chargedNano += row.chargedNano;
-  }
+  const counts = { requests: 0, estimated: 0, unpriced: 0, input: 0, cacheRead: 0, cacheWrite: 0, output: 0 };
+  const sum: Totals = { ...counts, reasoning: 0, units: 0, costNano: 0n, chargedNano: 0n };
+  for (const row of rows) addTotals(sum, row);
   return sum;
 }
 
-/** Adds the sums of a group, in the order of {@link Reading.sums}, to what was found of it. */
-function addSums(sum: Totals, sums: readonly bigint[]): void {
-  COUNTS.forEach((name, at) => {
-    sum[name] += Number(sums[at]);
-  });
-  sum.costNano += sums[COUNTS.length] ?? 0n;
-  sum.chargedNano += sums[COUNTS.length + 1] ?? 0n;
+/** The sums of a group, which are in the order of {@link Reading.sums}. */
+function toTotals(sums: readonly bigint[]): Totals {
+  const counts = Object.fromEntries(COUNTS.map((name, at) => [name, Number(sums[at])]));
+  const [costNano = 0n, chargedNano = 0n] = sums.slice(COUNTS.length);
+  return { ...(counts as Record<(typeof COUNTS)[number], number>), costNano, chargedNano };
 }
 
 /** Adds what a reading has of these times, by group, to what was found before. */
@@ -140,9 +136,9 @@ async function addUp(
       const slice = readSums.values(...given(next ?? end), ...statements.kept);
       for (const [group, ...sums] of slice as [string | bigint, ...bigint[]][]) {
         const name = String(group);
-        const sum = found.get(name) ?? nothing();
-        addSums(sum, sums);
-        found.set(name, sum);
+        const sum = found.get(name);
+        if (sum) addTotals(sum, toTotals(sums));
+        else found.set(name, toTotals(sums));
       }
       if (next) await setImmediate();
       place = next;
