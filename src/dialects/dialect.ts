@@ -307,6 +307,8 @@ export interface UpstreamDialect {
   readonly provesReasoning?: boolean;
   /** Its proofs are good for the very model that gave them, and do not say which that was (dialects.md 2.9). */
   readonly bindsReasoning?: boolean;
+  /** It says of each text what it is to its turn, and wants that back with the text (OpenAI's `phase`). */
+  readonly marksTexts?: boolean;
   /** Arguments of calls are objects in it, not texts: long numbers keep their digits only when it is read for that (dialects.md 4.8 #43). */
   readonly hasObjectArguments?: boolean;
   /** Path of generation below a vendor's base URL, with its query string where the dialect has one. */

@@ -19,6 +19,7 @@ const NOTHING: Readonly<Record<keyof Dialect, undefined>> = {
   hasObjectArguments: undefined,
   provesReasoning: undefined,
   bindsReasoning: undefined,
+  marksTexts: undefined,
   decodeRequest: undefined,
   encodeRequest: undefined,
   markCache: undefined,

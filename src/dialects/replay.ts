@@ -23,6 +23,8 @@ export type Conversation = { turns: SpokenTurn[]; anchor: bigint };
 export type ReplayHalf = {
   /** Clients of this dialect do not send reasoning back, so turns without calls are remembered too. */
   readonly forgets: boolean;
+  /** Its texts have no place for what a vendor says of them, even where its clients send all else back. */
+  readonly bareTexts?: boolean;
   /** The conversation in a checked body. `texts`: texts and anchors are wanted, which cost a pass over them. */
   read(body: Record<string, unknown>, texts: boolean): Conversation;
   /** On the diagonal: the body's conversation with remembered reasoning in it, as edits. `field`: where the vendor wants plain text. */

@@ -31,6 +31,8 @@ type Scope = {
   proofs: boolean;
   /** The vendor takes its reasoning back as details, where a reply had any. */
   details: boolean;
+  /** The vendor wants back what it said of each text, and the client has no place for it. */
+  marks: boolean;
   /** The family of the model that is asked. */
   maker: string;
   forgets: boolean;
@@ -52,8 +54,9 @@ const keysOf = (scope: Scope, callIds: readonly string[], text: string | undefin
 };
 
 /** Whether a turn already has what its vendor wants back of it. */
-function isComplete({ carries, hasDetails }: SpokenTurn, { proofs, details }: Scope): boolean {
+function isComplete({ carries, hasDetails }: SpokenTurn, { proofs, details, marks }: Scope): boolean {
   if (details) return hasDetails === true;
+  if (marks) return false;
   return proofs ? carries === "proof" : carries !== "nothing";
 }
 
@@ -111,11 +114,12 @@ export class ReasoningState {
   recall(asking: Asking, { vendor, upstream, client, route }: Target, orders: Orders): Recall | undefined {
     const proofs = upstream.provesReasoning === true;
     if (proofs ? !mayReason(asking.entry) : vendor.quirks.reasoningReplay === undefined) return undefined;
-    const { forgets } = client.replay;
+    const marks = upstream.marksTexts === true && client.replay.bareTexts === true;
+    const forgets = client.replay.forgets || marks;
     const maker = makerOf(route.model);
     const scope: Scope = {
       ...{ accountId: asking.request.caller.accountId, vendor: vendor.id, model: proofs ? maker : "" },
-      ...{ proofs, details: !proofs && vendor.quirks.reasoningReplay === "reasoning", maker, forgets },
+      ...{ proofs, details: !proofs && vendor.quirks.reasoningReplay === "reasoning", maker, marks, forgets },
     };
     const texts = forgets || !proofs;
     // Where nothing is kept and no text belongs to a key, nobody asks what was said: agents say very much.
@@ -149,7 +153,9 @@ export class ReasoningState {
       const memory = keys.map((key) => found.get(key)).find((one) => one !== undefined);
       if (!memory || used.has(memory)) continue;
       used.add(memory);
-      const kept = isOff ? withoutReasoning(memory) : returnable(memory, turns[number] as SpokenTurn, scope);
+      const turn = turns[number] as SpokenTurn;
+      // What the client itself sent back of it stays in any case.
+      const kept = isOff && turn.carries !== "proof" ? withoutReasoning(memory) : returnable(memory, turn, scope);
       if (kept) memories.set(number, kept);
     }
     return memories.size > 0 ? memories : undefined;

@@ -171,6 +171,37 @@ test("the place of each message in its turn goes back to its vendor, though a ch
   });
 });
 
+test("and so it does from a messages client, which sends all of the reasoning back, and behind an answer without calls", async () => {
+  const part = (text: string) => [{ type: "output_text", text }];
+  const thought = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "gAAAsealed" };
+  const look = { type: "message", id: "msg_1", role: "assistant", phase: "commentary", content: part("I look.") };
+  const call = { type: "function_call", id: "fc_1", call_id: "call_place", name: "f", arguments: "{}" };
+  const done = { type: "message", id: "msg_2", role: "assistant", phase: "final_answer", content: part("Done.") };
+  const replies = [[thought, look, call], [done], [done]];
+  upstream.always("/v1/responses", () => json({ id: "r", status: "completed", output: replies.shift() }));
+  const messages: Wire[] = [hello];
+  for (const next of [
+    { role: "user", content: [{ type: "tool_result", tool_use_id: "call_place", content: "ok" }] },
+    { role: "user", content: "More." },
+    undefined,
+  ]) {
+    const response = await gateway.post("/v1/messages", { model: "open/x", max_tokens: 99, messages });
+    const { content } = (await response.json()) as Wire;
+    if (next) messages.push({ role: "assistant", content }, next);
+  }
+  expect(upstream.calls[2]?.json).toMatchObject({
+    input: [
+      { role: "user" },
+      { type: "reasoning", encrypted_content: "gAAAsealed" },
+      { role: "assistant", phase: "commentary", content: part("I look.") },
+      { type: "function_call" },
+      { type: "function_call_output" },
+      { role: "assistant", phase: "final_answer", content: part("Done.") },
+      { role: "user" },
+    ],
+  });
+});
+
 const REFUSED = "I can't help.";
 const fixture = (name: string) => readFileSync(new URL(`../fixtures/${name}`, import.meta.url), "utf8");
 const declining = {

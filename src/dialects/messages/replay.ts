@@ -73,4 +73,4 @@ function restore(body: Block, memories: Memories): Edits {
 }
 
 /** Clients of this dialect send its blocks back as they came; some leave thinking out of a tool loop all the same. */
-export const replay: ReplayHalf = { forgets: false, read, restore };
+export const replay: ReplayHalf = { forgets: false, bareTexts: true, read, restore };

@@ -61,4 +61,5 @@ export const responses: Dialect = {
   replay,
   serverTools,
   provesReasoning: true,
+  marksTexts: true,
 };
