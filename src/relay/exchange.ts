@@ -113,13 +113,15 @@ export class Exchange {
     return this.meter.usage(this.estimateInput);
   }
 
-  /** The counts that a whole reply will be billed by where its vendor sent none that say anything; undefined where it did. */
+  /** The counts that a whole reply will be billed by where one of them is the gateway's own; undefined where its vendor told all. */
   ownCounts(events: readonly Event[]): Usage | undefined {
     const last = events.findLast((event) => event.type === "usage");
-    if (last && !last.begun && (promptTokens(last.usage) > 0 || last.apart)) return undefined;
+    if (last?.apart) return undefined;
+    if (last && !last.begun && promptTokens(last.usage) > 0 && last.usage.output > 0) return undefined;
     const meter = createMeter(this.clock, this.meter.choices);
     meter.take(events);
-    return meter.usage(this.estimateInput).usage;
+    const { usage, estimated } = meter.usage(this.estimateInput);
+    return estimated ? usage : undefined;
   }
 
   /** Another way is tried. Nobody is asked yet: it may be one along which the request cannot be told. */

@@ -14,17 +14,19 @@ const PATH: Record<DialectName, string> = {
   responses: "/v1/responses",
 };
 
-/** Replies whose vendor counts nothing: says no word of it, or null, or noughts; or counts the output alone. */
-const SILENCE = ["absent", "null", "nought", "output"] as const;
+/** Replies whose vendor counts nothing: says no word of it, or null, or noughts; or counts one side alone. */
+const SILENCE = ["absent", "null", "nought", "output", "input"] as const;
 type Silence = (typeof SILENCE)[number];
 
-const usageOf = (silence: Silence, input: string, output: string) =>
-  silence === "absent"
-    ? {}
-    : {
-        usage:
-          silence === "null" ? null : { [input]: 0, [output]: silence === "output" ? SAID_TOKENS : 0, note: "kept" },
-      };
+/** What a vendor that counts the input alone says of it. */
+const ASKED_TOKENS = 90;
+
+const usageOf = (silence: Silence, input: string, output: string) => {
+  if (silence === "absent") return {};
+  if (silence === "null") return { usage: null };
+  const [asked, said] = [silence === "input" ? ASKED_TOKENS : 0, silence === "output" ? SAID_TOKENS : 0];
+  return { usage: { [input]: asked, [output]: said, note: "kept" } };
+};
 
 const REPLIES: Record<DialectName, (silence: Silence) => Record<string, unknown>> = {
   chat: (silence) => ({
@@ -73,9 +75,9 @@ const STREAMS: Record<DialectName, (silence: Silence) => string> = {
   chat: (silence) =>
     chunk({ choices: [{ index: 0, delta: { role: "assistant", content: SAID }, finish_reason: null }] }) +
     chunk({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }) +
-    (silence === "nought" || silence === "output"
-      ? chunk({ choices: [], ...usageOf(silence, "prompt_tokens", "completion_tokens") })
-      : "") +
+    (silence === "absent" || silence === "null"
+      ? ""
+      : chunk({ choices: [], ...usageOf(silence, "prompt_tokens", "completion_tokens") })) +
     "data: [DONE]\n\n",
   messages: (silence) => {
     const usage = usageOf(silence, "input_tokens", "output_tokens");
@@ -142,6 +144,8 @@ function toldIn(client: DialectName, text: string, mode: Mode): Record<string, u
   return usages.at(-1) ?? {};
 }
 
+const otherSide = { input: "output", output: "input" } as const;
+
 const TABLE = DIALECTS.flatMap((client) =>
   DIALECTS.flatMap((upstream) =>
     MODES.flatMap((mode) =>
@@ -164,9 +168,13 @@ test.each(TABLE)(
       client === "chat" ? ["prompt_tokens", "completion_tokens"] : ["input_tokens", "output_tokens"];
     // Its own record goes on as it came where it says something.
     const isItsOwn = client === upstream && mode === wire;
-    const isVendors = isItsOwn && mode === "stream" && silence === "output" && client !== "messages";
-    expect([told[input], told[output]]).toEqual([isVendors ? 0 : rows[0]?.input, SAID_TOKENS]);
-    expect(rows[0]?.input).toBeGreaterThan(0);
+    const isVendors = isItsOwn && mode === "stream" && client !== "messages";
+    const paid = { input: rows[0]?.input, output: SAID_TOKENS };
+    const shown =
+      isVendors && (silence === "output" || silence === "input") ? { ...paid, [otherSide[silence]]: 0 } : paid;
+    expect([told[input], told[output]]).toEqual([shown.input, shown.output]);
+    if (silence === "input") expect(rows[0]?.input).toBe(ASKED_TOKENS);
+    else expect(rows[0]?.input).toBeGreaterThan(0);
     if (isItsOwn && silence === "nought" && mode === "blocking") expect(told["note"]).toBe("kept");
   },
 );
