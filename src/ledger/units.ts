@@ -76,9 +76,10 @@ export class Units {
         `SELECT coalesce(sum(counted), 0) AS used FROM unit_claim
          WHERE account_id = ? AND kind = ? AND at_ms > ? AND at_ms < ?`,
       ),
-      oldest: database.prepare<{ at_ms: bigint }, [string, string, number]>(
+      // Of images: each claim of them is of one.
+      oldest: database.prepare<{ at_ms: bigint }, [string, string, number, number]>(
         `SELECT at_ms FROM unit_claim WHERE account_id = ? AND kind = ? AND at_ms > ? AND counted > 0
-         ORDER BY at_ms LIMIT 1`,
+         ORDER BY at_ms LIMIT 1 OFFSET ?`,
       ),
       find: database.prepare<Row, [string]>(`SELECT ${COLUMNS} FROM unit_claim WHERE id = ?`),
       open: database.prepare<Row, [string, number, number]>(
@@ -101,7 +102,8 @@ export class Units {
     const used = this.#used(accountId, kind, period);
     const state = { limit, used, remaining: Math.max(0, limit - used) };
     if (kind === "web") return { ...state, resetsAtMs: period.before };
-    const oldest = this.#statements.oldest.get(accountId, kind, period.after);
+    // Blocked images count beyond the limit too, and a plan may have become a smaller one: what is too much has to go first.
+    const oldest = this.#statements.oldest.get(accountId, kind, period.after, Math.max(0, used - limit));
     return { ...state, resetsAtMs: oldest ? Number(oldest.at_ms) + DAY_MS : undefined };
   }
 

@@ -74,6 +74,10 @@ test("the worked timeline of reliability 3.4: three images a day, then the walle
   });
   clock.setWall(Date.UTC(2026, 4, 2, 10) - 1);
   expect(used(books)).toBe(4);
+  // One more than the limit counts: when the oldest is forgotten, none is free yet.
+  const next = (limit: number) => books.book.allowance(ACCOUNT, "image", limit).resetsAtMs;
+  expect(next(3)).toBe(Date.UTC(2026, 4, 2, 10, 6));
+  expect([next(5), next(1), next(0)]).toEqual([Date.UTC(2026, 4, 2, 10), Date.UTC(2026, 4, 2, 10, 10), undefined]);
   at(10, 0, 1);
   expect(books.book.allowance(ACCOUNT, "image", 3)).toEqual({
     limit: 3,
