@@ -87,7 +87,7 @@ export async function withBooks<T>(
   if (!create && !existsSync(path)) {
     throw new Failure(`there is no store in ${folder} yet; \`sluice\` makes one at its first start`);
   }
-  const store = openStore(path, { waitMs: WAIT_MS, check: sound });
+  const store = openStore(path, { waitMs: WAIT_MS, check: sound, brief: true });
   const writer = new Writer(store);
   try {
     for (const sentence of store.warnings) warn(`warning: ${sentence}`);

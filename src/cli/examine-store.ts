@@ -97,7 +97,7 @@ export function examineStore(
   const path = storePath(dataFolder);
   if (!existsSync(path)) return { findings: [examineAbsence(dataFolder)] };
   try {
-    const store = openStore(path, { waitMs: WAIT_MS, check: true });
+    const store = openStore(path, { waitMs: WAIT_MS, check: true, brief: true });
     try {
       const writer = new Writer(store);
       const keys = new Keys(store, writer);

@@ -27,7 +27,7 @@ export type StoreOptions = {
   waitMs?: number;
   /** Look for damage, and for a file that cannot be written. Default true; a command that only reads, or beside a running server, can leave it out. */
   check?: boolean;
-  /** For a store whose file is moved or removed afterwards: see {@link endStatementsWith}. */
+  /** For a command beside a server, and for a store whose file is moved or removed afterwards: see {@link endStatementsWith}. */
   brief?: boolean;
 };
 
@@ -138,8 +138,8 @@ function checkForWriting(database: Database): void {
 }
 
 /**
- * Makes all that is prepared on `database` end when it is closed. A statement that is left keeps the file open, and Windows neither moves nor removes
- * an open file. Not for a server, which would remember every statement that it ever made.
+ * Makes all that is prepared on `database` end when it is closed. A statement that is left keeps the file open: Windows neither moves nor removes an open
+ * file, and Bun begins the log of one anew when the process ends. Not for a server, which would remember every statement that it ever made.
  */
 function endStatementsWith(database: Database): void {
   const made: { finalize(): void }[] = [];
@@ -162,7 +162,9 @@ function closeStore(database: Database, path: string): void {
     // Waiting for whoever reads would keep a server beside this command from writing.
     setWait(database, 0);
     try {
-      database.query("PRAGMA wal_checkpoint(TRUNCATE)").all();
+      // Beginning the log anew looks like a write to a server beside this command, which reads all of its keys again then.
+      const wrote = database.query("SELECT total_changes() > 0").values()[0]?.[0] === 1n;
+      database.query(`PRAGMA wal_checkpoint(${wrote ? "TRUNCATE" : "PASSIVE"})`).all();
     } catch {
       // A full or broken disk. What was committed stays in the log beside the file, where the next one to open it finds it; and why a write failed was
       // told by the write.

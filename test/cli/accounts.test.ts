@@ -75,6 +75,30 @@ test("a page that turns out to be broken only when it is read is a sentence, no 
   expect(await run("serve", "--port", "0")).toMatchObject({ code: 1, stderr: sentence });
 });
 
+test("a command that only reads looks like no write to a server beside it, which would read all its keys again; one that writes does", async () => {
+  await begin();
+  const beside = new Database(join(folder, "data", "sluice.db"));
+  const version = () => beside.query("PRAGMA data_version").values()[0]?.[0];
+  const change = () => beside.run("UPDATE account SET created_at = created_at + 1");
+  change();
+  const first = version();
+  for (const args of [
+    ["keys", "list"],
+    ["tokens", "list"],
+    ["accounts", "list"],
+    ["accounts", "show", "local"],
+    ["usage"],
+    ["doctor"],
+  ]) {
+    await run(...args);
+    expect({ args, version: version() }).toEqual({ args, version: first });
+    change();
+  }
+  await json("keys", "create");
+  expect(version()).not.toBe(first);
+  beside.close();
+});
+
 describe("accounts", () => {
   test("create, list, plan, deposit, show", async () => {
     await begin();
