@@ -5,7 +5,8 @@ export type FinishReason = "stop" | "length" | "stop-sequence" | "tool-calls" | 
 
 /**
  * Why a reply ended: the meaning, beside the vendor's own word for it. `tier`: how the vendor served it, where that was not as usual, by OpenAI's word
- * (`flex`, `priority`). `explanation`: the vendor's words for why its model declined, where they stand apart from the reply.
+ * (`flex`, `priority`). `explanation`: the vendor's words for why its model declined, where they stand apart from the reply. `container`: where the vendor ran
+ * the model's code, by its own dialect's words: a later request that names it finds its files there. Other dialects have no place for it.
  */
 export type Finish = {
   reason: FinishReason;
@@ -13,6 +14,7 @@ export type Finish = {
   stopSequence?: string;
   tier?: string;
   explanation?: string;
+  container?: Readonly<Record<string, unknown>>;
 };
 
 /** An image that a model made: its bytes as base64, without a data-URL prefix. */

@@ -75,6 +75,8 @@ export class ServedLoop {
   #pending: ServedCall[] = [];
   #held: Event[] = [];
   #finish: Finish | undefined;
+  /** Where the vendor has run code in any round: the next one finds its files there, and so does the client's next request. */
+  #ran: Pick<Finish, "container"> = {};
 
   constructor(job: Job, target: Target, way: Way, functions: readonly ServedFunction[]) {
     const body = job.body.value as Record<string, unknown>;
@@ -126,6 +128,7 @@ export class ServedLoop {
         return;
       case "finish":
         this.#finish = event.finish;
+        if (event.finish.container) this.#ran = { container: event.finish.container };
         return;
       case "error":
         out.push(event);
@@ -292,7 +295,7 @@ export class ServedLoop {
     const told = { ...context, replyId: `${context.replyId}${this.#rounds}` };
     delete told.webCalls;
     delete told.changes;
-    const said: Event[] = [...this.#said, { type: "finish", finish: { reason: "tool-calls" } }];
+    const said: Event[] = [...this.#said, { type: "finish", finish: { reason: "tool-calls", ...this.#ran } }];
     const reply = client.encodeReply(said, told);
     const last = this.#rounds === MAX_ROUNDS;
     const edits = this.#half.extend(job.body.value as Record<string, unknown>, reply, outcomes, last);
@@ -393,7 +396,7 @@ export class ServedLoop {
     this.#endText(out, this.#half.citesAll && finish.reason === "stop");
     if (!cut) out.push(...this.#held);
     const { usage } = exchange.counted;
-    out.push({ type: "usage", usage }, { type: "finish", finish });
+    out.push({ type: "usage", usage }, { type: "finish", finish: { ...finish, ...this.#ran } });
     return out;
   }
 

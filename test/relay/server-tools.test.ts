@@ -571,6 +571,37 @@ describe("what a vendor runs itself beside a served call", () => {
     },
   );
 
+  const container = { id: "container_01", expires_at: "2026-12-01T10:00:00Z", skills: null };
+  const skills = [{ type: "anthropic", skill_id: "xlsx", version: "latest" }];
+  test.each([
+    [false, undefined, "container_01"],
+    [true, undefined, "container_01"],
+    [false, { skills }, { skills, id: "container_01" }],
+    [true, "container_00", "container_01"],
+  ])(
+    "where it ran code is told to the client, and the next round finds its files there (streaming: %p, asked %j)",
+    async (stream, named, wanted) => {
+      const { wire, script, upstream } = lab.vendors.messages;
+      const replies = [searches("sluice gates"), says("In May.")];
+      script((call) => {
+        const first = upstream.calls.length === 1;
+        const reply = replies[first ? 0 : 1]!;
+        const { model } = wire.asks(call);
+        if (!stream) return json({ ...(wire.whole(reply, model) as Wire), ...(first && { container }) });
+        const records = wire.records(reply, model).join("");
+        const ran = first ? `"delta":{"container":${JSON.stringify(container)},` : '"delta":{"container":null,';
+        return sse(records.replace(/"delta":\{(?="stop_reason")/, ran));
+      });
+      const body = { ...asked.messages, container: named } as never;
+      const reply = await (stream
+        ? lab.anthropic.messages.stream(body).finalMessage()
+        : lab.anthropic.messages.create(body));
+      expect(JSON.parse(JSON.stringify(reply))).toMatchObject({ stop_reason: "end_turn", container });
+      expect(bodiesOf("messages").map((sent) => sent["container"])).toEqual([named, wanted]);
+      lab.vendors.messages.faults.length = 0;
+    },
+  );
+
   test.each([
     { type: "local_shell_call", id: "lsh_01", call_id: "c1", action: { type: "exec", command: ["date"], env: {} } },
     { type: "shell_call", id: "sh_01", call_id: "c1", action: { commands: ["date"] } },

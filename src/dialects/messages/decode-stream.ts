@@ -20,7 +20,7 @@ import {
 } from "./blocks.ts";
 import { citedIn } from "./citations.ts";
 import { placeDelta } from "./delta-place.ts";
-import { readFinish } from "./stop-reason.ts";
+import { type Ending, readFinish } from "./stop-reason.ts";
 import { largerUsage, readApart, readUsage, sameUsage } from "./usage.ts";
 
 /**
@@ -105,9 +105,8 @@ class MessagesDecoder implements Decoder {
   #apart: readonly Usage[] | undefined;
   #earlierApart: readonly Usage[] | undefined;
   #reportedApart: number | undefined;
-  #stopReason: unknown;
-  #stopSequence: unknown;
-  #stopDetails: unknown;
+  #ending: Ending = {};
+  #container: unknown;
 
   push(frame: Frame): Event[] {
     if (frame.run) return this.#readRun(frame.run);
@@ -324,10 +323,8 @@ class MessagesDecoder implements Decoder {
   }
 
   #noteStop(fields: Block): void {
-    if (typeof fields["stop_reason"] !== "string") return;
-    this.#stopReason = fields["stop_reason"];
-    this.#stopSequence = fields["stop_sequence"];
-    this.#stopDetails = fields["stop_details"];
+    this.#container = fields["container"] ?? this.#container;
+    if (typeof fields["stop_reason"] === "string") this.#ending = fields;
   }
 
   /** May come several times: counts are cumulative and the last one wins (dialects.md 2.5). */
@@ -373,8 +370,8 @@ class MessagesDecoder implements Decoder {
   #finish(): Event[] {
     this.finishing = false;
     this.done = true;
-    const finish = readFinish(this.#stopReason, this.#stopSequence, this.#stopDetails, this.#calledTool);
-    return [{ type: "finish", finish }];
+    const ending = { ...this.#ending, container: this.#container };
+    return [{ type: "finish", finish: readFinish(ending, this.#calledTool) }];
   }
 }
 

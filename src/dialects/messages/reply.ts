@@ -38,8 +38,7 @@ export function decodeReply(body: unknown): Event[] {
   const apart = readApart(body["usage"]);
   if (apart) events.push({ type: "usage", usage, apart });
   else if (!sameUsage(usage, NO_USAGE)) events.push({ type: "usage", usage });
-  const { stop_reason: word, stop_sequence: sequence, stop_details: details } = body;
-  events.push({ type: "finish", finish: readFinish(word, sequence, details, calledTool) });
+  events.push({ type: "finish", finish: readFinish(body, calledTool) });
   return events;
 }
 

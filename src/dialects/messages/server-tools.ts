@@ -336,6 +336,12 @@ function freeChoice(choice: unknown, last: boolean): Edits {
   return { tool_choice: { type: "auto", ...(parallel != null && { disable_parallel_tool_use: parallel }) } };
 }
 
+/** The next round runs code where this one did: by its id alone, or with the skills that the client wants there. */
+function sameContainer({ container: asked }: Wire, { container }: Wire): Edits {
+  if (!isObject(container) || typeof container["id"] !== "string") return {};
+  return { container: isObject(asked) ? { ...asked, id: container["id"] } : container["id"] };
+}
+
 function extend(body: Wire, reply: Wire, outcomes: readonly ServedOutcome[], last: boolean): Edits {
   const messages = Array.isArray(body["messages"]) ? body["messages"] : [];
   const results = outcomes.map(({ call, text, kind }) => ({
@@ -348,7 +354,8 @@ function extend(body: Wire, reply: Wire, outcomes: readonly ServedOutcome[], las
     { role: "assistant", content: reply["content"] },
     { role: "user", content: results },
   ];
-  return { messages: [...messages, ...turns], ...freeChoice(body["tool_choice"], last) };
+  const more = { ...freeChoice(body["tool_choice"], last), ...sameContainer(body, reply) };
+  return { messages: [...messages, ...turns], ...more };
 }
 
 function callBlock({ shownId, offered }: ServedCall): Wire {

@@ -37,11 +37,17 @@ export function fittingStopReason(word: unknown, calledTool: boolean): string | 
   return !calledTool && word === "tool_use" ? "end_turn" : undefined;
 }
 
+/** How a reply ended, as a message and the `delta` of a `message_delta` tell it. */
+export type Ending = {
+  readonly [field in "stop_reason" | "stop_sequence" | "stop_details" | "container"]?: unknown;
+};
+
 /**
  * The finish that `stop_reason` and `stop_sequence` tell; null or absent counts as a natural end, as does a word nobody knows.
- * `details` are its `stop_details`, which say why a model declined. `calledTool`: a tool call was in the reply.
+ * `stop_details` say why a model declined. `calledTool`: a tool call was in the reply.
  */
-export function readFinish(word: unknown, sequence: unknown, details: unknown, calledTool: boolean): Finish {
+export function readFinish(ending: Ending, calledTool: boolean): Finish {
+  const { stop_reason: word, stop_sequence: sequence, stop_details: details, container } = ending;
   const raw = typeof word === "string" && word !== "" ? word : undefined;
   const meaning = raw === undefined ? undefined : entryOf(MEANING, raw);
   const reason = consistent(meaning ?? "stop", calledTool);
@@ -50,14 +56,15 @@ export function readFinish(word: unknown, sequence: unknown, details: unknown, c
   if (reason === "stop-sequence" && typeof sequence === "string") finish.stopSequence = sequence;
   const explanation = reason === "content-filter" && isObject(details) ? details["explanation"] : undefined;
   if (typeof explanation === "string" && explanation !== "") finish.explanation = explanation;
+  if (isObject(container)) finish.container = container;
   return finish;
 }
 
-/** `stop_reason`, `stop_sequence` and, where it was said why, `stop_details` of a finish: the vendor's own word where it is one of this dialect's and says the same. */
-export function writeFinish(
-  finish: Finish,
-  calledTool: boolean,
-): { stop_reason: string; stop_sequence: string | null; stop_details?: Record<string, unknown> } {
+/**
+ * `stop_reason` and `stop_sequence` of a finish, the vendor's own word where it is one of this dialect's and says the same; `stop_details` where it was said
+ * why, and `container` where code was run.
+ */
+export function writeFinish(finish: Finish, calledTool: boolean): Ending {
   const reason = consistent(finish.reason, calledTool);
   const own = finish.raw !== undefined && entryOf(MEANING, finish.raw) === reason;
   return {
@@ -66,5 +73,6 @@ export function writeFinish(
     ...(finish.explanation !== undefined && {
       stop_details: { type: "refusal", category: null, explanation: finish.explanation },
     }),
+    ...(finish.container && { container: finish.container }),
   };
 }
