@@ -16,8 +16,11 @@ type Marked = { cache?: unknown; breakpoint?: unknown };
 /** `place` is the path at which the client wrote a part, such as `messages[2].content[0]`: for errors about it. */
 type Placed = { place?: string };
 
-/** `signature` is the vendor's proof of what it said, where it gives one (Gemini). */
-export type TextPart = { type: "text"; text: string; signature?: string } & Marked;
+/**
+ * `signature` is the vendor's proof of what it said, where it gives one (Gemini). `isApart`: words about the conversation, such as what a search found,
+ * amid the model's own: where texts are joined they stand on lines of their own.
+ */
+export type TextPart = { type: "text"; text: string; signature?: string; isApart?: true } & Marked;
 /** `signature`: of one that the model made, its vendor's proof of that (Gemini). `detailField`: where in the part its client says `detail`, if not there itself. */
 export type ImagePart = {
   type: "image";

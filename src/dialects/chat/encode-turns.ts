@@ -140,14 +140,18 @@ export class TurnWriter {
 
   #writeAssistant(turn: Turn): void {
     let text = "";
+    let isApart = false;
     let reasoning = "";
     let calls: ToolCallPart[] | undefined;
     let details: readonly unknown[] | undefined;
     for (const part of turn.parts) {
       const found = detailsInPart(part);
       if (found) details = found;
-      else if (part.type === "text") text += cleanText(part.text);
-      else if (part.type === "reasoning") reasoning += cleanText(part.text);
+      else if (part.type === "text") {
+        const next = part.isApart === true;
+        text += text !== "" && (isApart || next) ? `\n${cleanText(part.text)}` : cleanText(part.text);
+        isApart = next;
+      } else if (part.type === "reasoning") reasoning += cleanText(part.text);
       else if (part.type === "tool-call") {
         calls ??= [];
         calls.push(part);

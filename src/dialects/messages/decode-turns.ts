@@ -50,6 +50,14 @@ function addText(text: string, parts: Part[], block?: Block): void {
   parts.push(block ? withMark(part, block) : part);
 }
 
+/** Words that stand for a block in an assistant's turn, and are not the model's own. */
+function addApart(text: string, parts: Part[], block: Block): void {
+  const before = parts.length;
+  addText(text, parts, block);
+  const part = parts[before];
+  if (part?.type === "text") part.isApart = true;
+}
+
 /** Title and context of a document, as the line that stands above its text. */
 function headerOf(block: Block): string {
   const lines = [stringOf(block["title"]), stringOf(block["source"]), stringOf(block["context"])];
@@ -133,7 +141,7 @@ const READERS: Record<string, Reader> = {
   // What its vendor has made of all that was said before, which some clients send no more.
   compaction: (block, parts) => {
     const summary = stringOf(block["content"]);
-    if (isVisible(summary)) addText(`Summary of the conversation so far:\n${summary}`, parts, block);
+    if (isVisible(summary)) addApart(`Summary of the conversation so far:\n${summary}`, parts, block);
   },
   tool_use: readToolUse,
   tool_result: readToolResult,
@@ -157,7 +165,7 @@ function addContent(content: unknown, parts: Part[], path: string, dropped: stri
     const blockPath = `${path}[${at}]`;
     const served = textOfServed(block);
     if (served !== undefined) {
-      addText(served, parts, block);
+      addApart(served, parts, block);
       continue;
     }
     const read = entryOf(READERS, type);

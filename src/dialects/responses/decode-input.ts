@@ -123,7 +123,7 @@ class InputReader {
 
   #readServed(item: Item): boolean {
     const text = textOfServed(item);
-    if (text !== undefined) this.#addAssistant([{ type: "text", text: cleanText(text) }]);
+    if (text !== undefined) this.#addAssistant([{ type: "text", text: cleanText(text), isApart: true }]);
     return text !== undefined;
   }
 
