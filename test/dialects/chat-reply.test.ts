@@ -67,16 +67,13 @@ describe("a vendor's whole reply", () => {
       "finish tool-calls",
     ]);
     expect(read(replyWith({ refusal: "No." }))[1]).toBe('text "No."');
-    expect(
-      read(
-        replyWith({
-          content: [
-            { type: "thinking", thinking: [{ type: "text", text: "Hm" }] },
-            { type: "text", text: "4" },
-          ],
-        }),
-      ).slice(1, 3),
-    ).toEqual(['reasoning "Hm"', 'text "4"']);
+    for (const thought of [
+      { type: "thinking", thinking: [{ type: "text", text: "Hm" }] },
+      { type: "reasoning", summary: [{ type: "summary_text", text: "Hm", signature: "EqQB" }] },
+    ]) {
+      const content = [thought, { type: "text", text: "4" }];
+      expect(read(replyWith({ content })).slice(1, 3)).toEqual(['reasoning "Hm"', 'text "4"']);
+    }
     const legacy = read(
       replyWith({ function_call: { name: "f", arguments: "{}" } }, { finish_reason: "function_call" }),
     );

@@ -428,8 +428,12 @@ describe("a relabelled stream", () => {
     const records = recordsOf(relabelText(read("reasoning-twice", "upstream.sse")));
     const deltas = records.flatMap((record) => record["choices"] as { delta: Record<string, unknown> }[]);
     expect(deltas[1]!.delta).toMatchObject({ reasoning: "Hm", reasoning_content: "Hm" });
-    const array = recordsOf(relabelText(read("content-array", "upstream.sse")));
-    expect((array[0]!["choices"] as unknown[])[0]).toMatchObject({ delta: { content: "", reasoning_content: "Hmm." } });
+    for (const name of ["content-array", "content-array-summed-up"]) {
+      const array = recordsOf(relabelText(read(name, "upstream.sse")));
+      expect((array[0]!["choices"] as unknown[])[0]).toMatchObject({
+        delta: { content: "", reasoning_content: "Hmm." },
+      });
+    }
   });
 
   test("a finish on every chunk takes nothing away, and is told once, at the end", async () => {

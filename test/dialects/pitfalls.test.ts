@@ -328,7 +328,7 @@ const PITFALLS: Record<number, Pitfall> = {
       ["scenarios/fault-table.ts", "200 whose JSON is an overload"],
     ],
   },
-  23: { what: "content as an array in deltas", fixtures: ["chat/content-array"] },
+  23: { what: "content as an array in deltas", fixtures: ["chat/content-array", "chat/content-array-summed-up"] },
   24: {
     what: "four spellings of reasoning, two of them at once",
     fixtures: ["chat/reasoning-twice", "responses/raw-reasoning"],

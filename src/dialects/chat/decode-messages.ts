@@ -4,7 +4,7 @@ import { wrapInput } from "../custom-tools.ts";
 import { cleanText, isVisible } from "../text.ts";
 import { unknownFields, unknownPaths } from "../unknown-fields.ts";
 import { decodePart } from "./decode-parts.ts";
-import { reasoningSignature, reasoningText } from "./delta.ts";
+import { reasoningSignature, reasoningText, thoughtField } from "./delta.ts";
 import type { DroppedPaths } from "./dropped.ts";
 import { signatureIn } from "./extra-content.ts";
 import { PICTURES, picturesSentBack } from "./pictures.ts";
@@ -166,7 +166,7 @@ class MessageReader {
       const value: unknown = content[index];
       const place = `${pathOf(at)}.content[${index}]`;
       // Reasoning inside content is read with the rest of the message's reasoning.
-      if (isObject(value) && value["type"] === "thinking") continue;
+      if (isObject(value) && thoughtField(value) !== undefined) continue;
       const part = decodePart(value, place);
       if (!part) {
         this.dropped.add(place);

@@ -1,15 +1,25 @@
-import { isObject } from "../../lib/json.ts";
+import { entryOf, isObject, stringOf } from "../../lib/json.ts";
 
-/** The text of a content array's entries of one kind: text parts, or the nested text of thinking parts (Mistral, dialects.md 4.8 #23). */
+/**
+ * The field of a content array's entry that holds what the model thought, by the entry's type: Mistral's `thinking` (dialects.md 4.8 #23), Databricks'
+ * `reasoning` (docs.databricks.com, "Query reasoning models").
+ */
+const THOUGHT_FIELDS: Readonly<Record<string, string>> = { thinking: "thinking", reasoning: "summary" };
+
+/** Where an entry of a content array holds what the model thought; undefined for what is none. */
+export const thoughtField = (part: Record<string, unknown>): string | undefined =>
+  entryOf(THOUGHT_FIELDS, stringOf(part["type"]));
+
+/** The text of a content array's entries of one kind: text parts, or the nested text of what was thought. */
 function joinParts(parts: readonly unknown[], wanted: "text" | "thinking"): string {
   let joined = "";
   for (const part of parts) {
     if (!isObject(part)) continue;
-    const isThinking = part["type"] === "thinking";
-    if (isThinking !== (wanted === "thinking")) continue;
-    const value = isThinking ? part["thinking"] : part["text"];
+    const field = thoughtField(part);
+    if ((field !== undefined) !== (wanted === "thinking")) continue;
+    const value = part[field ?? "text"];
     if (typeof value === "string") joined += value;
-    else if (isThinking && Array.isArray(value)) joined += joinParts(value, "text");
+    else if (field !== undefined && Array.isArray(value)) joined += joinParts(value, "text");
   }
   return joined;
 }
