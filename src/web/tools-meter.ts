@@ -51,8 +51,6 @@ export type WebUsage = {
   overage: { usd_per_call: number | null };
 };
 
-const secondsOf = (seconds: number | undefined) => Math.max(1, Math.ceil(seconds ?? 1));
-
 /**
  * Every call of a web tool is claimed before it runs and counted when it is done, once, crash or not: speed, the key's own caps, the
  * day's free calls, then the wallet (interface 8, contract 5, reliability 3.4). All of a call's units or none of them.
@@ -141,12 +139,12 @@ export class WebMeter {
     } catch (thrown) {
       if (!(thrown instanceof RateLimited)) throw thrown;
       const { webCallsPerMinute, webCallsConcurrent } = planOf(this.parts.plans, caller.plan);
-      const wait = secondsOf(thrown.retryAfterSeconds);
+      const { retryAfterSeconds: wait = 1 } = thrown;
       if (thrown.code === "concurrency_exceeded") {
         const text = `Plan ${caller.plan} lets ${webCallsConcurrent} web calls run at the same time. Try again when one has ended.`;
         throw new RateLimited(thrown.code, text, wait, thrown.state);
       }
-      const text = `Plan ${caller.plan} allows ${webCallsPerMinute} web calls a minute, each page being one. Try again in ${wait} seconds.`;
+      const text = `Plan ${caller.plan} allows ${webCallsPerMinute} web calls a minute, each page being one. Try again in ${Math.ceil(wait)} seconds.`;
       throw new RateLimited("rate_limit_exceeded", text, wait, thrown.state);
     }
   }
