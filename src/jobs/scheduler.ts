@@ -250,8 +250,8 @@ export class Scheduler {
   }
 
   async #work(run: Run, job: JobRow): Promise<Ending> {
-    // It was claimed while the process began to stop: nothing was asked of anybody yet.
-    if (this.#stopping) return this.#letGo(job, Math.max(0, job.tries - 1));
+    // It was claimed while the process began to stop: nothing was asked of anybody yet. Work that has a name was claimed for no new try.
+    if (this.#stopping) return this.#letGo(job, job.vendorJob === null ? Math.max(0, job.tries - 1) : job.tries);
     const upstream = this.parts.upstream(job.vendor);
     if (!upstream) return { kind: "failed", error: NO_VENDOR, ...(wasNeverSent(job) && { elsewhere: true }) };
     run.upstream = upstream;

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import { join } from "node:path";
 import { Accounts } from "../../src/accounts/accounts.ts";
 import { type App, createApp } from "../../src/app.ts";
@@ -6,6 +6,7 @@ import type { Route } from "../../src/catalog/entry.ts";
 import { openStore, type Store } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
 import { DRAIN_MS } from "../../src/jobs/scheduler.ts";
+import { JobStore } from "../../src/jobs/store.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/observe/log.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
@@ -23,6 +24,7 @@ type Row = {
   crashes: bigint;
   file: string | null;
   vendor_job: string | null;
+  tries: bigint;
   run_after_ms: bigint;
 };
 
@@ -334,6 +336,33 @@ describe("a gateway that is told to stop", () => {
     expect(await ended(second, id)).toMatchObject({ state: "succeeded", crashes: 0n });
     expect(painter.cancels).toEqual([]);
     expect(again.resumes).toEqual(["work-8"]);
+  });
+
+  test("keeps count of what its vendor was asked before, where it takes the work up in the moment in which it stops", async () => {
+    const folder = newFolder();
+    const painter = new Painter("resume");
+    painter.create_ = [{ kind: "pending", resumeId: "work-11", pollAfterMs: 15_000 }];
+    const first = await live(folder, [paintVendor("paint", painter)]);
+    const id = await create(first);
+    await until(() => row(first, id).vendor_job === "work-11", "the name");
+    await lives.splice(0, 1)[0]!.end();
+    // It is not time for it yet.
+    const clock = manualClock(Date.now() - 5_000);
+    const again = new Painter("resume");
+    const second = await live(folder, [paintVendor("paint", again)], undefined, clock);
+    expect(row(second, id)).toMatchObject({ state: "queued", tries: 1n });
+    const { claim } = JobStore.prototype;
+    const claiming = spyOn(JobStore.prototype, "claim").mockImplementation(function (this: JobStore, ...asked) {
+      void second.app.jobs.stop();
+      return claim.apply(this, asked);
+    });
+    try {
+      await clock.advance(6_000);
+      await until(() => row(second, id).state === "queued", "the job to wait again");
+      expect([claiming.mock.calls.length, row(second, id).tries, again.resumes]).toEqual([1, 1n, []]);
+    } finally {
+      claiming.mockRestore();
+    }
   });
 
   test("lets go of work that may have been done: with its vendor gone at the next start, no other one does it again", async () => {
