@@ -96,7 +96,8 @@ function turnOff(scale: Scale): ReasoningOrder {
   const { control, form, off } = scale;
   if (off !== undefined) return WORD_FORMS.has(form) ? { kind: "off", form, value: off } : { kind: "off", form };
   if (scale.minimalIsOff) return sendLevel(scale, "minimal");
-  if (control.alwaysReasons || control.noOff) return sendBelowLowest(scale);
+  if (control.alwaysReasons) return sendBelowLowest(scale);
+  if (control.noOff) return { kind: "nothing", form };
   // The odd word for off is known for the model's own form alone; what another vendor makes of off is not.
   if (control.offValue !== undefined)
     return form === control.form ? { kind: "off", form, value: control.offValue } : NOTHING;

@@ -253,6 +253,26 @@ describe("reasoning on the wire (interface 4.8)", () => {
     expect(upstream.calls[0]?.json).toMatchObject(USUAL[vendor]);
   });
 
+  test.each([
+    ["low", { effort: "low" }, null],
+    ["max", undefined, "output_config.effort"],
+  ])(
+    "the effort %s beside thinking that is switched off, of a model that always thinks",
+    async (effort, sent, dropped) => {
+      const index = SHAPES.findIndex(({ name }) => name === "the messages vendor's own, always thinking");
+      const said = { thinking: { type: "disabled" }, output_config: { effort } };
+      upstream.calls.length = 0;
+      const response = await app.post("/v1/messages", {
+        model: `lab/shape-${index}-messages`,
+        ...REQUESTS.messages,
+        ...said,
+      });
+      expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, dropped]);
+      const body = upstream.calls[0]?.json;
+      expect(isObject(body) && [body["thinking"], body["output_config"]]).toEqual([undefined, sent]);
+    },
+  );
+
   test("every shape of the interface is there", () => {
     const shapes = SHAPES.map(({ control }) => control?.levels.join(" ") ?? "");
     expect(shapes).toEqual(

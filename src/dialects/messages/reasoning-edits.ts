@@ -109,19 +109,22 @@ function wantedBy(order: ReasoningOrder, body: Body, ceiling: number | undefined
 const USUAL_EFFORTS: ReadonlySet<unknown> = new Set(["low", "medium", "high"]);
 
 /**
- * The effort of a request without thinking: it says how much goes into the whole answer, so that the client's own stays. Undefined where there is
- * none, or where the model may refuse it.
+ * The effort of a request without thinking: it says how much goes into the whole answer, so that the client's own stays, also where the model cannot
+ * be switched off. Undefined where there is none, or where the model may refuse it.
  */
 function keptEffort({ reasoning }: Orders, body: Body, effort: unknown): string | undefined {
-  if (reasoning.kind !== "off" || reasoning.form !== "adaptive-effort") return undefined;
-  return OFF_TYPES.has(thinkingOf(body)["type"]) && USUAL_EFFORTS.has(effort) ? String(effort) : undefined;
+  if (reasoning.kind !== "off" && reasoning.kind !== "nothing") return undefined;
+  const isTaken = reasoning.form === "adaptive-effort" && USUAL_EFFORTS.has(effort);
+  return isTaken && OFF_TYPES.has(thinkingOf(body)["type"]) ? String(effort) : undefined;
 }
 
 const effortIn = ({ output_config: config }: Body): unknown => (isObject(config) ? config["effort"] : undefined);
 
-/** Whether an effort was taken out of a request because it is to be without thinking. */
-export const losesEffort = (body: Body, edits: Edits, { reasoning }: Orders): boolean =>
-  reasoning.kind === "off" && effortIn(body) != null && Object.hasOwn(edits, "output_config") && !effortIn(edits);
+/** Whether an effort was taken out of a request because it is, or was, to be without thinking. */
+export function losesEffort(body: Body, edits: Edits, { reasoning: { kind } }: Orders): boolean {
+  const isOff = kind === "off" || (kind === "nothing" && OFF_TYPES.has(thinkingOf(body)["type"]));
+  return isOff && effortIn(body) != null && Object.hasOwn(edits, "output_config") && !effortIn(edits);
+}
 
 /** The client's output_config with this effort, or without any; undefined when nothing else is left in it. */
 function configWith(config: unknown, effort: string | undefined): Body | undefined {
