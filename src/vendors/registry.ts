@@ -283,6 +283,8 @@ export const registry: readonly VendorRow[] = [
       ...OLDER_CHAT,
       // "parameter.enable_thinking must be set to false for non-streaming calls", of most of its models.
       streamsReasoning: true,
+      // As its open models' templates do, inside a tool loop (dialects.md 4.2).
+      reasoningReplay: "reasoning_content",
       // "The input messages do not contain elements with the role of user"
       userFirst: true,
       acceptsTopK: true,
@@ -400,10 +402,11 @@ export const registry: readonly VendorRow[] = [
   drawingVendor("fal", "fal", "https://queue.fal.run", "key", "FAL_KEY"),
   drawingVendor("bfl", "Black Forest Labs", "https://api.bfl.ai/v1", "x-key", "BFL_API_KEY"),
   drawingVendor("stability", "Stability AI", "https://api.stability.ai", "bearer", "STABILITY_API_KEY"),
-  localServer("ollama", "Ollama", 11434, { emptyContent: true }),
+  // Models' templates show a model what it thought in the tool loop it is in (dialects.md 4.2); each of these reads it under one name.
+  localServer("ollama", "Ollama", 11434, { emptyContent: true, reasoningReplay: "reasoning" }),
   localServer("lmstudio", "LM Studio", 1234, { emptyContent: true }),
-  localServer("llamacpp", "llama.cpp", 8080, { acceptsTopK: true }),
-  localServer("vllm", "vLLM", 8000, { acceptsTopK: true, prefill: "continue" }),
+  localServer("llamacpp", "llama.cpp", 8080, { acceptsTopK: true, reasoningReplay: "reasoning_content" }),
+  localServer("vllm", "vLLM", 8000, { acceptsTopK: true, prefill: "continue", reasoningReplay: "reasoning" }),
   drawingServer("automatic1111", "AUTOMATIC1111", 7860),
   drawingServer("comfyui", "ComfyUI", 8188),
 ];

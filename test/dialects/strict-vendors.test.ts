@@ -317,6 +317,37 @@ test.each([
   },
 );
 
+/** Templates of open models show a model what it thought since the user last spoke (dialects.md 4.2). */
+test.each([
+  ["qwen", "reasoning_content"],
+  ["llamacpp", "reasoning_content"],
+  ["vllm", "reasoning"],
+  ["ollama", "reasoning"],
+])("%s gets what its model thought in a tool loop back as %s, from clients of the other dialects", (id, name) => {
+  const quirks = quirksOf(id);
+  const signature = "unsigned:up-1";
+  const content = [
+    { type: "thinking", thinking: "Hm.", signature },
+    { type: "tool_use", id: "c1", name: "f", input: {} },
+  ];
+  const results = [{ type: "tool_result", tool_use_id: "c1", content: "x" }];
+  const messages = [user, { role: "assistant", content }, { role: "user", content: results }];
+  const summary = [{ type: "summary_text", text: "Hm." }];
+  const input = [
+    user,
+    { type: "reasoning", summary, encrypted_content: "sluice-unsigned@up-1:" },
+    { type: "function_call", call_id: "c1", name: "f", arguments: "{}" },
+    { type: "function_call_output", call_id: "c1", output: "x" },
+  ];
+  for (const { body, dropped } of [
+    send({ from: "messages", to: "chat", quirks }, { messages }),
+    send({ from: "responses", to: "chat", quirks }, { input }),
+  ]) {
+    expect((body["messages"] as Record<string, unknown>[])[1]).toMatchObject({ role: "assistant", [name]: "Hm." });
+    expect(dropped).toEqual([]);
+  }
+});
+
 test("a vendor that knows its own dialect alone is not sent images of earlier replies, and each place is named", () => {
   const images = [{ type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgoAAAANSUhEUg" } }];
   const messages = [user, { role: "assistant", content: "Here.", images }, user];
