@@ -245,6 +245,8 @@ export interface ClientDialect {
   readonly name: UpstreamDialectName;
   /** Lower-case names of request headers that may cross, on the diagonal only. */
   readonly passHeaders: readonly string[];
+  /** Whether one of them may cross beside this body, where its vendor might refuse the two together; absent: all may. */
+  passesHeader?(name: string, value: string, body: Record<string, unknown>): boolean;
 
   /** What the gateway reads of a client's body. Throws GatewayError (invalid_request) when `model` is missing or no string. */
   intent(body: unknown): Intent;

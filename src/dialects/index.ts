@@ -9,6 +9,7 @@ const NOTHING: Readonly<Record<keyof Dialect, undefined>> = {
   name: undefined,
   pathFor: undefined,
   passHeaders: undefined,
+  passesHeader: undefined,
   intent: undefined,
   reasoningFields: undefined,
   ownNames: undefined,

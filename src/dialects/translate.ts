@@ -292,9 +292,10 @@ export function eventWriter(client: ClientDialect, context: ReplyContext): Strea
   };
 }
 
-/** Client headers that may cross: those the dialect names, on the diagonal only. */
+/** Client headers that may cross beside its body: those the dialect names, on the diagonal only. */
 export function passedHeaders(
   headers: Fields,
+  body: JsonText,
   client: ClientDialect,
   upstream: UpstreamDialect,
 ): Record<string, string> {
@@ -302,7 +303,8 @@ export function passedHeaders(
   if (!isSame(client, upstream)) return passed;
   for (const name of client.passHeaders) {
     const value = headers.get(name);
-    if (value !== null) passed[name] = value;
+    if (value === null) continue;
+    if (client.passesHeader?.(name, value, body.value as Record<string, unknown>) ?? true) passed[name] = value;
   }
   return passed;
 }

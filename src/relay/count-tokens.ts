@@ -176,7 +176,7 @@ async function askVendor(job: CountJob, asked: Counter, abort: Abort): Promise<n
   const answer = await send(vendor, {
     path: counter.path(route.model),
     body: counter.body(wholeText(translated), route.model, vendor.quirks),
-    headers: passedHeaders(request.headers, request.client, upstream),
+    headers: passedHeaders(request.headers, body, request.client, upstream),
     abort,
     userAgent: services.userAgent,
     requestId: request.requestId,

@@ -67,7 +67,7 @@ export function prepare(asked: Asked, target: Target): Prepared {
   const whole: Sending = {
     path: generationPath(vendor, upstream.pathFor, route.model, orders.stream),
     body: text,
-    headers: passedHeaders(request.headers, client, upstream),
+    headers: passedHeaders(request.headers, asked.body, client, upstream),
     abort,
     userAgent: services.userAgent,
     requestId: request.requestId,

@@ -137,6 +137,49 @@ describe("headers", () => {
     expect(JSON.stringify(headers)).not.toContain(key);
   });
 
+  const cited = { type: "text", text: "t", citations: [{ type: "char_location", cited_text: "t", document_index: 0 }] };
+  const found = { type: "search_result", source: "s", title: "t", content: [cited] };
+  const document = { type: "document", source: { type: "text", media_type: "text/plain", data: "d" } };
+  const user = (...content: unknown[]) => ({ role: "user", content });
+  const call = { role: "assistant", content: [{ type: "tool_use", id: "toolu_1", name: "f", input: {} }] };
+  /** What version 2026-10-21 refuses, and what it takes (dialects.md 2.0). */
+  const VERSIONED: [string, string, Record<string, unknown>][] = [
+    ["temperature", "2023-06-01", { temperature: 1 }],
+    ["top_p", "2023-06-01", { top_p: 0.9 }],
+    ["top_k", "2023-06-01", { top_k: 5 }],
+    [
+      "a document of the assistant's",
+      "2023-06-01",
+      { messages: [user(document), { role: "assistant", content: [document] }, user(document)] },
+    ],
+    ["a user's text that cites", "2023-06-01", { messages: [user(cited)] }],
+    ["a search result that cites", "2023-06-01", { messages: [user(found)] }],
+    [
+      "a tool's search result that cites",
+      "2023-06-01",
+      { messages: [user(document), call, user({ type: "tool_result", tool_use_id: "toolu_1", content: [found] })] },
+    ],
+    [
+      "nothing of it",
+      "2026-10-21",
+      { messages: [user({ ...document, citations: { enabled: true } }, { ...cited, citations: [] })] },
+    ],
+    [
+      "an assistant's text that cites",
+      "2026-10-21",
+      { messages: [user(document), { role: "assistant", content: [cited] }, user(document)] },
+    ],
+  ];
+  test.each(VERSIONED)(
+    "the client's newer version goes on unless that refuses what we take: %s",
+    async (_what, version, more) => {
+      const body = JSON.stringify({ ...(ask("messages", ONE_ROUTE.messages, "blocking") as object), ...more });
+      const { headers, json: sent } = await send("messages", body, "blocking", { "anthropic-version": "2026-10-21" });
+      expect(headers["anthropic-version"]).toBe(version);
+      expect(sent).toMatchObject(more);
+    },
+  );
+
   test.each(SIDES)("across dialects none does: to %s", async (upstream) => {
     const client = upstream === "chat" ? "messages" : "chat";
     lab.vendors[upstream].answer(PATH[upstream], json(WIRES[upstream].reply()));

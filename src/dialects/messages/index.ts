@@ -20,6 +20,7 @@ import { relabelReply, relabelStream } from "./relabel.ts";
 import { replay } from "./replay.ts";
 import { decodeReply, encodeReply } from "./reply.ts";
 import { serverTools } from "./server-tools.ts";
+import { passesHeader } from "./version.ts";
 import { renameReply, withToolNames } from "./wire-names.ts";
 
 export { checkCountTokens } from "./check.ts";
@@ -34,6 +35,7 @@ export const messages: Dialect = {
   demandsOutputCeiling: true,
   // The last is `user_profile_id` of the SDK's params: on whose behalf the caller asks, as `metadata.user_id` says it in the body.
   passHeaders: ["anthropic-version", "anthropic-beta", "anthropic-user-profile-id"],
+  passesHeader,
   intent: readIntent,
   reasoningFields: ["thinking", "output_config.effort"],
   ownNames: {
