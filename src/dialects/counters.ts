@@ -28,6 +28,10 @@ export const messagesCounter: TokenCounter = {
   path: () => "/v1/messages/count_tokens",
   body: (text) => editObject(text, MESSAGES_GENERATION),
   read: numberIn("input_tokens"),
+  edited(answer) {
+    const told = isObject(answer) ? answer["context_management"] : undefined;
+    return isObject(told) ? { context_management: told, original: told["original_input_tokens"] } : undefined;
+  },
 };
 
 /** What OpenAI's counter reads of a request; it refuses the rest, as `store` and `include`. */

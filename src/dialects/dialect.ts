@@ -294,6 +294,8 @@ export type TokenCounter = {
   body(text: string, upstreamModel: string, quirks: Quirks): string;
   /** The count in its answer, as it stands there. */
   read(answer: unknown): unknown;
+  /** What it left out of the conversation before it counted, as it tells its own clients; `original` is the count of all. Absent: it does no such thing. */
+  edited?(answer: unknown): { context_management: unknown; original: unknown } | undefined;
 };
 
 /** The half of a wire protocol that faces vendors. */

@@ -71,9 +71,10 @@ async function answerCount(
       onCall: work && ((vendor, model) => work.book.call(vendor, model)),
     };
     asked = made;
-    const { inputTokens, by, vendor, upstreamModel } = await countTokens(asked, services, tokenizer);
+    const count = await countTokens(asked, services, tokenizer);
+    const { inputTokens, by, vendor, upstreamModel } = count;
     work?.done({ subject: asked.model, inputTokens, vendor, upstreamModel });
-    return wholeResponse(JSON.stringify({ input_tokens: inputTokens }), {
+    return wholeResponse(JSON.stringify({ input_tokens: inputTokens, context_management: count.contextManagement }), {
       headers: {
         "content-type": "application/json",
         ...commonHeaders(requestId),

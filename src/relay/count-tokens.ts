@@ -46,8 +46,10 @@ export type CountRequest = Omit<GenerateRequest, "onExchange" | "left"> & {
   onCall?: ((vendor: string, model: string) => EndCall) | undefined;
 };
 
+/** Input tokens, and what their vendor left out before it counted, where it tells of that. */
+type Counted = { inputTokens: number; contextManagement?: unknown };
 /** Input tokens, and who counted them: `vendor` is the one that did. */
-export type Count = { inputTokens: number; by: "vendor" | "local"; vendor?: string; upstreamModel?: string };
+export type Count = Counted & { by: "vendor" | "local"; vendor?: string; upstreamModel?: string };
 
 /**
  * Input tokens of a conversation (interface 4.6): by the vendor's own counter where its row says that it has one, else, and when that
@@ -151,9 +153,9 @@ async function askCounter(job: CountJob, counter: Counter, abort: Abort): Promis
   const { vendor, route } = counter;
   const end = request.onCall?.(vendor.id, route.model);
   try {
-    const inputTokens = await askVendor(job, counter, abort);
+    const counted = await askVendor(job, counter, abort);
     end?.("served");
-    return { inputTokens, by: "vendor", vendor: vendor.id, upstreamModel: route.model };
+    return { ...counted, by: "vendor", vendor: vendor.id, upstreamModel: route.model };
   } catch (thrown) {
     if (request.signal.aborted) throw new GatewayError("invalid_request", "The client left.");
     const reason = abort.aborted ? abort.reason : thrown;
@@ -168,7 +170,7 @@ async function askCounter(job: CountJob, counter: Counter, abort: Abort): Promis
   }
 }
 
-async function askVendor(job: CountJob, asked: Counter, abort: Abort): Promise<number> {
+async function askVendor(job: CountJob, asked: Counter, abort: Abort): Promise<Counted> {
   const { request, services, body, intent, entry } = job;
   const { route, vendor, upstream, counter } = asked;
   const orders = planOrders(intent, entry, route, upstream);
@@ -182,22 +184,27 @@ async function askVendor(job: CountJob, asked: Counter, abort: Abort): Promise<n
     requestId: request.requestId,
   });
   if (!isOk(answer)) throw upstream.decodeError(answer.status, await readRefusal(answer), undefined);
-  const count = readCount(await readCapped(answer, MAX_ERROR_BYTES), counter);
-  if (count * MOST_DOUBTED < estimateInputTokens(body, entry.id)) {
-    throw new GatewayError("upstream_error", `The vendor's count of ${count} is far too small.`);
+  const value = readAnswer(await readCapped(answer, MAX_ERROR_BYTES));
+  const inputTokens = readCount(counter.read(value));
+  const edited = counter.edited?.(value);
+  const whole = readCount(edited?.original ?? inputTokens);
+  if (whole * MOST_DOUBTED < estimateInputTokens(body, entry.id)) {
+    throw new GatewayError("upstream_error", `The vendor's count of ${whole} is far too small.`);
   }
-  return count;
+  return edited ? { inputTokens, contextManagement: edited.context_management } : { inputTokens };
 }
 
-/** The number in a counter's answer. Throws GatewayError (upstream_error) when there is none that can be one. */
-function readCount(answer: string, counter: TokenCounter): number {
-  let value: unknown;
+/** A counter's answer. Throws GatewayError (upstream_error) when it is no JSON. */
+function readAnswer(answer: string): unknown {
   try {
-    value = JSON.parse(answer);
+    return JSON.parse(answer);
   } catch (cause) {
     throw new GatewayError("upstream_error", "The vendor's count could not be read.", { cause });
   }
-  const count = counter.read(value);
+}
+
+/** A number in a counter's answer. Throws GatewayError (upstream_error) when it can be none. */
+function readCount(count: unknown): number {
   // A gateway in between that does not know the path may well answer 200 with a zero (field.md 22).
   if (typeof count === "number" && Number.isInteger(count) && count > 0 && count < MOST_TOKENS) return count;
   throw new GatewayError("upstream_error", "The vendor's count is no count.");

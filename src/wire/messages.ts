@@ -214,7 +214,15 @@ export const CountTokensRequest = late(() =>
 /** Answer of `POST /v1/messages/count_tokens` (interface 2.6). */
 export const CountTokensReply = late(() =>
   Open(
-    { input_tokens: Type.Integer({ minimum: 0, description: "Tokens of the input." }) },
+    {
+      input_tokens: Type.Integer({ minimum: 0, description: "Tokens of the input." }),
+      context_management: Type.Optional(
+        Open(
+          {},
+          { description: "What the vendor counted before the edits of `context_management`, where it tells of that." },
+        ),
+      ),
+    },
     { title: "CountTokensReply" },
   ),
 );

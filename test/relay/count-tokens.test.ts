@@ -324,6 +324,16 @@ describe("counted by the vendor", () => {
     expect(app.log.some((line) => line["event"] === "count-fallback")).toBe(false);
   });
 
+  test("what it left out of the conversation first is told beside its number, and not held against it", async () => {
+    const context_management = { original_input_tokens: 24_000 };
+    upstream.answer(PATH, json({ input_tokens: 60, context_management }));
+    const edits = [{ type: "clear_tool_uses_20250919" }];
+    const long = ask("The gate stands open. ".repeat(5_000), { context_management: { edits } }, CLAUDE);
+    const { by, body: told } = await count(long);
+    expect([by, told]).toEqual(["vendor", { input_tokens: 60, context_management }]);
+    expect((await upstream.called()).json).toMatchObject({ context_management: { edits } });
+  });
+
   test.each([
     ["an error", json({ type: "error", error: { type: "overloaded_error", message: "busy" } }, { status: 529 })],
     ["a refused key", json({ type: "error", error: { type: "authentication_error", message: "no" } }, { status: 401 })],
