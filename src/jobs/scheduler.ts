@@ -121,16 +121,22 @@ export class Scheduler {
     this.#pump();
   }
 
-  /** Takes on every job that a dead process left: those that waited wait again, and work on the others is gone on with. For a start. */
+  /**
+   * Takes on every job that a dead process left: work that was under way is gone on with, before those that waited wait again. Its vendor may be done with
+   * it, and its place was before theirs. For a start.
+   */
   takeOver(): void {
     const { jobs } = this.parts;
     if (!jobs.hasOpen()) return;
     const left = jobs.takeOver(this.boot, this.lease);
-    for (const job of jobs.queued()) this.add(job);
-    for (const job of left) {
+    const waiting = jobs.queued();
+    const recovered = left.map((job) => {
       this.#lose(job.id);
-      this.#recover(job).catch((thrown) => this.#tellLost(job.id, thrown));
-    }
+      return this.#recover(job).catch((thrown) => this.#tellLost(job.id, thrown));
+    });
+    void Promise.all(recovered).then(() => {
+      for (const job of waiting) this.add(job);
+    });
   }
 
   /** Nobody works on the job now; once its lease is over it is looked after. */

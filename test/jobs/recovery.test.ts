@@ -275,6 +275,27 @@ describe("a job whose process died while its vendor worked", () => {
     expect(claims(third)).toEqual(["returned"]);
   });
 
+  test("is gone on with before those that waited, which are sent when it has ended", async () => {
+    const folder = newFolder();
+    const painter = new Painter("resume");
+    const names = ["w1", "w2", "w3", "w4"];
+    painter.create_ = names.map((resumeId) => ({ kind: "pending", resumeId, pollAfterMs: 15_000 }));
+    const first = await live(folder, [paintVendor("paint", painter)]);
+    const ids: string[] = [];
+    for (let at = 0; at < 6; at++) ids.push(await create(first));
+    await until(() => ids.slice(0, 4).every((id) => row(first, id).vendor_job !== null), "the names");
+    const again = new Painter("resume");
+    const work = hang();
+    again.resume_ = [work.script];
+    const second = await live(folder, [paintVendor("paint", again)]);
+    await until(() => again.running === 4, "full slots");
+    expect([again.creates.length, again.resumes.toSorted()]).toEqual([0, names]);
+    work.end(IMAGE);
+    const states = await Promise.all(ids.map((id) => ended(second, id)));
+    expect(states.map(({ state }) => state)).toEqual(Array(6).fill("succeeded"));
+    expect(again.creates.length).toBe(2);
+  });
+
   test("waits on when it had not begun, and its vendor is gone: it fails in words", async () => {
     const folder = newFolder();
     const ids = await fillSlots(folder);
