@@ -11,7 +11,7 @@ import type { JobStore, Waiting } from "./store.ts";
 /** Deaths of the process that a job may be part of; then it is not run again (reliability 5.4). */
 const MAX_CRASHES = 2;
 /** A vendor that is not there yet, such as a server of this machine that is found after the start, is given this long, ms. */
-const VENDOR_PATIENCE_MS = 10_000;
+export const VENDOR_PATIENCE_MS = 10_000;
 
 export type RecoveryParts = {
   jobs: JobStore;

@@ -13,7 +13,7 @@ import type { ImageFiles } from "./files.ts";
 import { type Ending, ImageWork, INTERRUPTED } from "./image-job.ts";
 import type { JobError, JobErrorCode, JobRow } from "./job.ts";
 import type { JobTraces } from "./job-traces.ts";
-import { recoverJob } from "./recovery.ts";
+import { recoverJob, VENDOR_PATIENCE_MS } from "./recovery.ts";
 import { retryPause } from "./retry.ts";
 import type { JobStore, Waiting } from "./store.ts";
 
@@ -135,8 +135,15 @@ export class Scheduler {
       return this.#recover(job).catch((thrown) => this.#tellLost(job.id, thrown));
     });
     void Promise.all(recovered).then(() => {
-      for (const job of waiting) this.add(job);
+      for (const job of waiting) this.add(this.#patiently(job));
     });
+  }
+
+  /** A job whose vendor is not there yet waits for it first. */
+  #patiently(job: Waiting): Waiting {
+    const { upstream, clock } = this.parts;
+    if (upstream(job.vendor)) return job;
+    return { ...job, runAfterMs: Math.max(job.runAfterMs, clock.now() + VENDOR_PATIENCE_MS) };
   }
 
   /** Nobody works on the job now; once its lease is over it is looked after. */

@@ -5,6 +5,7 @@ import { type App, createApp } from "../../src/app.ts";
 import type { Route } from "../../src/catalog/entry.ts";
 import { openStore, type Store } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
+import { VENDOR_PATIENCE_MS } from "../../src/jobs/recovery.ts";
 import { DRAIN_MS } from "../../src/jobs/scheduler.ts";
 import { JobStore } from "../../src/jobs/store.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
@@ -136,6 +137,15 @@ async function fillSlots(folder: string): Promise<string[]> {
   return ids;
 }
 
+/** A life on a clock of its own, in which the time is over that a vendor is waited for. */
+async function liveWithout(folder: string, vendors: readonly Vendor[], routes?: Route[]): Promise<Life> {
+  const clock = manualClock(Date.now());
+  const life = await live(folder, vendors, routes, clock);
+  await clock.armed(VENDOR_PATIENCE_MS);
+  await clock.advance(VENDOR_PATIENCE_MS);
+  return life;
+}
+
 describe("a job whose process died while its vendor worked", () => {
   test("fails uncharged where nobody can know, is never sent twice, and what comes late is dropped", async () => {
     const folder = newFolder();
@@ -228,7 +238,7 @@ describe("a job whose process died while its vendor worked", () => {
     await until(() => row(second, id).state === "queued", "the wait");
     second.store.database.run("UPDATE image_job SET run_after_ms = 0");
     const other = new Painter("none");
-    const third = await live(folder, [paintVendor("paint2", other)], [{ vendor: "paint2", model: "b" }]);
+    const third = await liveWithout(folder, [paintVendor("paint2", other)], [{ vendor: "paint2", model: "b" }]);
     expect(await ended(third, id)).toMatchObject({ state: "failed", error_code: "vendor_not_configured" });
     expect([other.creates, claims(third)]).toEqual([[], ["returned"]]);
   });
@@ -275,6 +285,21 @@ describe("a job whose process died while its vendor worked", () => {
     expect(claims(third)).toEqual(["returned"]);
   });
 
+  test("waits on when it had not begun, for a server of this machine that is found after the start", async () => {
+    const folder = newFolder();
+    const ids = await fillSlots(folder);
+    const clock = manualClock(Date.now());
+    const second = await live(folder, [], undefined, clock);
+    await clock.armed(VENDOR_PATIENCE_MS);
+    await clock.advance(VENDOR_PATIENCE_MS - 1);
+    expect(row(second, ids[4]!).state).toBe("queued");
+    const found = new Painter("none");
+    second.app.addVendor(paintVendor("paint", found));
+    await clock.advance(1);
+    expect((await ended(second, ids[4]!)).state).toBe("succeeded");
+    expect(found.creates.length).toBe(1);
+  });
+
   test("is gone on with before those that waited, which are sent when it has ended", async () => {
     const folder = newFolder();
     const painter = new Painter("resume");
@@ -299,7 +324,7 @@ describe("a job whose process died while its vendor worked", () => {
   test("waits on when it had not begun, and its vendor is gone: it fails in words", async () => {
     const folder = newFolder();
     const ids = await fillSlots(folder);
-    const second = await live(folder, []);
+    const second = await liveWithout(folder, []);
     const states = await Promise.all(ids.map((id) => ended(second, id)));
     expect(states.map(({ error_code }) => error_code)).toEqual([
       ...["interrupted", "interrupted", "interrupted", "interrupted", "vendor_not_configured"],
@@ -311,7 +336,7 @@ describe("a job whose process died while its vendor worked", () => {
     const ids = await fillSlots(folder);
     const other = new Painter("none");
     other.create_ = [IMAGE];
-    const second = await live(folder, [paintVendor("paint2", other)], [{ vendor: "paint2", model: "b" }]);
+    const second = await liveWithout(folder, [paintVendor("paint2", other)], [{ vendor: "paint2", model: "b" }]);
     const states = await Promise.all(ids.map((id) => ended(second, id)));
     expect(states.map(({ state }) => state)).toEqual(["failed", "failed", "failed", "failed", "succeeded"]);
     expect(other.creates.map(({ model }) => model)).toEqual(["b"]);
@@ -391,7 +416,7 @@ describe("a gateway that is told to stop", () => {
     const { id } = await die(folder, new Painter("resend"));
     await lives.splice(0, 1)[0]!.end();
     const other = new Painter("none");
-    const second = await live(folder, [paintVendor("paint2", other)], [{ vendor: "paint2", model: "b" }]);
+    const second = await liveWithout(folder, [paintVendor("paint2", other)], [{ vendor: "paint2", model: "b" }]);
     expect(await ended(second, id)).toMatchObject({ state: "failed", error_code: "vendor_not_configured" });
     expect([other.creates, claims(second)]).toEqual([[], ["returned"]]);
   });
