@@ -1,4 +1,4 @@
-import { closeSync, openSync } from "node:fs";
+import { closeSync, openSync, statSync } from "node:fs";
 import { ConfigError } from "../config/faults.ts";
 import type { Config } from "../config/load.ts";
 import { watchFiles } from "../config/watch.ts";
@@ -48,11 +48,23 @@ function needingStart(before: Config, after: Config): string[] {
   return changed.map((name) => IN_FILE[name] ?? name);
 }
 
+/**
+ * Throws ConfigError for a file without a byte. A shell that is about to write one empties it first, and a full disk leaves it so: a server that took
+ * that for a configuration would give up all that it has.
+ */
+function refuseEmptied(file: string | undefined): void {
+  const facts = file === undefined ? undefined : statSync(file, { throwIfNoEntry: false });
+  // A pipe has no size either.
+  if (!facts?.isFile() || facts.size > 0) return;
+  throw new ConfigError([`${file}: expected a configuration, found an empty file; to have none, remove it`]);
+}
+
 /** Takes over what the configuration says now, or says why not and changes nothing (contract 2). True when it was taken over. */
 function reloadOnce(parts: ReloadParts): boolean {
   const { server, log } = parts;
   try {
     const { config, vendors, warnings } = parts.read();
+    refuseEmptied(config.file);
     parts.addSecrets(config, vendors);
     server.reload({ config, vendors });
     for (const sentence of [...config.warnings, ...warnings]) warn(`warning: ${sentence}`);

@@ -90,6 +90,16 @@ describe("a running server", () => {
     expect(await listed()).toEqual(["lab/newer"]);
   });
 
+  test("an emptied file is one that is about to be written: nothing is given up meanwhile", async () => {
+    writeFileSync(file(), "", { mode: 0o600 });
+    await said("nothing was changed");
+    expect(server.stderr).toContain("sluice.yaml: expected a configuration, found an empty file");
+    expect(await listed()).toEqual(["lab/old"]);
+    writeFileSync(file(), configOf("new"), { mode: 0o600 });
+    await said("taken over");
+    expect(await listed()).toEqual(["lab/new"]);
+  });
+
   test("a link whose file is away for a while is no wish to have none; when it is back, it is read", async () => {
     const kept = join(folder, "kept.yaml");
     renameSync(file(), kept);
