@@ -33,8 +33,13 @@ export type Swept = { jobs: number; orphans: number; missing: number };
 export class Sweeper {
   #cancel = () => {};
   #stopped = false;
+  /** When it was last looked for old jobs, by the wall clock and by the one that never jumps, ms. */
+  #looked: { wall: number; monotonic: number };
 
-  constructor(private readonly parts: SweepParts) {}
+  constructor(private readonly parts: SweepParts) {
+    const { clock } = parts;
+    this.#looked = { wall: clock.now(), monotonic: clock.monotonic() };
+  }
 
   /** Sweeps soon and every hour. */
   start(): void {
@@ -66,8 +71,8 @@ export class Sweeper {
   }
 
   async #forgetOld(): Promise<number> {
-    const { jobs, writer, files, clock, keepDays } = this.parts;
-    const endedMs = clock.now() - keepDays * DAY_MS;
+    const { jobs, writer, files, keepDays } = this.parts;
+    const endedMs = this.#believedNow() - keepDays * DAY_MS;
     for (let forgotten = 0; ; ) {
       const old = jobs.endedBefore(endedMs, BATCH);
       if (old.length === 0 || this.#stopped) return forgotten;
@@ -75,6 +80,14 @@ export class Sweeper {
       for (const { file } of old) if (file !== null) await files.remove(file);
       forgotten += old.length;
     }
+  }
+
+  /** A wall clock that was set far ahead is believed in the next round, if it stands there still: what is forgotten for a slip of it is lost. */
+  #believedNow(): number {
+    const { clock } = this.parts;
+    const { wall, monotonic } = this.#looked;
+    this.#looked = { wall: clock.now(), monotonic: clock.monotonic() };
+    return Math.min(this.#looked.wall, wall + this.#looked.monotonic - monotonic + DAY_MS);
   }
 
   async #compare({ from, to, names }: NameBatch, swept: Swept): Promise<void> {

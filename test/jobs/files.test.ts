@@ -7,8 +7,9 @@ import { FolderFiles, type ImageFiles, MemoryFiles, newFileName, PART_MS } from 
 import { BucketFiles } from "../../src/jobs/files-s3.ts";
 import { JobStore } from "../../src/jobs/store.ts";
 import { Sweeper } from "../../src/jobs/sweep.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { makeFolder, removeFolder } from "../support/binary.ts";
+import { manualClock } from "../support/clock.ts";
 import { PNG } from "./lab.ts";
 
 const undo: (() => void)[] = [];
@@ -250,7 +251,7 @@ describe("what is left behind", () => {
   const DAY_MS = 86_400_000;
   const OLD = new Date(Date.now() - PART_MS - 60_000);
 
-  async function makeWorld() {
+  async function makeWorld(clock: Clock = systemClock) {
     const folder = join(newFolder(), "images");
     const files = new FolderFiles(folder);
     const store = openStore(":memory:");
@@ -259,7 +260,7 @@ describe("what is left behind", () => {
     const jobs = new JobStore(store);
     const told: unknown[] = [];
     const log = { error: (event: string, fields: unknown) => told.push([event, fields]) } as never;
-    const sweeper = new Sweeper({ jobs, writer, files, clock: systemClock, log, keepDays: 90 });
+    const sweeper = new Sweeper({ jobs, writer, files, clock, log, keepDays: 90 });
     const age = (name: string) => utimesSync(join(folder, name.slice(0, 2), name), OLD, OLD);
     const finish = async (endedMs: number) => {
       const file = newFileName("image/png");
@@ -325,6 +326,22 @@ describe("what is left behind", () => {
     expect((await sweeper.sweep()).jobs).toBe(1);
     expect([jobs.find(old.id), await files.has(old.file)]).toEqual([undefined, false]);
     expect([jobs.find(kept.id)?.state, await files.has(kept.file)]).toEqual(["succeeded", true]);
+  });
+
+  test("a clock that is set far ahead for a while has nothing forgotten, one that stays there has", async () => {
+    const clock = manualClock();
+    const { files, sweeper, finish } = await makeWorld(clock);
+    const { file } = await finish(clock.now());
+    const right = clock.now();
+    clock.setWall(right + 100 * DAY_MS);
+    expect([(await sweeper.sweep()).jobs, await files.has(file)]).toEqual([0, true]);
+    clock.setWall(right);
+    await clock.advance(60 * 60_000);
+    expect([(await sweeper.sweep()).jobs, await files.has(file)]).toEqual([0, true]);
+    clock.setWall(right + 100 * DAY_MS);
+    expect((await sweeper.sweep()).jobs).toBe(0);
+    await clock.advance(60 * 60_000);
+    expect([(await sweeper.sweep()).jobs, await files.has(file)]).toEqual([1, false]);
   });
 
   test("a finished job whose file is gone is told of", async () => {
