@@ -66,7 +66,7 @@ export function mcpRoutes(dependencies: McpDependencies) {
       detail: {
         tags: ["Web tools"],
         summary: "MCP server",
-        description: `Model Context Protocol over Streamable HTTP, versions ${VERSIONS.join(", ")}; tools \`web_search\` and \`web_fetch\`. One message with each POST: a request is answered as JSON, a notification with 202; GET and DELETE are told 405, for there are no sessions. Clients that cannot send headers use \`/mcp/web/t/{token}\` with a narrow token.`,
+        description: `Model Context Protocol over Streamable HTTP, versions ${VERSIONS.join(", ")}; tools \`web_search\` and \`web_fetch\`. One message with each POST: a request is answered as JSON, a notification with 202, and \`notifications/cancelled\` ends the call that it names; GET and DELETE are told 405, for there are no sessions. Clients that cannot send headers use \`/mcp/web/t/{token}\` with a narrow token.`,
         parameters: [IDEMPOTENCY_PARAMETER],
         requestBody: jsonBody(RpcMessageBody),
         responses: {
@@ -136,6 +136,7 @@ async function answerMcp(request: Request, identify: () => Caller, dependencies:
       return answer(request, 400, writeFault(REFUSED, told, message.kind === "request" ? message.id : null));
     }
     if (message.kind === "note") {
+      if (message.cancels !== undefined) dependencies.mcp.cancel(caller, message.cancels);
       return new Response(null, { status: 202, headers: commonHeaders(requestIdOf(request)) });
     }
     return await answerRequest(request, { caller, message, text, work }, dependencies);

@@ -15,10 +15,10 @@ export const UNAUTHORIZED = -32001;
 
 export type RpcId = string | number | null;
 
-/** One message that was sent: a request to be answered, or something to be taken note of (a notification, a response). */
+/** One message that was sent: a request to be answered, or something to be taken note of (a notification, a response). `cancels`: the request that it gives up. */
 export type RpcMessage =
   | { kind: "request"; id: string | number; method: string; params: unknown }
-  | { kind: "note" }
+  | { kind: "note"; cancels?: string | number }
   | { kind: "fault"; code: number; message: string; id: RpcId };
 
 /** A fault of a request, told inside HTTP 200. */
@@ -41,6 +41,12 @@ const fault = (message: string, id: RpcId = null): RpcMessage => ({
 
 const isId = (id: unknown): id is string | number => typeof id === "string" || Number.isSafeInteger(id);
 
+/** What a notification says that is heeded here (specification 2025-06-18, "Cancellation"). */
+function readNote(method: string, params: unknown): RpcMessage {
+  const named = method === "notifications/cancelled" && isObject(params) ? params["requestId"] : undefined;
+  return { kind: "note", ...(isId(named) && { cancels: named }) };
+}
+
 /** Sorts a message out by its form (web-and-mcp.md A2 #6, #8). `value` is parsed JSON. */
 export function readMessage(value: unknown): RpcMessage {
   if (Array.isArray(value)) return fault("Batches are not taken: send one message with each POST.");
@@ -50,7 +56,7 @@ export function readMessage(value: unknown): RpcMessage {
   if (jsonrpc !== "2.0") return fault('jsonrpc must be "2.0".', known);
   if (method === undefined && ("result" in value || "error" in value)) return { kind: "note" };
   if (typeof method !== "string") return fault("method must be a string.", known);
-  if (!Object.hasOwn(value, "id")) return { kind: "note" };
+  if (!Object.hasOwn(value, "id")) return readNote(method, params);
   if (!isId(id)) return fault("id must be a string or an integer.");
   return { kind: "request", id, method, params };
 }

@@ -1,10 +1,12 @@
 import type { Caller } from "../accounts/caller.ts";
 import { isObject } from "../lib/json.ts";
+import { follow } from "../lib/signals.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import { late } from "../wire/open.ts";
 import {
   INTERNAL_ERROR,
   INVALID_PARAMS,
+  REFUSED,
   RpcFault,
   type RpcMessage,
   UNKNOWN_METHOD,
@@ -38,9 +40,19 @@ const faultAnswer = (code: number, message: string, id: string | number): McpAns
   code,
 });
 
+/** The reason of a call that its client has given up. */
+class Cancelled extends Error {
+  override readonly name = "Cancelled";
+}
+
+/** A call is known by its id and whose it is. */
+const nameOf = ({ keyId }: Caller, id: string | number) => JSON.stringify([keyId, id]);
+
 /** The MCP server: stateless, tools only, one message at a time (interface 4.9). Who calls and over what is the edge's matter. */
 export class McpServer {
   readonly #list = late(() => JSON.stringify({ tools: TOOLS }));
+  /** Calls under way. Clients count their ids, and there are no sessions: those of several that share a key may have one name. */
+  readonly #calls = new Map<string, Set<AbortController>>();
 
   constructor(private readonly parts: McpParts) {}
 
@@ -69,8 +81,31 @@ export class McpServer {
     return { body: writeResult(id, JSON.stringify(result)), failed: false };
   }
 
+  /**
+   * Ends the call of this id that its client has given up: clients of Streamable HTTP leave its request open and say so with another one. Of several with
+   * that id nobody knows which is meant, and none is ended.
+   */
+  cancel(caller: Caller, id: string | number): void {
+    const calls = this.#calls.get(nameOf(caller, id));
+    if (calls?.size === 1) for (const call of calls) call.abort(new Cancelled());
+  }
+
   /** The answer to `tools/call`. Throws the signal's reason once that is aborted, and nothing else. */
-  async call({ id, params }: Request, call: Omit<WebCall, "dialect"> & { caller: Caller }): Promise<McpAnswer> {
+  async call(request: Request, call: Omit<WebCall, "dialect"> & { caller: Caller }): Promise<McpAnswer> {
+    const { controller, leave } = follow(call.signal);
+    const name = nameOf(call.caller, request.id);
+    const calls = this.#calls.get(name) ?? new Set();
+    this.#calls.set(name, calls.add(controller));
+    try {
+      return await this.#run(request, { ...call, signal: controller.signal });
+    } finally {
+      leave();
+      calls.delete(controller);
+      if (calls.size === 0) this.#calls.delete(name);
+    }
+  }
+
+  async #run({ id, params }: Request, call: Omit<WebCall, "dialect">): Promise<McpAnswer> {
     try {
       if (!isObject(params) || typeof params["name"] !== "string") {
         throw new RpcFault(INVALID_PARAMS, "params must hold the tool's name.");
@@ -79,6 +114,8 @@ export class McpServer {
       const result = await callTool(name, args, this.parts, { ...call, dialect: "mcp" });
       return { body: writeResult(id, JSON.stringify(result)), failed: result.isError };
     } catch (thrown) {
+      // Nobody waits for it; something has to be said where it was asked for.
+      if (call.signal.reason instanceof Cancelled) return faultAnswer(REFUSED, "The call was cancelled.", id);
       call.signal.throwIfAborted();
       if (thrown instanceof RpcFault) return faultAnswer(thrown.code, thrown.message, id);
       this.parts.log.error("mcp", { request: call.requestId, ...errorFields(thrown) });

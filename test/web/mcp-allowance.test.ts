@@ -566,6 +566,55 @@ describe("ends", () => {
     }
   });
 
+  test("a call that its client has given up is ended by its notification, and nothing is charged", async () => {
+    const engine = startUpstream();
+    engine.always("/search", neverAnswer());
+    const other = await startMcpLab({ sources: [{ engine: "exa", apiKey: "the-key", baseUrl: engine.url }] });
+    const search = (query: string, id: string | number, key?: string) =>
+      other.send(request("tools/call", { name: "web_search", arguments: { query } }, id), key ? { key } : {});
+    const giveUp = async (requestId: unknown, key?: string) => {
+      const params = { requestId, reason: "The user wants something else." };
+      const note = { jsonrpc: "2.0", method: "notifications/cancelled", params };
+      expect((await other.send(note, key ? { key } : {})).status).toBe(202);
+    };
+    try {
+      const stranger = await other.tenant("free");
+      const running = search("x", 7);
+      const call = await engine.called();
+      // Another's, another id, none at all.
+      await giveUp(7, stranger.key);
+      for (const id of ["7", 8, null, undefined, { id: 7 }]) await giveUp(id);
+      expect(call.aborted).toBe(false);
+      await giveUp(7);
+      await call.whenAborted;
+      const { status, json } = await running;
+      const error = { code: -32000, message: "The call was cancelled." };
+      expect([status, json]).toEqual([200, { jsonrpc: "2.0", id: 7, error }]);
+      // Two clients that share a key count their ids alike: nobody knows whose is meant, until one of them is through.
+      const leave = new AbortController();
+      const body = request("tools/call", { name: "web_search", arguments: { query: "y" } }, 9);
+      const gone = other.gateway.post("/mcp/web", body, { signal: leave.signal });
+      const theirs = await engine.called(1);
+      const left = search("z", 9);
+      const ours = await engine.called(2);
+      await giveUp(9);
+      expect([theirs.aborted, ours.aborted]).toEqual([false, false]);
+      leave.abort();
+      await theirs.whenAborted;
+      await gone;
+      await until(async () => {
+        await giveUp(9);
+        return ours.aborted;
+      }, "the end of the one that is left");
+      expect((await left).json["error"]).toEqual(error);
+      expect(other.gateway.rows()).toEqual([]);
+      expect(other.gateway.app.book.openClaims("web")).toEqual([]);
+    } finally {
+      await other.stop();
+      engine.close();
+    }
+  });
+
   test("when no engine answers, the result says so, and nothing is charged", async () => {
     const other = await startMcpLab({ sources: [] });
     try {
