@@ -10,5 +10,5 @@ export const formatName = (name: unknown): string =>
 export const describedSchema = ({
   schema,
   description,
-}: Extract<OutputFormat, { type: "json-schema" }>): Record<string, unknown> =>
+}: Pick<Extract<OutputFormat, { type: "json-schema" }>, "schema" | "description">): Record<string, unknown> =>
   description === undefined || schema["description"] !== undefined ? schema : { ...schema, description };

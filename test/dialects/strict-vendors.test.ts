@@ -606,6 +606,20 @@ describe("a vendor without JSON Schema as an output format", () => {
     expect([body["response_format"], body["messages"]]).toEqual([format, [user]]);
   });
 
+  test("is told what the format is for, where the schema itself does not say it", () => {
+    const hintFor = (asked: object) => {
+      const { body } = send(toVendor("deepseek"), { messages: [user], response_format: asked });
+      return JSON.stringify(body["messages"]);
+    };
+    const about = { description: "A forecast" };
+    expect(hintFor({ ...format, json_schema: { ...format.json_schema, ...about } })).toContain("A forecast");
+    expect(hintFor({ type: "json_schema", schema, ...about })).toContain("A forecast");
+    const own = { ...schema, description: "Its own" };
+    expect(hintFor({ type: "json_schema", json_schema: { name: "o", schema: own, ...about } })).not.toContain(
+      "forecast",
+    );
+  });
+
   test("cannot be held to it strictly, which is named where it was asked for", () => {
     const strict = { name: "o", schema, strict: true };
     const asked = { messages: [user], response_format: { type: "json_schema", json_schema: strict } };

@@ -1,6 +1,6 @@
 import { isObject } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
-import { formatName } from "../format-name.ts";
+import { describedSchema, formatName } from "../format-name.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -26,6 +26,12 @@ export function losesStrict({ response_format: format, tools, functions }: Wire,
   return quirks.noJsonSchema === true || isForTools(quirks, isFilled(tools) ? tools : functions);
 }
 
+/** Words have no place beside the schema either. */
+function schemaInWords({ schema, description }: Wire): Wire {
+  const said = typeof description === "string" && description !== "" ? { description } : {};
+  return describedSchema({ schema: isObject(schema) ? schema : {}, ...said });
+}
+
 const ONE_OBJECT = "Answer with one JSON object and nothing else.";
 const ONE_OBJECT_OR_CALL = "Call tools as you need them; your answer itself is one JSON object and nothing else.";
 
@@ -45,7 +51,7 @@ export function fitFormat(format: unknown, quirks: Quirks, tools: unknown): Fitt
   const wrapped = format["type"] === "json_schema" ? schemaHolder(format) : undefined;
   if (!wrapped) return { format };
   if (quirks.noJsonSchema || forTools) {
-    const hint = `${asked} It must meet this JSON Schema: ${JSON.stringify(wrapped["schema"] ?? {})}`;
+    const hint = `${asked} It must meet this JSON Schema: ${JSON.stringify(schemaInWords(wrapped))}`;
     return { format: forTools || quirks.noJsonObject ? undefined : { type: "json_object" }, hint };
   }
   if (wrapped === format) return { format };
