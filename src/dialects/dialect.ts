@@ -116,6 +116,8 @@ export type Quirks = {
   unclampedTemperature?: boolean;
   /** messages: the vendor signs no thinking, and takes it back without a signature. From others it is left out (dialects.md 4.8 #6). */
   unsignedThinking?: boolean;
+  /** responses: a summary of the reasoning is refused, so that none is asked for of the gateway's own accord (OpenAI, to who is not verified). */
+  noReasoningSummary?: boolean;
   /** messages: the vendor reads Claude Code's billing line in the system prompt. From others it is kept (field.md 12). */
   ownBillingLine?: boolean;
   /** messages: the vendor's models do not all take cache marks, so none are added to what clients of other dialects send. */

@@ -108,9 +108,10 @@ export type Job = {
   withoutProofs?: boolean;
   /**
    * A vendor has refused the request as it was written: it is told it in these terms, which every server of the dialect knows, or which it has taught.
-   * `model`: the vendor's own name. `lasting`: what of them the next requests are told in as well.
+   * `model`: the vendor's own name. `lasting`: what of them the next requests are told in as well; those that every server knows (`isPlain`), where they say
+   * more than that.
    */
-  plainly?: { vendor: Vendor; model: string; lasting?: VendorTerms | undefined } & VendorTerms;
+  plainly?: { vendor: Vendor; model: string; lasting?: VendorTerms | undefined; isPlain?: boolean } & VendorTerms;
   /** How often a vendor has refused what it does not know of its dialect, and the request was told again without. */
   lessons?: number;
   served?: Served | undefined;

@@ -13,7 +13,7 @@ export const PLAIN_MS = 10 * MINUTE_MS;
 const MAX_MODELS = 1_000;
 
 type Asked = Pick<Job, "request" | "services" | "body" | "plainly">;
-type Kept = { until: number; terms: VendorTerms };
+type Kept = { until: number; terms: VendorTerms; isPlain: boolean };
 
 /** Until when whom's requests to which of a vendor's models are told otherwise: what one account writes changes no other's requests. */
 const known = new WeakMap<Vendor, Map<string, Kept>>();
@@ -46,7 +46,7 @@ export function tellPlainly(
   // What was learnt of this request alone is learnt again.
   if (plainlyFor(job, target)?.lasting) return false;
   const quirks = plainTermsOf(job, target);
-  if (quirks) job.plainly = { vendor, model: route.model, quirks, lasting: { quirks } };
+  if (quirks) job.plainly = { vendor, model: route.model, quirks, lasting: { quirks }, isPlain: true };
   return quirks !== undefined;
 }
 
@@ -91,11 +91,11 @@ function learnTerms(
 /** The request was answered: where it had to be told otherwise for that, the next ones are told so at once, as far as that is likely to help them. */
 export function keepPlain(job: Asked, target: Target): void {
   const { vendor } = target;
-  const terms = plainlyFor(job, target)?.lasting;
+  const { lasting: terms, isPlain = false } = plainlyFor(job, target) ?? {};
   if (terms === undefined) return;
   const models = known.get(vendor) ?? new Map<string, Kept>();
   known.set(vendor, models);
-  models.set(keyOf(job, target), { until: job.services.clock.monotonic() + PLAIN_MS, terms });
+  models.set(keyOf(job, target), { until: job.services.clock.monotonic() + PLAIN_MS, terms, isPlain });
   const [oldest] = models.keys();
   if (models.size > MAX_MODELS && oldest !== undefined) models.delete(oldest);
 }
@@ -107,11 +107,11 @@ export function termsFor(asked: Asked, target: Target): VendorTerms {
 
 /** What was learnt of a target's vendor before this request. */
 function keptTerms(asked: Asked, target: Target): VendorTerms {
-  const { vendor, upstream } = target;
+  const { vendor } = target;
   const usual = { quirks: vendor.quirks };
   const kept = known.get(vendor)?.get(keyOf(asked, target));
   if (kept === undefined || kept.until <= asked.services.clock.monotonic()) return usual;
-  if (!upstream.plainer) return kept.terms;
+  if (!kept.isPlain) return kept.terms;
   const quirks = plainTermsOf(asked, target);
   return quirks ? { quirks } : usual;
 }

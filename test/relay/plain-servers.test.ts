@@ -34,7 +34,12 @@ describe("a responses server of which nothing is known", () => {
   beforeAll(async () => {
     upstream = startUpstream();
     const all = { ...vendorAt(upstream, "responses", "all"), quirks: { customTools: true } };
-    gateway = await startApp({ vendors: [vendorAt(upstream, "responses", "lab"), all], clock });
+    const thinker = (vendor: string) => ({
+      ...{ id: `${vendor}/thinker`, pricing: "free" as const, routes: [{ vendor, model: "m" }] },
+      ...{ reasoning_efforts: { levels: ["low", "high"], default: "low" }, reasoning: { form: "effort" as const } },
+    });
+    const models = [thinker("lab"), thinker("all")];
+    gateway = await startApp({ vendors: [vendorAt(upstream, "responses", "lab"), all], models, clock });
   });
   afterEach(async () => {
     upstream.reset();
@@ -94,6 +99,42 @@ describe("a responses server of which nothing is known", () => {
     expect((await ask(ODD, "all")).status).toBe(400);
     expect(seen()).toEqual([PLAINLY, AS_IT_CAME]);
   });
+
+  /** The gateway asks for one of its own accord, so that clients of other dialects see what was thought. */
+  test.each([
+    ["all", "Your organization must be verified to generate reasoning summaries. Please verify it."],
+    ["lab", "Unsupported parameter: 'reasoning.summary' is not supported with this model."],
+  ])(
+    "%s refuses a summary of its reasoning that no client asked for: it is asked for none, for a while",
+    async (vendor, message) => {
+      const refused = refuse(message);
+      const summaryIn = (body: unknown) => (body as { reasoning?: Wire }).reasoning?.["summary"];
+      upstream.always("/v1/responses", ({ json: body }) => (summaryIn(body) === "auto" ? refused : json(REPLY)));
+      const summaries = () => upstream.calls.map((call) => summaryIn(call.json));
+      const say = async (path: string, body: Wire) => {
+        const response = await gateway.post(path, { model: `${vendor}/thinker`, ...body });
+        return [response.status, response.headers.get("x-sluice-dropped")];
+      };
+      const thinking = { messages: [{ role: "user", content: "Hi" }], reasoning_effort: "high" };
+      for (const _ of [0, 1]) expect(await say("/v1/chat/completions", thinking)).toEqual([200, null]);
+      expect(summaries()).toEqual(["auto", undefined, undefined]);
+      expect(upstream.calls.map((call) => (call.json as Wire)["reasoning"])).toMatchObject(
+        Array(3).fill({ effort: "high" }),
+      );
+      // Of what else it knows nothing is learnt by that.
+      expect(await say("/v1/responses", ODD)).toEqual([200, null]);
+      expect(seen().slice(3)).toEqual([AS_IT_CAME]);
+      // Who asks for one is told that there is none.
+      expect(await say("/v1/responses", { input: "Hi", reasoning: { effort: "high", summary: "auto" } })).toEqual([
+        400,
+        null,
+      ]);
+      expect(summaries().slice(4)).toEqual(["auto"]);
+      await clock.advance(PLAIN_MS);
+      expect(await say("/v1/chat/completions", thinking)).toEqual([200, null]);
+      expect(summaries().slice(5)).toEqual(["auto", undefined]);
+    },
+  );
 
   test("what one account's requests have shown changes no other's", async () => {
     refusing(takesFunctions);

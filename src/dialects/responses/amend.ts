@@ -1,6 +1,6 @@
 import type { Orders, ReasoningOrder } from "../../canon/intent.ts";
 import { type Edits, isObject } from "../../lib/json.ts";
-import type { Quirks, ReplyChanges } from "../dialect.ts";
+import type { Lesson, Quirks, ReplyChanges, VendorTerms } from "../dialect.ts";
 import { formatName } from "../format-name.ts";
 import { EARLIER_REASONING, loopBegin, type Said } from "../lost-reasoning.ts";
 import { isReplayable } from "../reasoning-proof.ts";
@@ -29,10 +29,11 @@ const isUnordered = (value: unknown): boolean =>
  * The reasoning object that an order asks for, over what stands there; undefined for none. Forms of other dialects write nothing. Where
  * no depth is ordered of a model that reasons all the same, what else the client asked (a summary) stays.
  */
-function wantedReasoning(order: ReasoningOrder, reasonsAnyway: boolean, body: Wire): unknown {
+function wantedReasoning(order: ReasoningOrder, reasonsAnyway: boolean, body: Wire, quirks: Quirks): unknown {
   const own = body["reasoning"];
   if (order.kind === "keep") return isUnordered(own) ? undefined : own;
-  const { effort: _effort, ...rest } = isObject(own) ? own : {};
+  const isUnasked = quirks.noReasoningSummary === true && isUnordered(own);
+  const { effort: _effort, ...rest } = isObject(own) && !isUnasked ? own : {};
   if (order.kind === "nothing") {
     return reasonsAnyway && !isUnordered(own) && Object.keys(rest).length > 0 ? rest : undefined;
   }
@@ -151,7 +152,9 @@ function set(body: Wire, edits: Edits, field: string, value: unknown): void {
  */
 export function amend(body: Wire, orders: Orders, quirks: Quirks): Edits {
   const named = plainTerms(body, quirks)?.edits ?? nameEdits(body);
-  const edits = named ? { ...named, ...amendNamed({ ...body, ...named }, orders) } : amendNamed(body, orders);
+  const edits = named
+    ? { ...named, ...amendNamed({ ...body, ...named }, orders, quirks) }
+    : amendNamed(body, orders, quirks);
   if (quirks.noDeveloperRole) setSystemRole(body, edits);
   if (quirks.customTools === false) leaveOutUnknown(body, edits);
   return edits;
@@ -165,6 +168,16 @@ export function plainer(body: Wire, quirks: Quirks): Quirks | undefined {
   const isOdd = Array.isArray(include) && include.some(isUnknown);
   return isOdd || plainTerms(body, plain) ? plain : undefined;
 }
+
+/**
+ * How OpenAI says that it shows summaries of reasoning to verified organisations alone (openai/codex #1321), and how others say that they know none: "Your
+ * organization must be verified to generate reasoning summaries", "Unsupported parameter: 'reasoning.summary'".
+ */
+const SUMMARY_REFUSED = /\breasoning[. ]summar(?:y|ies)\b/i;
+
+/** See {@link UpstreamDialect.lessons}. A summary that a client asked for itself is asked for all the same. */
+export const lessons = (words: string, terms: VendorTerms): Lesson[] =>
+  SUMMARY_REFUSED.test(words) ? [{ ...terms, quirks: { ...terms.quirks, noReasoningSummary: true } }] : [];
 
 const isDeveloper = (item: unknown): item is Wire => isObject(item) && item["role"] === "developer";
 
@@ -191,7 +204,7 @@ function leaveOutUnknown(body: Wire, edits: Edits): void {
 }
 
 /** {@link amend} of a body whose tools are called as the vendor takes it. */
-function amendNamed(body: Wire, orders: Orders): Edits {
+function amendNamed(body: Wire, orders: Orders, quirks: Quirks): Edits {
   const edits: Edits = {};
   set(body, edits, "model", orders.upstreamModel);
   if ((body["stream"] === true) !== orders.stream) set(body, edits, "stream", orders.stream);
@@ -201,7 +214,7 @@ function amendNamed(body: Wire, orders: Orders): Edits {
     set(body, edits, "max_output_tokens", Math.max(MIN_OUTPUT_TOKENS, orders.maxOutputTokens));
   }
   set(body, edits, "store", false);
-  set(body, edits, "reasoning", wantedReasoning(orders.reasoning, orders.dropSampling, body));
+  set(body, edits, "reasoning", wantedReasoning(orders.reasoning, orders.dropSampling, body, quirks));
   set(body, edits, "include", wantedInclude(body["include"], orders));
   set(body, edits, "text", withFormatName(body["text"]));
   const known = withoutGivenIds(withoutLostReasoning(body["input"], orders));

@@ -2,7 +2,7 @@ import { REASONING_FORMS_OF } from "../../canon/intent.ts";
 import { responsesCounter } from "../counters.ts";
 import type { Dialect } from "../dialect.ts";
 import { readUpstreamError } from "../upstream-error.ts";
-import { amend, plainer, repairs, replyChanges } from "./amend.ts";
+import { amend, lessons, plainer, repairs, replyChanges } from "./amend.ts";
 import { checkRequest } from "./check.ts";
 import { decodeRequest } from "./decode-request.ts";
 import { canFollow, decodeStream } from "./decode-stream.ts";
@@ -46,6 +46,7 @@ export const responses: Dialect = {
   repairs,
   replyChanges,
   plainer,
+  lessons,
   decodeReply,
   encodeReply,
   relabel: relabelReply,
