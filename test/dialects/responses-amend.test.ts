@@ -41,6 +41,28 @@ describe("amend", () => {
       expect(amend({ text: sound })).toEqual({});
   });
 
+  test("the least effort, where the client has not asked for it, is not ordered beside tools that OpenAI runs and refuses with it", () => {
+    const least = { reasoning: { kind: "level", form: "effort", level: "minimal" } } as const;
+    const off = { reasoning: { kind: "off", form: "effort", value: "minimal" } } as const;
+    const summary = { summary: "detailed" };
+    const own = ["web_search", "web_search_preview_2025_03_11", "image_generation", "code_interpreter", "file_search"];
+    for (const type of own) {
+      const tools = [{ type: "function", name: "f", parameters: {} }, { type }];
+      for (const orders of [least, off]) {
+        expect(amend({ tools }, orders)["reasoning"]).toBeUndefined();
+        expect(amend({ tools, reasoning: { effort: "none" } }, orders)["reasoning"]).toBeUndefined();
+      }
+      expect(amend({ tools, reasoning: summary }, least)).toEqual({ include: [ENCRYPTED] });
+      // What the client says itself its vendor answers.
+      expect(amend({ tools, reasoning: { effort: "minimal" } }, least)).toEqual({ include: [ENCRYPTED] });
+    }
+    const tools = [
+      { type: "function", name: "web_search", parameters: {} },
+      { type: "custom", name: "c" },
+    ];
+    expect(amend({ tools }, least)["reasoning"]).toEqual({ effort: "minimal" });
+  });
+
   test("model, stream, ceiling, sampling and refused fields", () => {
     expect(
       amend(

@@ -1,5 +1,5 @@
 import type { Orders, ReasoningOrder } from "../../canon/intent.ts";
-import { type Edits, isObject } from "../../lib/json.ts";
+import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
 import type { Lesson, Quirks, ReplyChanges, VendorTerms } from "../dialect.ts";
 import { formatName } from "../format-name.ts";
 import { EARLIER_REASONING, loopBegin, type Said } from "../lost-reasoning.ts";
@@ -43,6 +43,19 @@ function wantedReasoning(order: ReasoningOrder, reasonsAnyway: boolean, body: Wi
   const wanted = { ...(effort !== undefined && { effort }), ...rest };
   return Object.keys(wanted).length === 0 ? undefined : wanted;
 }
+
+/** Tools that OpenAI runs, and not at this effort: "The following tools cannot be used with reasoning.effort 'minimal': web_search." (openai/codex #3559). */
+const BEYOND_MINIMAL = /^(?:web_search|image_generation|code_interpreter|file_search)/;
+
+/** `reasoning` without the least effort where that is not the client's own word, and would have its tools refused: the model's own default applies. */
+function withToolsInReach(reasoning: unknown, { reasoning: own, tools }: Wire): unknown {
+  if (!isObject(reasoning) || reasoning["effort"] !== "minimal") return reasoning;
+  if ((isObject(own) && own["effort"] === "minimal") || !listOf(tools).some(isBeyondMinimal)) return reasoning;
+  const { effort: _effort, ...rest } = reasoning;
+  return Object.keys(rest).length > 0 ? rest : undefined;
+}
+
+const isBeyondMinimal = (tool: unknown): boolean => isObject(tool) && BEYOND_MINIMAL.test(stringOf(tool["type"]));
 
 /** Whether the model will reason, as far as the orders tell. Others refuse to be asked for encrypted reasoning. */
 function reasons({ reasoning, dropSampling }: Orders): boolean {
@@ -214,7 +227,8 @@ function amendNamed(body: Wire, orders: Orders, quirks: Quirks): Edits {
     set(body, edits, "max_output_tokens", Math.max(MIN_OUTPUT_TOKENS, orders.maxOutputTokens));
   }
   set(body, edits, "store", false);
-  set(body, edits, "reasoning", wantedReasoning(orders.reasoning, orders.dropSampling, body, quirks));
+  const reasoning = wantedReasoning(orders.reasoning, orders.dropSampling, body, quirks);
+  set(body, edits, "reasoning", withToolsInReach(reasoning, body));
   set(body, edits, "include", wantedInclude(body["include"], orders));
   set(body, edits, "text", withFormatName(body["text"]));
   const known = withoutGivenIds(withoutLostReasoning(body["input"], orders));
