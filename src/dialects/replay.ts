@@ -60,7 +60,11 @@ export type Loom<T> = {
  */
 export function weave<T>(memory: ReasoningMemory, items: readonly T[], loom: Loom<T>): readonly T[] {
   const knowsCalls = memory.some((block) => block.kind === "tool-call");
-  const rest = items.filter((item) => !loom.isReasoning(item));
+  const rest = asSaid(
+    memory,
+    items.filter((item) => !loom.isReasoning(item)),
+    loom,
+  );
   const calls = placesOfCalls(rest, loom);
   if (knowsCalls && !memory.some((block) => block.kind === "tool-call" && calls.has(block.id))) return items;
   const woven: T[] = [];
@@ -85,6 +89,24 @@ export function weave<T>(memory: ReasoningMemory, items: readonly T[], loom: Loo
   if (woven.length === 0) return [...waiting, ...rest];
   // Reasoning at the very end of a turn led to nothing, and is refused there.
   return [...woven, ...rest.slice(next)];
+}
+
+/**
+ * A turn's texts and calls in the order in which its vendor gave them, where they are all that it gave: a client whose dialect has one text for a turn
+ * sends it back before the calls, and a vendor's proof may hold for all that stood before it.
+ */
+function asSaid<T>(memory: ReasoningMemory, rest: readonly T[], loom: Loom<T>): readonly T[] {
+  const said = memory.filter(({ kind }) => kind === "text" || kind === "tool-call");
+  if (said.length !== rest.length) return rest;
+  const texts = rest.filter((item) => loom.isText(item)).values();
+  const calls = placesOfCalls(rest, loom);
+  const ordered: T[] = [];
+  for (const block of said) {
+    const item = block.kind === "tool-call" ? rest[calls.get(block.id)?.shift() ?? -1] : texts.next().value;
+    if (item === undefined) return rest;
+    ordered.push(item);
+  }
+  return ordered;
 }
 
 function textAt<T>(rest: readonly T[], next: number, loom: Loom<T>): number {

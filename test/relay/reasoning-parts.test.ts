@@ -423,15 +423,7 @@ describe("putting back", () => {
           parts: [...(text === "" ? [] : [{ type: "text", text } as const]), ...calls],
         });
         restorePrompt(asked, new Map([[0, memory]]));
-        const woven = asked.turns[0]?.parts ?? [];
-        // Everything is there, in the order of its kind, and the turn opens and ends as the vendor's did.
-        for (const wanted of [isHidden, (part: Part) => part.type === "tool-call"]) {
-          expect(woven.filter(wanted)).toEqual(parts.filter(wanted));
-        }
-        expect(woven.map((part) => (part.type === "text" ? part.text : "")).join("")).toBe(text);
-        const opening = parts[0] as Part;
-        if (isHidden(opening)) expect(woven[0]).toEqual(opening);
-        expect(isHidden(woven.at(-1) as Part)).toBe(false);
+        expect(asked.turns[0]?.parts).toEqual(parts);
       }),
     );
   });

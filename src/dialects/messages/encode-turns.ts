@@ -10,6 +10,7 @@ import { encodeDocumentSource, encodeImageSource } from "./media.ts";
 import { EMPTY_TEXT, unansweredResult } from "./sound-messages.ts";
 import { ToolIds } from "./tool-ids.ts";
 import { toInput } from "./tool-input.ts";
+import { isThinking } from "./tool-loop.ts";
 
 export type Block = Record<string, unknown>;
 export type Message = { role: "user" | "assistant"; content: Block[] };
@@ -78,6 +79,17 @@ function addStrayResult(part: ToolResultPart, blocks: Block[], dropped: string[]
   for (const inner of part.parts) addUserPart(inner, blocks, dropped);
 }
 
+const isCall = (block: Block): boolean => block["type"] === "tool_use";
+
+/**
+ * An assistant's blocks with the calls last, so that what follows a call is its result. A turn with thinking stays as its model gave it: that refuses
+ * thinking before which something else stands than did (UKGovernmentBEIS/inspect_ai #4922), and takes what stands behind a call.
+ */
+const callsLast = (blocks: Block[]): Block[] =>
+  blocks.some(isThinking)
+    ? blocks
+    : [...blocks.filter((block) => !isCall(block)), ...blocks.filter((block) => isCall(block))];
+
 const NONE: readonly Block[] = [];
 
 /** Writes the turns of one request, keeping in mind which tool calls still wait for their result. */
@@ -124,25 +136,21 @@ class TurnWriter {
     this.#add("user", content.length > 0 ? content : [{ type: "text", text: EMPTY_TEXT }]);
   }
 
-  /** Calls come last: what follows a tool_use must be its result. A turn that holds nothing is left out. */
+  /** A turn that holds nothing is left out. */
   assistant(turn: Turn): void {
     const orphans = this.takeOrphans();
     if (orphans.length > 0) this.#add("user", [...orphans]);
     const content: Block[] = [];
-    let calls: Block[] | undefined;
     for (const part of turn.parts) {
-      if (part.type === "tool-call") {
-        calls ??= [];
-        calls.push(this.#call(part));
-      } else this.#addAssistantPart(part, content);
+      if (part.type === "tool-call") content.push(this.#call(part));
+      else this.#addAssistantPart(part, content);
     }
-    if (calls) content.push(...calls);
     if (content.length === 0 && turn.parts.some((part) => part.type === "text" && part.text !== "")) {
       content.push({ type: "text", text: EMPTY_TEXT });
     }
     if (content.length === 0) return;
     if (this.messages.length === 0) this.#add("user", [{ type: "text", text: CONTINUE_TEXT }]);
-    this.#add("assistant", content);
+    this.#add("assistant", callsLast(content));
   }
 
   #call(part: Extract<Part, { type: "tool-call" }>): Block {
