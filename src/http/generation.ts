@@ -2,7 +2,7 @@ import { toGatewayError } from "../canon/errors.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { newId } from "../lib/id.ts";
 import type { BodyLog } from "../relay/body-log.ts";
-import { tellAttempts } from "../relay/exchange.ts";
+import { tollHeaders } from "../relay/exchange.ts";
 import { generate } from "../relay/generate.ts";
 import { generateOnce, type KeptAnswers } from "../relay/idempotency.ts";
 import type { GenerateRequest, Services } from "../relay/job.ts";
@@ -126,7 +126,7 @@ export async function answerAdmitted(
     noteRefusal(thrown, dialect, asked, services, beganAt);
     if (!asked?.recorded && !request.left.aborted) noteFault(thrown, request, requestId, services.log);
     const told = errorAnswer(thrown, dialect, requestId, asked?.rate);
-    tellAttempts(told.headers, asked?.attempts);
+    if (asked?.failed) addHeaders(told.headers, tollHeaders(asked.failed));
     return told;
   } finally {
     asked?.place?.leave();

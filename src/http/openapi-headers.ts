@@ -27,7 +27,9 @@ const HEADERS: Readonly<Record<string, Described>> = {
   "preference-applied": text("`wait=N`: how many seconds the server waited for the job."),
   "x-sluice-dropped": text("Fields that the model's vendor could not be told, separated by commas."),
   "x-sluice-attempts": count("How many calls to vendors it took, where it was more than one."),
-  "x-sluice-cost-usd": text("What the reply cost, USD with nine decimals; of a stream only its receipt says so."),
+  "x-sluice-cost-usd": text(
+    "What it cost, a failure too, USD with nine decimals; of a stream only its receipt says so.",
+  ),
   "x-sluice-stop": text("`balance`: the reply was ended because the money for it was used up."),
   "x-sluice-token-count": text("`vendor` or `local`: who has counted."),
   ...Object.fromEntries([...RATE_HEADERS.chat, ...RATE_HEADERS.messages].map((name) => [name, describeRate(name)])),
@@ -58,9 +60,9 @@ function namesOf(path: string, method: string, operation: Record<string, unknown
   if (fine && path.startsWith(IMAGE_JOBS) && (method === "post" || path !== IMAGE_JOBS)) names.push("retry-after");
   if (fine && takes(operation, "Idempotency-Key")) names.push("idempotency-replayed");
   if (fine && takes(operation, "Prefer")) names.push("preference-applied");
-  if (GENERATION.has(path)) names.push("x-sluice-attempts");
+  if (GENERATION.has(path)) names.push("x-sluice-attempts", "x-sluice-cost-usd");
   if (fine && takes(operation, "x-sluice-strict")) names.push("x-sluice-dropped");
-  if (fine && GENERATION.has(path)) names.push("x-sluice-cost-usd", "x-sluice-stop");
+  if (fine && GENERATION.has(path)) names.push("x-sluice-stop");
   if (fine && path === "/v1/messages/count_tokens") names.push("x-sluice-token-count");
   // Who was not let in has no account whose limit could be told. Of an address that comes with too many wrong keys it is told everywhere.
   if (status === 429 || (status !== 401 && isLimited(path))) names.push(...rateHeadersOf(path));

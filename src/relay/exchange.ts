@@ -337,14 +337,17 @@ export class Exchange {
   }
 }
 
-/** What a paid reply's end says of its money (contract 5 and 6): headers of a whole reply, comments in a stream. */
+/** What the end of a reply that is paid for says of its money, a failure's too (contract 5 and 6): headers of a whole reply, comments in a stream. */
 export function closingHeaders({ charge, ranOut }: Exchange): Record<string, string> {
-  const headers: Record<string, string> = { "x-sluice-cost-usd": formatUsd(charge?.chargedNano ?? 0n) };
+  if (!charge?.metered) return {};
+  const headers: Record<string, string> = { "x-sluice-cost-usd": formatUsd(charge.chargedNano) };
   if (ranOut) headers["x-sluice-stop"] = "balance";
   return headers;
 }
 
-/** Adds how many calls to vendors an answer took, a failure too, where it took more than one. */
-export function tellAttempts(headers: Record<string, string>, attempts = 0): void {
-  if (attempts > 1) headers["x-sluice-attempts"] = String(attempts);
+/** What an answer took, a failure too: its money, and how many calls to vendors where it was more than one. */
+export function tollHeaders(exchange: Exchange): Record<string, string> {
+  const headers = closingHeaders(exchange);
+  if (exchange.attempts > 1) headers["x-sluice-attempts"] = String(exchange.attempts);
+  return headers;
 }

@@ -13,7 +13,7 @@ import { breathe } from "./breathe.ts";
 import { type Chunks, type PieceTaker, tellLater } from "./chunks.ts";
 import { dispatch, tryRoutes, typeOf } from "./dispatch.ts";
 import { Ended } from "./ended.ts";
-import { closingHeaders, Exchange, tellAttempts } from "./exchange.ts";
+import { Exchange, tollHeaders } from "./exchange.ts";
 import type { GenerateRequest, Job, Reply, Services } from "./job.ts";
 import { Listener } from "./listener.ts";
 import { paymentOf, pricesOf, termsOf } from "./payment.ts";
@@ -73,7 +73,7 @@ export async function generate(request: GenerateRequest, services: Services): Pr
   } catch (thrown) {
     const ended = abort.reason instanceof Ended ? abort.reason : undefined;
     const error = toGatewayError(ended ?? thrown);
-    request.attempts = exchange.attempts;
+    request.failed = exchange;
     await exchange.fail(ended?.outcome ?? "upstream-failed", ended ? ended.error : error);
     visit.end();
     throw error;
@@ -247,9 +247,7 @@ class Resumed implements Chunks {
 }
 
 function replyHeaders(exchange: Exchange): Record<string, string> {
-  const { dropped, charge } = exchange;
-  const headers: Record<string, string> = charge?.metered ? closingHeaders(exchange) : {};
-  tellAttempts(headers, exchange.attempts);
-  tellLoss(headers, dropped);
+  const headers = tollHeaders(exchange);
+  tellLoss(headers, exchange.dropped);
   return headers;
 }

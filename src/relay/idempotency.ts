@@ -1,6 +1,6 @@
 import { requireModel } from "../accounts/scopes.ts";
 import { type ErrorCode, GatewayError } from "../canon/errors.ts";
-import { type Exchange, tellAttempts } from "./exchange.ts";
+import { type Exchange, tollHeaders } from "./exchange.ts";
 import { generate } from "./generate.ts";
 import {
   type Answer,
@@ -106,11 +106,10 @@ const keptWhole = ({ headers, body }: Reply & { kind: "whole" }): Answer => ({
 });
 
 /** A request that was charged and failed is not run again: the failure is its answer. */
-function keptError(thrown: unknown, { client, requestId, attempts }: GenerateRequest): Answer | null {
+function keptError(thrown: unknown, { client, requestId, failed }: GenerateRequest): Answer | null {
   if (!(thrown instanceof GatewayError)) return null;
   const { status, body } = client.encodeError(thrown, requestId);
-  const headers: Record<string, string> = { ...WHOLE, "x-should-retry": "false" };
-  tellAttempts(headers, attempts);
+  const headers = { ...WHOLE, "x-should-retry": "false", ...(failed && tollHeaders(failed)) };
   return { status, headers, body: JSON.stringify(body) };
 }
 

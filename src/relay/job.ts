@@ -74,8 +74,8 @@ export type GenerateRequest = {
   model?: string;
   /** Its book is begun: what becomes of it is recorded. Set on its way. */
   recorded?: boolean;
-  /** Calls to vendors that came to nothing. Set where it failed before an answer began. */
-  attempts?: number;
+  /** Its book, where it failed before an answer began: what that took and cost. */
+  failed?: Exchange;
   /** Told of the request's book, for whoever must know whether it was charged. */
   onExchange?(exchange: Exchange): void;
 };

@@ -193,7 +193,7 @@ export class RelayedStream implements Chunks, ReadTaker {
       this.#tellHealth(error);
       await exchange.fail("upstream-failed", error);
       this.#ended = true;
-      return { done: false, value: text + this.#errorText(error) };
+      return { done: false, value: text + closingNote(exchange) + this.#errorText(error) };
     }
     if (ended) {
       // Its vendor did well, whatever becomes of the books.
@@ -235,7 +235,7 @@ export class RelayedStream implements Chunks, ReadTaker {
     }
     if (request.left.aborted) return this.#closeUp();
     this.#ended = true;
-    return { done: false, value: this.#errorText(ended.tell()) };
+    return { done: false, value: closingNote(exchange) + this.#errorText(ended.tell()) };
   }
 
   /** An error as the stream's last records. */
@@ -312,7 +312,6 @@ function reasonOf(reason: GivenUp): Ended {
 
 /** What a stream's end says of its money, as comments before the closing records; nothing where nothing is paid. */
 function closingNote(exchange: Exchange): string {
-  if (!exchange.charge?.metered) return "";
   const notes = Object.entries(closingHeaders(exchange));
   return notes.map(([name, value]) => `: ${name}: ${value}\n\n`).join("");
 }

@@ -206,7 +206,7 @@ function expectBooks(
   { headers, body: text }: Seen,
   before: { wallet: bigint; rows: number },
 ): void {
-  const { fault, target, mode, routes, outcome } = each;
+  const { fault, target, mode, routes } = each;
   const id = headers.get("x-request-id") ?? "";
   const wanted = chargeOf(each, body);
   const cost = wanted ? costOf(wanted.input, wanted.output) : 0n;
@@ -222,10 +222,9 @@ function expectBooks(
     ...{ costNano: cost, chargedNano: cost, attempts: failedOver ? 2 : 1, stream: mode === "stream" },
     vendor: failedOver ? SPARE : vendorIdOf(target),
   });
-  if (outcome.kind === "answered") {
-    const told = mode === "stream" ? /^: x-sluice-cost-usd: (.*)$/m.exec(text)?.[1] : headers.get("x-sluice-cost-usd");
-    expect(told).toBe(`0.${cost.toString().padStart(9, "0")}`);
-  }
+  // A failure that is paid for says so as a reply does.
+  const note = /^: x-sluice-cost-usd: (.*)$/m.exec(text)?.[1];
+  expect(note ?? headers.get("x-sluice-cost-usd")).toBe(`0.${cost.toString().padStart(9, "0")}`);
   const first = outcomeOf(fault, mode);
   const attempts = findAttempts(lab.gateway.store, id).map(({ vendor, outcome: end }) => [vendor, end]);
   const told = [
