@@ -1,10 +1,11 @@
 import { detect } from "chardet";
 import { parseTree, walkElements } from "./extract-tree.ts";
 
-/** Bytes at a page's start in which it may name its own charset (the HTML standard looks at 1,024; browsers look on until the head has ended). */
-const NAMED_WITHIN = 65_536;
-/** Bytes that a guess is made from. */
-const GUESSED_FROM = 65_536;
+/**
+ * Bytes at a page's start in which it may name its own charset (the HTML standard looks at 1,024; browsers look on until the head has ended), and from which
+ * it is guessed.
+ */
+const LOOKED_AT = 65_536;
 
 /** A decoder for a charset's name as servers write it; undefined for one nobody knows. */
 function decoderOf(name: string | undefined): TextDecoder | undefined {
@@ -47,6 +48,18 @@ function byPage(head: string): string | undefined {
   return named && /^utf-?16/i.test(named) ? "utf-8" : named;
 }
 
+/**
+ * The bytes at a page's start that a reader is shown: markup and programs are in English whatever the text is in, and a guess from all of it is a guess
+ * of them.
+ */
+function shownBytes(head: string): Uint8Array {
+  const { root } = parseTree(head);
+  const shown = [root, ...walkElements(root)].filter(({ name }) => name !== "script" && name !== "style");
+  const texts = shown.flatMap(({ children }) => children.filter((child) => typeof child === "string"));
+  // What was an entity is no byte.
+  return Buffer.from(texts.join(" ").replace(/[^\0-\xff]/g, " "), "latin1");
+}
+
 function isUtf8(bytes: Uint8Array, whole: boolean): boolean {
   try {
     new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: !whole });
@@ -61,10 +74,10 @@ function isUtf8(bytes: Uint8Array, whole: boolean): boolean {
  * (web-and-mcp.md C4). `whole`: the bytes were not cut off. Never throws; bytes that mean nothing become replacement characters.
  */
 export function decodeText(bytes: Uint8Array, charset: string | undefined, whole = true): string {
-  const head = Buffer.from(bytes.subarray(0, NAMED_WITHIN)).toString("latin1");
+  const head = Buffer.from(bytes.subarray(0, LOOKED_AT)).toString("latin1");
   const named = decoderOf(byMark(bytes)) ?? decoderOf(charset) ?? decoderOf(byPage(head));
   if (named) return named.decode(bytes);
   if (isUtf8(bytes, whole)) return new TextDecoder().decode(bytes);
-  const guess = detect(bytes.subarray(0, GUESSED_FROM)) ?? undefined;
+  const guess = detect(shownBytes(head)) ?? undefined;
   return (decoderOf(guess) ?? new TextDecoder("windows-1252")).decode(bytes);
 }

@@ -72,6 +72,26 @@ describe("pages of every kind", () => {
     expect(markdown).toBe("При");
   });
 
+  test.each([
+    ["windows-1251", "cde020e4e2eef0e5", "На дворе"],
+    ["KOI8-R", "eec120c4d7cfd2c5", "На дворе"],
+    [
+      "ISO-8859-7",
+      "c720e8dcebe1f3f3e120def4e1ed20def1e5ece720eae1e920e720ecddf1e120e6e5f3f4de",
+      "Η θάλασσα ήταν ήρεμη",
+    ],
+  ])(
+    "a charset that nobody names is guessed from the text, whatever markup is around it: %s",
+    async (_name, hex, words) => {
+      const script = "<script>function go(name) { return document.getElementById(name).value; }</script>";
+      const links = Array.from({ length: 20 }, (_, at) => [`<a href="/list/section-${at}/index.html">`, hex] as const);
+      const parts = links.flatMap(([link, text]) => [Buffer.from(link), Buffer.from(text, "hex")]);
+      const bytes = new Uint8Array(Buffer.concat([Buffer.from(script), ...parts]));
+      const { markdown } = await readPage({ url: BASE, contentType: "text/html", bytes, cut: false, maxTokens: 2_000 });
+      expect(markdown).toContain(words);
+    },
+  );
+
   test("a content type that was sent twice is the last one", async () => {
     const bytes = new TextEncoder().encode("<p>Grüße</p>");
     for (const contentType of ["text/html, text/html; charset=utf-8", "text/plain,text/html"]) {
