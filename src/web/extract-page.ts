@@ -130,11 +130,14 @@ function readJson(text: string): Content {
   return { blocks: shown === "" ? [] : [fence(shown, "json")] };
 }
 
+/** A text's paragraphs. Empty lines beyond the one between two of them stand at the second one's beginning: programs come as plain text too, and count lines. */
 const paragraphs = (text: string) =>
   text
     .replace(/\r\n?/g, "\n")
-    .split(/\n(?:[^\S\n]*\n)+/)
-    .map((block) => block.replace(/^\n+/, "").trimEnd())
+    .replace(/^[^\S\n]+$/gm, "")
+    .replace(/^\n+/, "")
+    .trimEnd()
+    .split(/(?<!\n)\n\n/)
     .filter((block) => block !== "");
 
 /** Where a program begins or ends. */

@@ -110,6 +110,15 @@ describe("pages of every kind", () => {
     expect(title).toBe(expected);
   });
 
+  test.each([
+    ["as plain text", "text/plain", "import os\r\n\r\n\r\ndef f():\r\n    x()\r\n  \r\n\r\n\r\ndef g(): pass\r\n"],
+    ["inside Markdown", "text/markdown", "```py\nimport os\n\n\ndef f():\n    x()\n\n\n\ndef g(): pass\n```"],
+  ])("the lines of a program can be counted where it comes %s", async (_how, contentType, text) => {
+    const bytes = new TextEncoder().encode(text);
+    const { markdown } = await readPage({ url: BASE, contentType, bytes, cut: false, maxTokens: 100 });
+    expect(markdown).toContain("import os\n\n\ndef f():\n    x()\n\n\n\ndef g(): pass");
+  });
+
   test("a date that says no zone is the same wherever this runs", () => {
     const dates = [
       ...["March 3, 2026", "3 Mar 2026", "03/03/2026", "2026/3/3", "Tue, 03 Mar 2026", "2026-03-03"],
