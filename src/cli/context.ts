@@ -6,6 +6,7 @@ import { createPlans, type Plans } from "../accounts/plans.ts";
 import { findDataFolder, type Place, storePath } from "../config/data-folder.ts";
 import { resolveVendors } from "../config/discover.ts";
 import { type Config, type LoadContext, loadConfig, loadPlans } from "../config/load.ts";
+import { refuseUnderServer } from "../db/folder-lock.ts";
 import { openStore, type Store } from "../db/open.ts";
 import { ofStore } from "../db/store-error.ts";
 import { Writer } from "../db/writer.ts";
@@ -87,7 +88,8 @@ export async function withBooks<T>(
   if (!create && !existsSync(path)) {
     throw new Failure(`there is no store in ${folder} yet; \`sluice\` makes one at its first start`);
   }
-  const store = openStore(path, { waitMs: WAIT_MS, check: sound, brief: true });
+  const mayMigrate = () => refuseUnderServer(folder);
+  const store = openStore(path, { waitMs: WAIT_MS, check: sound, brief: true, mayMigrate });
   const writer = new Writer(store);
   try {
     for (const sentence of store.warnings) warn(`warning: ${sentence}`);

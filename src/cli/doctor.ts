@@ -1,9 +1,10 @@
 import { ConfigError } from "../config/faults.ts";
 import type { Config } from "../config/load.ts";
+import { serverIsRunning } from "../db/folder-lock.ts";
 import { dataFolderOf, readConfig } from "./context.ts";
 import { examineClock, examineLimits, examinePort, examineRoom } from "./examine-machine.ts";
 import { examineSearch } from "./examine-search.ts";
-import { examineFiles, examineStore, serverIsRunning } from "./examine-store.ts";
+import { examineFiles, examineStore } from "./examine-store.ts";
 import { examineVendors } from "./examine-vendors.ts";
 import { type Finding, fault, formatFindings, note, ok } from "./findings.ts";
 import type { JsonOption, ServeOptions } from "./options.ts";

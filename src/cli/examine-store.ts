@@ -4,7 +4,7 @@ import { Accounts } from "../accounts/accounts.ts";
 import { Keys } from "../accounts/keys.ts";
 import { requestLogFolder, storePath } from "../config/data-folder.ts";
 import type { Config } from "../config/load.ts";
-import { lockDataFolder } from "../db/folder-lock.ts";
+import { refuseUnderServer } from "../db/folder-lock.ts";
 import { openStore } from "../db/open.ts";
 import { StoreError } from "../db/store-error.ts";
 import { Writer } from "../db/writer.ts";
@@ -47,17 +47,6 @@ function examineMode(path: string, isConfig: boolean): Finding[] {
   ];
 }
 
-/** Whether a server has the data folder now. A folder that cannot be asked has none. */
-export function serverIsRunning(dataFolder: string): boolean {
-  if (!existsSync(dataFolder)) return false;
-  try {
-    lockDataFolder(dataFolder).release();
-    return false;
-  } catch (error) {
-    return error instanceof StoreError && error.fault === "locked";
-  }
-}
-
 /** Breaches that are shown one by one. */
 const SHOWN_BREACHES = 10;
 
@@ -97,7 +86,8 @@ export function examineStore(
   const path = storePath(dataFolder);
   if (!existsSync(path)) return { findings: [examineAbsence(dataFolder)] };
   try {
-    const store = openStore(path, { waitMs: WAIT_MS, check: true, brief: true });
+    const mayMigrate = () => refuseUnderServer(dataFolder);
+    const store = openStore(path, { waitMs: WAIT_MS, check: true, brief: true, mayMigrate });
     try {
       const writer = new Writer(store);
       const keys = new Keys(store, writer);

@@ -61,3 +61,26 @@ export function lockDataFolder(folder: string): FolderLock {
     );
   }
 }
+
+/** Whether a server has the data folder now. A folder that cannot be asked has none. */
+export function serverIsRunning(dataFolder: string): boolean {
+  if (!existsSync(dataFolder)) return false;
+  try {
+    lockDataFolder(dataFolder).release();
+    return false;
+  } catch (error) {
+    return error instanceof StoreError && error.fault === "locked";
+  }
+}
+
+/**
+ * Throws StoreError (locked) while a server runs on `folder`. For whoever would change the schema of its store: that server is of an older version,
+ * knows no other schema, and could not even be started again.
+ */
+export function refuseUnderServer(folder: string): void {
+  if (!serverIsRunning(folder)) return;
+  throw new StoreError(
+    "locked",
+    `The server that runs on the data folder ${folder} is of an older version. Start it again with this program first; until then use its own.`,
+  );
+}

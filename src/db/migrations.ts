@@ -45,9 +45,14 @@ function applyStep(database: Database, folder: string, step: Step): void {
 /**
  * Brings a store up to this program's schema and returns the names of the steps it took: all of them, or none when one fails.
  * Two processes may do this at once: the second waits and finds nothing left to do. The table is the one drizzle's own migrator
- * uses. Throws StoreError (newer) when the store has seen a step this program does not know.
+ * uses. Throws StoreError (newer) when the store has seen a step this program does not know. `mayChange` is asked before a store that
+ * another version has made is changed, and throws where it may not be.
  */
-export function migrate(database: Database, folder: string = migrationsFolder()): string[] {
+export function migrate(
+  database: Database,
+  folder: string = migrationsFolder(),
+  mayChange: () => void = () => {},
+): string[] {
   const steps = readSteps(folder);
   const newest = Math.max(0, ...steps.map((step) => step.when));
   const refuseNewer = (applied: readonly number[]) => {
@@ -68,6 +73,7 @@ export function migrate(database: Database, folder: string = migrationsFolder())
     );
     const applied = appliedSteps(database);
     refuseNewer(applied);
+    if (applied.length > 0 && applied.length < steps.length) mayChange();
     for (const step of steps) {
       // Not by the last one: some stores took a step before those that stand ahead of it were written.
       if (applied.includes(step.when)) continue;

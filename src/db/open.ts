@@ -27,6 +27,8 @@ export type StoreOptions = {
   waitMs?: number;
   /** Look for damage, and for a file that cannot be written. Default true; a command that only reads, or beside a running server, can leave it out. */
   check?: boolean;
+  /** Asked before the schema of an older version's store is changed; throws where it may not be. */
+  mayMigrate?: () => void;
   /** For a command beside a server, and for a store whose file is moved or removed afterwards: see {@link endStatementsWith}. */
   brief?: boolean;
 };
@@ -207,7 +209,7 @@ export function openStore(path: string, options: StoreOptions = {}): Store {
       setPragmas(database, inMemory);
       const checked = options.check ?? true;
       if (checked) checkForDamage(database, path);
-      migrate(database);
+      migrate(database, undefined, options.mayMigrate);
       if (checked) checkForWriting(database);
       return database;
     });

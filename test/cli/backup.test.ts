@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -135,6 +136,22 @@ test("a backup says what is not in it, and a restore what is missing", async () 
     `The files of 1 image are not in ${join(other, "images")}: a backup does not hold them.`,
   );
   expect(existsSync(join(other, "images"))).toBe(false);
+});
+
+test("the store of a server of an older version is not changed below it: that version could not be started again", async () => {
+  server = await serve(folder, ["--port", "0"]);
+  const store = new Database(join(folder, "data", "sluice.db"));
+  // As if the last step had not been taken.
+  store.run("DELETE FROM __drizzle_migrations WHERE created_at = (SELECT max(created_at) FROM __drizzle_migrations)");
+  const steps = () => store.query("SELECT count(*) FROM __drizzle_migrations").values();
+  const before = steps();
+  const file = join(folder, "copy.db");
+  for (const args of [["backup", file], ["keys", "list"], ["keys", "create"], ["usage"], ["doctor"]]) {
+    const { code, stdout, stderr } = await run(...args);
+    expect([args, code, `${stdout}${stderr}`]).toEqual([args, 1, expect.stringContaining("is of an older version")]);
+  }
+  expect([steps(), existsSync(file)]).toEqual([before, false]);
+  store.close();
 });
 
 // Windows syncs a file only for who may write to it: elsewhere the system calls show how it was opened.
