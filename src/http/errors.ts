@@ -170,8 +170,7 @@ export function renderElysiaError(
   if (code === "NOT_FOUND") return answerLost(request);
   const fault = typeof code === "string" && Object.hasOwn(ELYSIA_FAULTS, code) ? ELYSIA_FAULTS[code] : undefined;
   if (fault) return answerError(fault(), request);
-  // Work ends with whatever it is told when its client leaves: that is no fault.
-  if (!request.signal.aborted) logFault(error, request, requestIdOf(request), log);
+  logFault(error, request, requestIdOf(request), log);
   return answerError(error, request);
 }
 

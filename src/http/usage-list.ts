@@ -1,14 +1,7 @@
 import type { Store } from "../db/open.ts";
 import { formatUsd } from "../ledger/price.ts";
 import { type Place, readUsagePage } from "../ledger/usage-page.ts";
-import {
-  type Grouping,
-  type ReportRow,
-  type ReportWish,
-  summarise,
-  sumUp,
-  type UsageFilter,
-} from "../ledger/usage-report.ts";
+import { type Grouping, type ReportRow, summarise, sumUp, type UsageFilter } from "../ledger/usage-report.ts";
 import { toResponse } from "./answered.ts";
 import { commonHeaders } from "./errors.ts";
 import { ownJson } from "./own-json.ts";
@@ -94,12 +87,12 @@ export function* exportGroups(rows: readonly ReportRow[]): ExportPages & Generat
   }
 }
 
-async function listGroups(store: Store, wish: ReportWish, query: URLSearchParams) {
-  const rows = await summarise(store, wish);
+async function listGroups(store: Store, filter: UsageFilter, groupBy: Grouping, query: URLSearchParams) {
+  const rows = await summarise(store, { ...filter, groupBy });
   const { shown, next } = cutGroups(rows, readCursor(query), readLimit(query));
   return {
     object: "list",
-    group_by: wish.groupBy,
+    group_by: groupBy,
     data: shown.map((row) => toGroup(row, toUsd)),
     // Of all groups, those of other pages included.
     total: toGroup({ group: "total", label: "total", ...sumUp(rows) }, toUsd),
@@ -132,12 +125,11 @@ export async function answerUsage(request: Request, store: Store, scope: UsageSc
   const groupBy = readGrouping(query, scope.groupings);
   const format = readFormat(query, request);
   const headers = { ...commonHeaders(requestIdOf(request)), "cache-control": "no-store" };
-  const wish = groupBy && { ...filter, groupBy, signal: request.signal };
-  if (format && wish) {
-    const groups = exportGroups(await summarise(store, wish));
-    return exportResponse(format, `usage-by-${wish.groupBy}`, GROUP_COLUMNS, groups, headers);
+  if (format && groupBy) {
+    const groups = exportGroups(await summarise(store, { ...filter, groupBy }));
+    return exportResponse(format, `usage-by-${groupBy}`, GROUP_COLUMNS, groups, headers);
   }
   if (format) return exportResponse(format, "usage", ENTRY_COLUMNS, exportEntries(store, filter), headers);
-  const body = wish ? await listGroups(store, wish, query) : listEntries(store, filter, query);
+  const body = groupBy ? await listGroups(store, filter, groupBy, query) : listEntries(store, filter, query);
   return toResponse(ownJson(body, requestIdOf(request)));
 }

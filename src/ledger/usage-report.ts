@@ -20,8 +20,7 @@ export type UsageFilter = {
   untilMs?: number | undefined;
 };
 
-/** `signal`: ends the reading when nobody waits for it any more. */
-export type ReportWish = UsageFilter & { groupBy: Grouping; signal?: AbortSignal };
+export type ReportWish = UsageFilter & { groupBy: Grouping };
 
 /** What one day, model, key or account came to. `label` is `YYYY-MM-DD`, a model ID, or the name of the key or account. */
 export type ReportRow = { group: string; label: string } & Totals;
@@ -118,18 +117,12 @@ function toTotals(sums: readonly bigint[]): Totals {
   return { ...(counts as Record<(typeof COUNTS)[number], number>), costNano, chargedNano };
 }
 
-/** All others have a turn of the event loop. Throws the signal's reason where it came meanwhile. */
-async function leaveTurn(signal: AbortSignal | undefined): Promise<void> {
-  await setImmediate();
-  signal?.throwIfAborted();
-}
-
 /** Adds what a reading has of these times, by group, to what was found before. */
 async function addUp(
   { database }: Store,
   reading: Reading,
   ranges: readonly Range[],
-  { groupBy, signal }: ReportWish,
+  groupBy: Grouping,
   found: Map<string, Totals>,
 ): Promise<void> {
   const statements = sliceStatements(reading, groupBy);
@@ -147,7 +140,7 @@ async function addUp(
         if (sum) addTotals(sum, toTotals(sums));
         else found.set(name, toTotals(sums));
       }
-      if (next) await leaveTurn(signal);
+      if (next) await setImmediate();
       place = next;
     }
   }
@@ -156,14 +149,14 @@ async function addUp(
 /** The names of these groups, where they have any: as many of a list in JSON at a time as of a slice. */
 async function readNames(
   store: Store,
-  { groupBy, signal }: ReportWish,
+  grouping: Grouping,
   groups: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
   const names = new Map<string, string>();
-  if (groupBy !== "key" && groupBy !== "account") return names;
-  const table = groupBy === "key" ? apiKey : account;
+  if (grouping !== "key" && grouping !== "account") return names;
+  const table = grouping === "key" ? apiKey : account;
   for (let at = 0; at < groups.length; at += SLICE) {
-    if (at > 0) await leaveTurn(signal);
+    if (at > 0) await setImmediate();
     const wanted = sql`(SELECT value FROM json_each(${JSON.stringify(groups.slice(at, at + SLICE))}))`;
     const rows = store.query.select({ id: table.id, name: table.name }).from(table).where(inArray(table.id, wanted));
     for (const { id, name } of rows.all()) names.set(id, name);
@@ -174,20 +167,20 @@ async function readNames(
 /**
  * Usage put together by day, model, key or account, in that order (contract 3). Read from the sums, so that it takes no longer when there are
  * millions of rows; only the first and the last hour of the time asked for are read row by row. Sums are many too where keys are: they are read a
- * slice at a time, and others are served in between. Throws the signal's reason once that is aborted.
+ * slice at a time, and others are served in between.
  */
 export async function summarise(store: Store, wish: ReportWish): Promise<ReportRow[]> {
   const range = { fromMs: Math.max(0, wish.sinceMs ?? 0), toMs: Math.min(END_OF_TIME, wish.untilMs ?? END_OF_TIME) };
   const kept = readKept(store);
   const { days, hours, rows } = cutRange(range, kept);
   const found = new Map<string, Totals>();
-  await addUp(store, ofSums(DAY_MS, wish), days, wish, found);
-  await addUp(store, ofSums(HOUR_MS, wish), hours, wish, found);
-  await addUp(store, ofRows(wish), rows, wish, found);
+  await addUp(store, ofSums(DAY_MS, wish), days, wish.groupBy, found);
+  await addUp(store, ofSums(HOUR_MS, wish), hours, wish.groupBy, found);
+  await addUp(store, ofRows(wish), rows, wish.groupBy, found);
   // Once a day some rows and hours go: a part of those that were to be read may be gone.
   const { rowsFromMs, hoursFromMs } = readKept(store);
   if (rowsFromMs !== kept.rowsFromMs || hoursFromMs !== kept.hoursFromMs) return summarise(store, wish);
-  const names = await readNames(store, wish, [...found.keys()]);
+  const names = await readNames(store, wish.groupBy, [...found.keys()]);
   const show = (group: string) => (wish.groupBy === "day" ? toDay(group) : group);
   return [...found]
     .map(([key, totals]) => ({ group: show(key), label: names.get(key) ?? show(key), ...totals }))

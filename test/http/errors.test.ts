@@ -272,12 +272,6 @@ describe("in an app", () => {
     expect(target.lines[1]).toContain("the reason");
   });
 
-  test("what work ends with because its client left is no fault", async () => {
-    const target = app();
-    await ask(target, "/fault", { signal: AbortSignal.abort() });
-    expect(target.lines).toEqual([]);
-  });
-
   test("a body Elysia cannot parse is 400 and not quoted", async () => {
     const response = await ask(app(), "/parse", {
       method: "POST",

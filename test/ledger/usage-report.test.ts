@@ -173,19 +173,6 @@ describe("a report", () => {
     expect(sumUp(await asking)).toMatchObject(whole);
   });
 
-  test("who does not wait any more has no further slice read", async () => {
-    const many = Array.from({ length: 2_500 }, (_, at): TestRow => {
-      return { requestId: `r${at}`, atMs: DAY_0 + at, accountId: "acct_1", keyId: `key_${at}`, model: "a/x" };
-    });
-    const { store } = await storeWith(many);
-    for (const range of [{}, { sinceMs: DAY_0, untilMs: DAY_0 + HOUR_MS - 1 }]) {
-      const client = new AbortController();
-      const asking = summarise(store, { ...range, groupBy: "key", signal: client.signal });
-      client.abort("left");
-      expect(await asking.catch((reason: unknown) => reason)).toBe("left");
-    }
-  });
-
   test("searches, and never walks through a table; a settle touches the table and two indices", async () => {
     const { store } = await storeWith([]);
     for (const groupBy of GROUPINGS) {
