@@ -134,8 +134,10 @@ function whatIsMissing(vendor: Vendor, registry: readonly VendorRow[]): string |
   if (vendor.baseUrl.includes("{"))
     return `Vendor ${vendor.id} stays off: it needs a base_url, or the variables for it.`;
   if (readUrl.from(vendor.baseUrl) === undefined) {
-    const names = variablesOf(registry.find((row) => row.id === vendor.id)).join(" and ");
-    return `Vendor ${vendor.id} stays off: of ${names} expected ${readUrl.what}, found another text.`;
+    const row = registry.find(({ id }) => id === vendor.id);
+    // A variable is the address, or a name inside one: a region, a project.
+    const what = row?.baseUrl.startsWith("{") ? readUrl.what : "letters, digits and dashes alone";
+    return `Vendor ${vendor.id} stays off: of ${variablesOf(row).join(" and ")} expected ${what}, found another text.`;
   }
   if (vendor.apiKey && !IDENTITIES.has(vendor.auth) && readKey.from(vendor.apiKey) === undefined) {
     return `Vendor ${vendor.id} stays off: of ${vendor.env} expected ${readKey.what}, found another text.`;

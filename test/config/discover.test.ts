@@ -117,7 +117,9 @@ describe("vendors that are on", () => {
         "Vendor azure stays off: of AZURE_OPENAI_ENDPOINT expected a URL beginning with http:// or https://, without user name, query or fragment, found another text.",
       ]);
     }
-    expect(off({ AWS_BEARER_TOKEN_BEDROCK: "k", AWS_REGION: "us east" })[0]).toContain("of AWS_REGION expected a URL");
+    expect(off({ AWS_BEARER_TOKEN_BEDROCK: "k", AWS_REGION: "US East (Ohio)" })).toEqual([
+      "Vendor bedrock stays off: of AWS_REGION expected letters, digits and dashes alone, found another text.",
+    ]);
     for (const key of ["sk 1", "sk-\n1", "“sk-1”"]) {
       expect(off({ OPENAI_API_KEY: key })).toEqual([
         "Vendor openai stays off: of OPENAI_API_KEY expected printable characters without spaces, found another text.",
