@@ -5,16 +5,38 @@ import type { Turn } from "../canon/prompt.ts";
  */
 export const CONTINUE_TEXT = "(continue)";
 
+const isSystem = ({ role }: Turn): boolean => role === "system";
+
 /**
  * Neighbouring turns of one role as one, system turns left out: writers that lift them elsewhere use this (dialects.md 4.1). A turn that has
  * no such neighbour is itself.
  */
-export function mergeTurns(turns: readonly Turn[]): readonly Turn[] {
+export const mergeTurns = (turns: readonly Turn[]): readonly Turn[] =>
+  mergeNeighbours(turns.some(isSystem) ? turns.filter((turn) => !isSystem(turn)) : turns);
+
+/** {@link mergeTurns} with the system's turns, each right before the assistant speaks next, or at the end: neither results nor the user's words are parted. */
+export function mergeAroundSystem(turns: readonly Turn[]): readonly Turn[] {
+  const ordered: Turn[] = [];
+  let held: Turn[] = [];
+  for (const turn of turns) {
+    if (isSystem(turn)) {
+      held.push(turn);
+      continue;
+    }
+    if (turn.role === "assistant") {
+      ordered.push(...held);
+      held = [];
+    }
+    ordered.push(turn);
+  }
+  return mergeNeighbours([...ordered, ...held]);
+}
+
+function mergeNeighbours(turns: readonly Turn[]): readonly Turn[] {
   const merged: Turn[] = [];
   /** The last one, where it was made here and may take more parts. */
   let growing: Turn | undefined;
   for (const turn of turns) {
-    if (turn.role === "system") continue;
     const last = merged.at(-1);
     if (last?.role !== turn.role) {
       growing = undefined;

@@ -139,6 +139,80 @@ describe("system turns inside a conversation (dialects.md 2.1, 4.1)", () => {
   });
 });
 
+describe("system turns of other dialects, for models that know them", () => {
+  const CALL = { id: "c1", type: "function", function: { name: "f", arguments: "{}" } };
+  const SAID: Record<string, Wire> = {
+    s: { role: "system", content: "S" },
+    d: { role: "developer", content: "D" },
+    u: { role: "user", content: "U" },
+    a: { role: "assistant", content: "A" },
+    c: { role: "assistant", content: null, tool_calls: [CALL] },
+    r: { role: "tool", tool_call_id: "c1", content: "R" },
+  };
+  const tools = [{ type: "function", function: { name: "f", parameters: { type: "object", properties: {} } } }];
+  const ask = (letters: string, upstreamModel: string, quirks: Quirks = {}): Wire => {
+    const said = [...letters].map((letter) => SAID[letter]);
+    return send({ from: "chat", to: "messages", orders: { upstreamModel }, quirks }, { messages: said, tools }).body;
+  };
+  const WORD: Record<string, string> = { tool_use: "c", tool_result: "r" };
+  /** The turns of a body, each by its side and what it holds. */
+  const turnsOf = ({ messages }: Wire): string =>
+    (messages as { role: string; content: Wire[] }[])
+      .map(({ role, content }) => `${role[0]}:${content.map(({ type, text }) => text ?? WORD[String(type)]).join("")}`)
+      .join(" ");
+
+  // They stand behind the user, and before the assistant or at the end; two are one.
+  test.each([
+    ["suaus", "u:U a:A u:U s:S"],
+    ["uasu", "u:U a:A u:U s:S"],
+    ["uasduds", "u:U a:A u:U s:SDDS"],
+    ["usaua", "u:U s:S a:A u:U a:A u:(continue)"],
+    ["ucsru", "u:U a:c u:rU s:S"],
+    ["ucrsa", "u:U a:c u:r s:S a:A u:(continue)"],
+    ["uas", "u:U a:A u:(continue) s:S"],
+    ["uasau", "u:U a:A u:(continue) s:S a:A u:U"],
+    ["ucs", "u:U a:c u:r s:S"],
+    ["s", "u:(empty)"],
+  ])("%s → %s", (letters, turns) => {
+    const body = ask(letters, "claude-opus-5-5");
+    expect([turnsOf(body), JSON.stringify(body["system"])?.includes("S") ?? false]).toEqual([
+      turns,
+      letters[0] === "s",
+    ]);
+  });
+
+  test("older models and Amazon's door get them in the system prompt", () => {
+    for (const body of [
+      ask("uasdu", "claude-opus-4-7"),
+      ask("uasdu", "anthropic.claude-opus-5-5", { versionInBody: "bedrock-2023-05-31" }),
+    ]) {
+      expect([turnsOf(body), (body["system"] as Wire[]).map(({ text }) => text)]).toEqual(["u:U a:A u:U", ["S", "D"]]);
+    }
+  });
+
+  test("what was sent before stays as it was: the vendor's cache and its proofs of reasoning hold for that", () => {
+    const unmarked = (body: Wire) =>
+      JSON.parse(JSON.stringify(body, (key, value: unknown) => (key === "cache_control" ? undefined : value))) as Wire;
+    const answers = fc.array(fc.tuple(fc.stringMatching(/^[su]{0,3}$/), fc.constantFrom("a", "csr", "cr")), {
+      maxLength: 6,
+    });
+    fc.assert(
+      fc.property(answers, (steps) => {
+        let said = "u";
+        let before: Wire[] = [];
+        for (const [words, answer] of steps) {
+          const { messages, system } = unmarked(ask(`${said}${words}`, "claude-opus-5-5"));
+          expect([(messages as Wire[]).slice(0, before.length), system]).toEqual([before, undefined]);
+          before = messages as Wire[];
+          said += `${words}${answer}`;
+          // After its answer the user or a tool speaks next.
+          if (answer === "a") said += "u";
+        }
+      }),
+    );
+  });
+});
+
 test("a tool's property whose name this dialect's vendor refuses is left out and named, and the tool stays", () => {
   const text = { type: "string" };
   const parameters = {

@@ -11,6 +11,7 @@ import { fitToolNames, MESSAGES_NAMES, OLDER_MESSAGES_NAMES } from "../tool-name
 import { placeOf } from "../tool-place.ts";
 import { fitUserId } from "../user-id.ts";
 import { addText, type Block, encodeTurns, type Message, withMark } from "./encode-turns.ts";
+import { traitsOf } from "./model-traits.ts";
 import { toStrictSchema, withoutOddProperties } from "./schema.ts";
 
 /** Stands in for a JSON mode, which this dialect has only with a schema (dialects.md 4.1). */
@@ -21,12 +22,15 @@ const MAX_TEMPERATURE = 1;
 /** Longest `metadata.user_id` that its own vendor takes, characters. */
 const MAX_USER_ID = 256;
 
-/** The system prompt: its parts, then system turns from mid-conversation, lifted up in order (dialects.md 4.1). */
-function encodeSystem(prompt: Prompt): string | Block[] | undefined {
+/**
+ * The system prompt: its parts, then system turns from mid-conversation, lifted up in order where the model takes none in their place (dialects.md 4.1):
+ * each changes what stands before all else, so that no cache is found, and the vendor refuses what was thought behind another one.
+ */
+function encodeSystem(prompt: Prompt, keepsSystem: boolean): string | Block[] | undefined {
   const blocks: Block[] = [];
   for (const part of prompt.system) addText(part, blocks);
   for (const { role, parts } of prompt.turns) {
-    if (role === "system") for (const part of parts) if (part.type === "text") addText(part, blocks);
+    if (role === "system" && !keepsSystem) for (const part of parts) if (part.type === "text") addText(part, blocks);
   }
   if (prompt.output?.type === "json") blocks.push({ type: "text", text: JSON_INSTRUCTION });
   const only = blocks.length === 1 ? blocks[0] : undefined;
@@ -121,10 +125,12 @@ export function encodeRequest(given: Prompt, quirks: Quirks, upstreamModel = "")
   if (prompt.tools.length > 0) dropped.push(...lostFormats(prompt.tools));
   nameShared(prompt, dropped);
   namePictures(prompt, dropped);
-  const messages = encodeTurns(prompt.turns, dropped, upstreamModel);
+  // Whether Amazon's door takes such turns is told otherwise (stdapi-ai/stdapi.ai #49).
+  const keepsSystem = quirks.versionInBody === undefined && traitsOf(upstreamModel).laterSystem;
+  const messages = encodeTurns(prompt.turns, dropped, upstreamModel, keepsSystem);
   const body: Block = {};
   put(body, "max_tokens", prompt.maxOutputTokens);
-  put(body, "system", encodeSystem(prompt));
+  put(body, "system", encodeSystem(prompt, keepsSystem));
   addTools(prompt, messages, body, dropped);
   body["messages"] = messages;
   addSampling(prompt, quirks, body, dropped);

@@ -4,7 +4,7 @@ import { Lines } from "../lines.ts";
 import { nameLostReasoning } from "../lost-reasoning.ts";
 import { isPacked, makerOf } from "../reasoning-proof.ts";
 import { cleanText, isVisible } from "../text.ts";
-import { CONTINUE_TEXT, mergeTurns } from "../turns.ts";
+import { CONTINUE_TEXT, mergeAroundSystem, mergeTurns } from "../turns.ts";
 import { NO_AUDIO, nameLostDetail, unsayable } from "../unsayable.ts";
 import { encodeDocumentSource, encodeImageSource } from "./media.ts";
 import { EMPTY_TEXT, unansweredResult } from "./sound-messages.ts";
@@ -13,7 +13,7 @@ import { toInput } from "./tool-input.ts";
 import { isThinking } from "./tool-loop.ts";
 
 export type Block = Record<string, unknown>;
-export type Message = { role: "user" | "assistant"; content: Block[] };
+export type Message = { role: Turn["role"]; content: Block[] };
 
 const NO_OUTPUT_TEXT = "(no output)";
 
@@ -153,6 +153,17 @@ class TurnWriter {
     this.#add("assistant", callsLast(content));
   }
 
+  /** Where it may stand: behind the user, and before the assistant or at the end ("Mid-conversation system messages", platform.claude.com). */
+  system(turn: Turn): void {
+    const content: Block[] = [];
+    for (const part of turn.parts) if (part.type === "text") addText(part, content);
+    if (content.length === 0) return;
+    const orphans = this.takeOrphans();
+    if (orphans.length > 0) this.#add("user", [...orphans]);
+    if (this.messages.at(-1)?.role !== "user") this.#add("user", [{ type: "text", text: CONTINUE_TEXT }]);
+    this.#add("system", content);
+  }
+
   #call(part: Extract<Part, { type: "tool-call" }>): Block {
     const id = this.#ids.take(part.id);
     this.#waiting.add(part.id, id);
@@ -190,15 +201,12 @@ function finishPrefill(messages: Message[]): void {
 /**
  * Turns as `messages`, so that the strictest server of this dialect takes them (dialects.md 2.2, 4.3, 4.8 #1, #2, #4, #5): user
  * first, roles alternating, every call answered in the very next turn with the results at its head, no empty text, no proof that is
- * known to be another model's than `model`.
+ * known to be another model's than `model`. `keepsSystem`: the system's turns are among them, else they are left out.
  * Throws GatewayError (invalid_request, with the part's place) for media this dialect cannot carry.
  */
-export function encodeTurns(turns: readonly Turn[], dropped: string[], model = ""): Message[] {
+export function encodeTurns(turns: readonly Turn[], dropped: string[], model = "", keepsSystem = false): Message[] {
   const writer = new TurnWriter(dropped, model);
-  for (const turn of mergeTurns(turns)) {
-    if (turn.role === "assistant") writer.assistant(turn);
-    else writer.user(turn);
-  }
+  for (const turn of keepsSystem ? mergeAroundSystem(turns) : mergeTurns(turns)) writer[turn.role](turn);
   const orphans = writer.takeOrphans();
   if (orphans.length > 0) writer.messages.push({ role: "user", content: [...orphans] });
   if (writer.messages.length === 0)
