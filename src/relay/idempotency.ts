@@ -113,11 +113,17 @@ function keptError(thrown: unknown, { client, requestId, failed }: GenerateReque
   return { status, headers, body: JSON.stringify(body) };
 }
 
+/** What an answer that is given again costs. */
+const NOTHING = "0.000000000";
+
 /** The headers with which an answer is given again, marked as such. It costs nothing this time. */
 export function replayHeaders(headers: Record<string, string>): Record<string, string> {
   const { "x-sluice-cost-usd": cost, ...rest } = headers;
-  return { ...rest, ...(cost !== undefined && { "x-sluice-cost-usd": "0.000000000" }), [REPLAYED]: "true" };
+  return { ...rest, ...(cost !== undefined && { "x-sluice-cost-usd": NOTHING }), [REPLAYED]: "true" };
 }
+
+/** The last piece of a stream as it is given again: the comment that told its cost says so too. */
+const replayEnd = (piece: string) => piece.replace(/^: x-sluice-cost-usd: .*$/m, `: x-sluice-cost-usd: ${NOTHING}`);
 
 async function replay(kept: Kept): Promise<Reply> {
   // The edge names the type of what it sends.
@@ -184,7 +190,7 @@ class KeptStream implements AsyncIterator<string, undefined> {
     }
     const { client, requestId } = this.request;
     const left = new GatewayError(LEFT, "The stream was cut off here: its first client went away.");
-    if (!ended) this.#pieces.push(client.encodeErrorFrame(left, requestId));
+    this.#pieces.push(ended ? replayEnd(this.#pieces.pop() ?? "") : client.encodeErrorFrame(left, requestId));
     const fits = this.#length <= MAX_COLLECTED;
     const headers = { ...this.reply.headers, ...STREAM };
     await this.claim.keep(fits ? { status: 200, headers, body: this.#pieces.join("") } : null);

@@ -10,6 +10,7 @@ import { IdempotencyStore, KEEP_MS } from "../../src/relay/idempotency-store.ts"
 import { temporaryFolders } from "../db/temp-folder.ts";
 import { startApp } from "../support/app.ts";
 import { manualClock } from "../support/clock.ts";
+import { sse } from "../support/upstream.ts";
 import { gate, until } from "../support/wait.ts";
 import { COST, PRICED, startAccountLab } from "./account-lab.ts";
 
@@ -194,6 +195,22 @@ test("a request that is paid for is paid once: the answer that comes again costs
   const { body: account } = await lab.ask(lab.admin, `/admin/v1/accounts/${id}`);
   expect(account["balance"]).toMatchObject({ usd: 0.990493, held_usd: 0 });
   expect(lab.gateway.rows().length).toBe(1);
+  // Of a stream the comment at its end says so.
+  const [begun, ended] = [{ delta: { role: "assistant", content: "Hi." } }, { delta: {}, finish_reason: "stop" }].map(
+    (choice) => ({ id: "c", object: "chat.completion.chunk", created: 1, choices: [{ index: 0, ...choice }] }),
+  );
+  const usage = { prompt_tokens: 100, completion_tokens: 2, total_tokens: 102 };
+  const records = [begun, ended, { ...begun, choices: [], usage }].map(
+    (record) => `data: ${JSON.stringify(record)}\n\n`,
+  );
+  lab.upstream.answer("/v1/chat/completions", sse(`${records.join("")}data: [DONE]\n\n`));
+  const streaming = { authorization: `Bearer ${key}`, "content-type": "application/json", "idempotency-key": "s" };
+  const streamed = { method: "POST", headers: streaming, body: JSON.stringify({ ...body, stream: true }) };
+  const told = async () => {
+    const text = await (await lab.gateway.call("/v1/chat/completions", streamed)).text();
+    return /^: x-sluice-cost-usd: (.*)$/m.exec(text)?.[1];
+  };
+  expect([await told(), await told()]).toEqual(["0.000330000", "0.000000000"]);
   // Plan free lets five requests begin at once: those that come again are none of them.
   for (let round = 0; round < 10; round++) expect((await ask()).status).toBe(200);
   // A refusal leaves the key free: after a deposit the same request runs.
@@ -203,7 +220,7 @@ test("a request that is paid for is paid once: the answer that comes again costs
   const deposit = { amount_usd: 1, reference: "at last" };
   await lab.ask(lab.admin, `/admin/v1/accounts/${poor.id}/deposits`, { body: deposit });
   expect(await askPoor()).toMatchObject({ status: 200 });
-  expect(lab.upstream.calls.length).toBe(2);
+  expect(lab.upstream.calls.length).toBe(3);
   await lab.stop();
 });
 
