@@ -69,15 +69,31 @@ function isUtf8(bytes: Uint8Array, whole: boolean): boolean {
   }
 }
 
+/** Whole letters beyond ASCII for each broken one, from which on a text is in UTF-8. Of other charsets' texts more are broken than whole. */
+const WHOLE_FOR_BROKEN = 4;
+
+/** Whether a text that was read as UTF-8 is in it but for a few letters, such as a name that somebody put into a list in another charset. */
+function isHardlyBroken(text: string): boolean {
+  let broken = 0;
+  let whole = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === 0xfffd) broken++;
+    else if (code > 127) whole++;
+  }
+  return whole >= broken * WHOLE_FOR_BROKEN;
+}
+
 /**
- * The text of a page's bytes: by its byte order mark, the server's word, its own word, strict UTF-8, a guess, windows-1252, in that order
+ * The text of a page's bytes: by its byte order mark, the server's word, its own word, UTF-8, a guess, windows-1252, in that order
  * (web-and-mcp.md C4). `whole`: the bytes were not cut off. Never throws; bytes that mean nothing become replacement characters.
  */
 export function decodeText(bytes: Uint8Array, charset: string | undefined, whole = true): string {
   const head = Buffer.from(bytes.subarray(0, LOOKED_AT)).toString("latin1");
   const named = decoderOf(byMark(bytes)) ?? decoderOf(charset) ?? decoderOf(byPage(head));
   if (named) return named.decode(bytes);
-  if (isUtf8(bytes, whole)) return new TextDecoder().decode(bytes);
+  const text = new TextDecoder().decode(bytes);
+  if (isUtf8(bytes, whole) || isHardlyBroken(text)) return text;
   const guess = detect(shownBytes(head)) ?? undefined;
   return (decoderOf(guess) ?? new TextDecoder("windows-1252")).decode(bytes);
 }

@@ -92,6 +92,15 @@ describe("pages of every kind", () => {
     },
   );
 
+  test("a list in UTF-8 stays in it where somebody put a name into it in another charset", async () => {
+    const jose = Buffer.from("José", "latin1");
+    const parts = [Buffer.from("Jürgen, Zoë, Søren, Łukasz, "), jose, Buffer.from(", Noël")];
+    const page = { url: BASE, contentType: "text/plain", cut: false, maxTokens: 100 };
+    const read = async (bytes: Buffer) => (await readPage({ ...page, bytes: new Uint8Array(bytes) })).markdown;
+    expect(await read(Buffer.concat(parts))).toBe("Jürgen, Zoë, Søren, Łukasz, Jos\ufffd, Noël");
+    expect(await read(Buffer.from("Jürgen, Zoë, Søren, José, Noël", "latin1"))).toBe("Jürgen, Zoë, Søren, José, Noël");
+  });
+
   test("a content type that was sent twice is the last one", async () => {
     const bytes = new TextEncoder().encode("<p>Grüße</p>");
     for (const contentType of ["text/html, text/html; charset=utf-8", "text/plain,text/html"]) {
