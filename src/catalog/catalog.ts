@@ -58,7 +58,8 @@ const MAX_FREE = 1_000;
 /** Names of one vendor's model list beyond these are left out. */
 const MAX_DISCOVERED = 10_000;
 
-const BLANK = /\s/;
+/** A space inside a name is not among them: local servers name models after their files (llama.cpp, ComfyUI). */
+const BLANK = /[^\S ]|\/ | $/;
 
 /** Blanks, and what ends a line, does something to a terminal or turns a text: no model is called so, and a list or a log should not carry them. */
 const isUnfit = (id: string) => BLANK.test(id) || id.search(INVISIBLE) >= 0;

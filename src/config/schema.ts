@@ -248,7 +248,7 @@ const Route = late(() =>
 const ModelRow = late(() =>
   Closed({
     id: Type.String({
-      pattern: "^[^\\s/]+/\\S+$",
+      pattern: "^[^\\s/]+/\\S(?:[\\S ]*\\S)?$",
       maxLength: 200,
       description: "a model ID of the form <vendor>/<model_name>",
     }),

@@ -188,9 +188,9 @@ function nameOf(model: unknown): unknown {
   return typeof name === "string" && "supportedGenerationMethods" in model ? name.replace(/^models\//, "") : name;
 }
 
-/** 1 to 200 characters, all of them printable and none a blank. */
+/** 1 to 200 characters, all of them printable, and no blank but spaces inside, which names of files have. */
 const isPlausible = (name: unknown): name is string =>
-  typeof name === "string" && /^[!-~\u00a1-\uffff]{1,200}$/.test(name);
+  typeof name === "string" && /^(?! )[ -~\u00a1-\uffff]{1,200}$(?<! )/.test(name);
 
 const OTHER_TYPES = /^(?:image|embeddings?|audio|moderation|rerank|video|transcribe|tts|speech)$/i;
 

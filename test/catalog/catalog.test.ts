@@ -80,11 +80,15 @@ describe("finding a model", () => {
     expect(entry).toMatchObject({ id: "lab/org/new:7b", uncharted: true, modality: "chat" });
     expect(entry?.routes).toEqual([{ vendor: "lab", model: "org/new:7b" }]);
     expect(entry?.pricing).toBeUndefined();
+    expect(catalog.find("lab/My Model (v2).gguf")?.routes).toEqual([{ vendor: "lab", model: "My Model (v2).gguf" }]);
     for (const id of [
       "lab/",
       "lab",
       "labx/new",
-      "lab/with blank",
+      "lab/ blank",
+      "lab/blank ",
+      "lab/a\tb",
+      "lab/a\u00a0b",
       "lab/\u009b31m",
       "lab/\u202egnp",
       "lab/\u2066x",
@@ -123,8 +127,8 @@ describe("discovery", () => {
     const catalog = open([{ id: "lab", models: "discover" }]);
     expect(catalog.find("lab/anything")?.uncharted).toBe(true);
     expect(catalog.list("all")).toEqual([]);
-    catalog.setDiscovered("lab", listed("b", "a", "a", "", "with blank", "\u009b31m", "\u202egnp"));
-    expect(ids(catalog.list("chat"))).toEqual(["lab/b", "lab/a"]);
+    catalog.setDiscovered("lab", listed("b", "a", "a", "", "with blank", " ", "a\tb", "\u009b31m", "\u202egnp"));
+    expect(ids(catalog.list("chat"))).toEqual(["lab/b", "lab/a", "lab/with blank"]);
     expect(catalog.find("lab/anything")).toBeUndefined();
     catalog.setDiscovered("lab", []);
     expect(catalog.list("all")).toEqual([]);

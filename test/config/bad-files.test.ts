@@ -160,6 +160,11 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
     'models[0].id: expected a model ID of the form <vendor>/<model_name>, found "tiny"',
   ],
   [
+    "a model with a blank before its name",
+    'models: [{ id: "lab/Two Words" }, { id: "lab/ b" }]',
+    'models[1].id: expected a model ID of the form <vendor>/<model_name>, found "lab/ b"',
+  ],
+  [
     "the same model twice",
     "models: [{ id: lab/a }, { id: lab/a }]",
     'models[1].id: expected an id used once, found "lab/a" again (first in models[0])',

@@ -50,7 +50,10 @@ describe("listModels", () => {
       { id: "" },
       { id: 7 },
       null,
-      { id: "two words" },
+      { id: "Two Words (v2).gguf" },
+      { id: " led" },
+      { id: "trailed " },
+      { id: "tab\tbed" },
       { id: "line\nbreak" },
       { id: "x".repeat(201) },
       { id: "y".repeat(200) },
@@ -67,12 +70,12 @@ describe("listModels", () => {
     upstream.answer("/v1/models", json({ data }), json({ data }));
     const draws = (name: string): ListedModel => ({ name, draws: true });
     expect(await listModels(vendorAt(), never)).toEqual([
-      ...listed("ok/model:free", "y".repeat(200)),
+      ...listed("ok/model:free", "Two Words (v2).gguf", "y".repeat(200)),
       ...[draws("flux"), ...listed("chatty"), draws("flumina"), draws("painter"), ...listed("both")],
     ]);
     // The messages dialect has no protocol of images.
     const talkers = await listModels(vendorAt({ dialect: "messages", baseUrl: upstream.url }), never);
-    expect(talkers).toEqual(listed("ok/model:free", "y".repeat(200), "chatty", "both"));
+    expect(talkers).toEqual(listed("ok/model:free", "Two Words (v2).gguf", "y".repeat(200), "chatty", "both"));
   });
 
   test.each([
