@@ -2,6 +2,7 @@ import { GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Route } from "../catalog/entry.ts";
 import type { ReplyContext } from "../dialects/dialect.ts";
 import { upstreamFor } from "../dialects/index.ts";
+import { tellsOfBinding } from "../dialects/messages/block-binding.ts";
 import { ContextOverflow } from "../dialects/overflow.ts";
 import { randomName } from "../lib/id.ts";
 import { isObject, wholeText } from "../lib/json.ts";
@@ -69,16 +70,21 @@ const PROOF_REFUSED =
 const isRefusedProof = ({ code, message }: GatewayError, { upstream }: Target): boolean =>
   upstream.provesReasoning === true && code === "invalid_request" && PROOF_REFUSED.test(message);
 
+/** Whether the vendor says of proofs that it can itself leave out those that do not belong where they stand. */
+const canMatch = ({ message }: GatewayError, { vendor, upstream }: Target): boolean =>
+  upstream.bindsReasoning === true && vendor.quirks.versionInBody === undefined && tellsOfBinding(message);
+
 /**
- * Whether the vendor is to be told the request once more: without what it refused of it, which is such proofs, once, or what it does not know of its
+ * Whether the vendor is to be told the request once more: without what it refused of it, which is such proofs (first those that do not match), or what it does not know of its
  * dialect; or in plainer terms, once, or as often as it teaches others. `job` is told so.
  */
 export function isToBeTold(error: GatewayError, job: Job, target: Target): boolean {
-  if (job.withoutProofs || !isRefusedProof(error, target)) {
+  const isRefused = isRefusedProof(error, target) || (job.proofs === "matching" && error.code === "invalid_request");
+  if (job.proofs === "none" || !isRefused) {
     const told = () => wholeText(prepare(showMedia(mendHistory(job, target), target), target).sending.body);
     return learnRefused(error, target, job) || tellPlainly(error, target, job, told);
   }
-  job.withoutProofs = true;
+  job.proofs = job.proofs === undefined && canMatch(error, target) ? "matching" : "none";
   return true;
 }
 

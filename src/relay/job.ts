@@ -104,8 +104,8 @@ export type Job = {
   entry: Entry;
   /** What the account's money means for what is sent: a ceiling, and whether a blocking reply is asked for as a stream. */
   money?: Pick<Hold, "ceiling" | "asStream"> | undefined;
-  /** A vendor has refused the proofs of earlier reasoning: the request goes without any. */
-  withoutProofs?: boolean;
+  /** A vendor has refused the proofs of earlier reasoning: it is to leave out what does not belong there itself, or the request goes without any. */
+  proofs?: "matching" | "none";
   /**
    * A vendor has refused the request as it was written: it is told it in these terms, which every server of the dialect knows, or which it has taught.
    * `model`: the vendor's own name. `lasting`: what of them the next requests are told in as well; those that every server knows (`isPlain`), where they say

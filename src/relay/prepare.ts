@@ -1,9 +1,10 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Orders } from "../canon/intent.ts";
 import { marksForHour } from "../dialects/cache-marks.ts";
+import { dropMismatched } from "../dialects/messages/block-binding.ts";
 import { isSame, passedHeaders, translateRequest } from "../dialects/translate.ts";
 import type { Fields } from "../lib/http1/fields.ts";
-import { wholeText } from "../lib/json.ts";
+import { JsonText, wholeText } from "../lib/json.ts";
 import { generationPath } from "../vendors/outgoing.ts";
 import type { Sending } from "../vendors/send.ts";
 import type { Job } from "./job.ts";
@@ -22,7 +23,7 @@ const MAX_TOLD_LOSS = 2_000;
 /** What decides what is sent: a job, or one that is only shown. */
 export type Asked = Pick<
   Job,
-  "request" | "services" | "body" | "intent" | "entry" | "abort" | "money" | "withoutProofs" | "plainly" | "lost"
+  "request" | "services" | "body" | "intent" | "entry" | "abort" | "money" | "proofs" | "plainly" | "lost"
 >;
 
 /** A request made ready for one route. Nothing has left the process yet. */
@@ -50,7 +51,7 @@ export function prepare(asked: Asked, target: Target): Prepared {
   if (missesThought) orders.missesThought = true;
   if (!orders.stream && onlyStreams(orders, asked.intent, quirks)) orders.stream = isCollectable(asked.body.value);
   const recall = services.reasoning.recall(asked, target, orders);
-  const isForeignProof = asked.withoutProofs ? isAnyProof : services.reasoning.foreignTo(target);
+  const isForeignProof = asked.proofs === "none" ? isAnyProof : services.reasoning.foreignTo(target);
   if (isForeignProof) orders.isForeignProof = isForeignProof;
   const { text, dropped, changes } = translateRequest(
     asked.body,
@@ -59,15 +60,18 @@ export function prepare(asked: Asked, target: Target): Prepared {
     orders,
     quirks,
     request.headers,
-    asked.withoutProofs ? undefined : recall?.memories,
+    asked.proofs === "none" ? undefined : recall?.memories,
   );
   if (changes) context.changes = changes;
   if (quirks.acceptsCacheControl) context.cachesForHour = marksForHour(wholeText(text));
   if (!isSame(client, upstream)) context.upstreamModel = route.model;
+  const headers = passedHeaders(request.headers, asked.body, client, upstream);
+  const matching = asked.proofs === "matching" ? dropMismatched(new JsonText(wholeText(text)), headers) : undefined;
+  if (asked.proofs === "matching" && !matching) return prepare({ ...asked, proofs: "none" }, target);
   const whole: Sending = {
     path: generationPath(vendor, upstream.pathFor, route.model, orders.stream),
-    body: text,
-    headers: passedHeaders(request.headers, asked.body, client, upstream),
+    body: matching?.body ?? text,
+    headers: matching?.headers ?? headers,
     abort,
     userAgent: services.userAgent,
     requestId: request.requestId,

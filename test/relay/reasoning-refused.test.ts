@@ -88,6 +88,72 @@ describe("proofs of reasoning that nobody here has seen, and their vendor refuse
   });
 });
 
+const BOUND =
+  'messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation. Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "drop_block".';
+const DROPS = { prefix_mismatch_behavior: "drop_block" };
+
+/** A vendor that refuses thinking behind other words than it was thought after, unless it is told to leave it out; `knows`: it can be told. */
+function bindThinking(knows = true): void {
+  upstream.always("/v1/messages", ({ json: body, text: sent, headers }) => {
+    const { thinking: asked, stream } = body as { thinking?: Record<string, unknown>; stream?: boolean };
+    const refuse = (message: string) =>
+      json({ type: "error", error: { type: "invalid_request_error", message } }, { status: 400 });
+    const isTold = asked?.["block_binding"] !== undefined;
+    const beta = headers["anthropic-beta"] ?? "";
+    if (isTold && !(knows && beta.split(",").includes("thinking-binding-controls-2026-08-01")))
+      return refuse("thinking.adaptive.block_binding: Extra inputs are not permitted");
+    if (!isTold && sent.includes("another's")) return refuse(BOUND);
+    return soundAnswer(WIRES.messages, stream === true ? "stream" : "blocking");
+  });
+}
+
+describe("thinking of which its vendor says that it is bound to another conversation", () => {
+  const sent = () =>
+    upstream.calls.map((call) => {
+      const { messages, thinking: asked } = call.json as { messages: { content: unknown }[]; thinking: unknown };
+      return [messages[1]?.content, asked, call.headers["anthropic-beta"] ?? null];
+    });
+  const adaptive = { type: "adaptive" };
+
+  test.each([false, true])("is left out by that vendor alone, which keeps the rest, stream %p", async (stream) => {
+    bindThinking();
+    const response = await ask([thinking, text], { thinking: adaptive, stream }, { "anthropic-beta": "a-2026-01-01" });
+    for (const piece of PIECES) expect(await response.clone().text()).toContain(piece.trim());
+    expect([response.status, response.headers.get("x-sluice-attempts")]).toEqual([200, "2"]);
+    expect(sent()).toEqual([
+      [[thinking, text], adaptive, "a-2026-01-01"],
+      [[thinking, text], { ...adaptive, block_binding: DROPS }, "a-2026-01-01,thinking-binding-controls-2026-08-01"],
+    ]);
+  });
+
+  test("is left out by the gateway, all of it, where the vendor cannot be told so", async () => {
+    bindThinking(false);
+    const response = await ask([thinking, text], { thinking: adaptive });
+    expect([response.status, response.headers.get("x-sluice-attempts")]).toEqual([200, "3"]);
+    expect(sent()[2]).toEqual([[text], adaptive, null]);
+  });
+
+  test("also where the request says nothing of thinking, which such models do by themselves", async () => {
+    bindThinking();
+    expect((await ask([thinking, text])).status).toBe(200);
+    expect(sent()[1]?.slice(0, 2)).toEqual([[thinking, text], { ...adaptive, block_binding: DROPS }]);
+  });
+
+  test("is left out by the gateway at once where the client has said itself what shall become of it", async () => {
+    upstream.always("/v1/messages", (call) =>
+      call.text.includes("another's")
+        ? json({ type: "error", error: { type: "invalid_request_error", message: BOUND } }, { status: 400 })
+        : soundAnswer(WIRES.messages, "blocking"),
+    );
+    const asked = { ...adaptive, block_binding: { prefix_mismatch_behavior: "error" } };
+    expect((await ask([thinking, text], { thinking: asked })).status).toBe(200);
+    expect(sent()).toEqual([
+      [[thinking, text], asked, null],
+      [[text], asked, null],
+    ]);
+  });
+});
+
 /** How each other vendor of proofs refuses one that it cannot read: another account's, as after a change of its key (OpenAI, a reseller of it, Google); and servers that can read none (vLLM, llama.cpp). */
 const OTHERS_REFUSALS = [
   ["responses", "The encrypted content gAAA...ng== could not be verified.", "invalid_encrypted_content"],
