@@ -1,4 +1,5 @@
 import { isObject } from "../../lib/json.ts";
+import { until } from "../../lib/signals.ts";
 import type { ImageRequest, ImageStep, ImageUpstream } from "../image-upstream.ts";
 import type { Vendor } from "../vendor.ts";
 import { type ApiTools, call as ask, TooLarge } from "./call.ts";
@@ -119,10 +120,37 @@ class Engine {
     }
   }
 
+  #call(call: Call, signal: AbortSignal): Promise<Answer> {
+    return ask(this.vendor, this.row, call, this.tools, signal);
+  }
+
+  /** The answer to an order. Work that gets a name in it can be stopped by that alone, so that the name is waited for also where nobody waits for the image. */
+  async #order(call: Call, signal: AbortSignal): Promise<Answer> {
+    if (call.prepares || !this.row.wire.cancel) return this.#call(call, signal);
+    const patience = new AbortController();
+    const answering = this.#call(call, patience.signal);
+    try {
+      return await until(signal, () => answering);
+    } catch (thrown) {
+      if (signal.aborted) {
+        setTimeout(() => patience.abort(thrown), CANCEL_MS).unref();
+        answering.then((answer) => this.#stopOrdered(call, answer)).catch((late) => this.tools.onFault(late));
+      }
+      throw thrown;
+    }
+  }
+
+  async #stopOrdered(call: Call, answer: Answer): Promise<void> {
+    if (answer.status < 200 || answer.status > 299) return;
+    const reading = call.read(answer);
+    if (reading.kind === "pending") await this.cancel(reading.resumeId, new AbortController().signal);
+  }
+
   async #ask(call: Call, phase: Phase, signal: AbortSignal): Promise<ImageStep | { next: Call }> {
-    const limit = phase.name === "poll" ? AbortSignal.any([signal, AbortSignal.timeout(phase.limitMs)]) : signal;
-    const answer = await ask(this.vendor, this.row, call, this.tools, limit);
     const isPoll = phase.name === "poll";
+    const answer = isPoll
+      ? await this.#call(call, AbortSignal.any([signal, AbortSignal.timeout(phase.limitMs)]))
+      : await this.#order(call, signal);
     if (answer.status < 200 || answer.status > 299) {
       const drewNothing = isPoll || call.prepares === true;
       const step = readFailure(answer, this.row.refusal, { drewNothing, now: this.tools.clock.now() });
