@@ -94,9 +94,19 @@ export type Tool = {
 
 export type ToolChoice = { type: "auto" } | { type: "none" } | { type: "required" } | { type: "tool"; name: string };
 
+/**
+ * `strict`: the answer must meet the schema. `where-it-fits`: the client's own vendor keeps to every schema, so that none is said to be strict: it is where
+ * that changes nothing of it.
+ */
 export type OutputFormat =
   | { type: "json" }
-  | { type: "json-schema"; name?: string; description?: string; schema: Record<string, unknown>; strict?: boolean };
+  | {
+      type: "json-schema";
+      name?: string;
+      description?: string;
+      schema: Record<string, unknown>;
+      strict?: boolean | "where-it-fits";
+    };
 
 /** A request's meaning, decoded only when it crosses from one dialect to another. */
 export type Prompt = {

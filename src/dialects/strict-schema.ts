@@ -87,18 +87,18 @@ export function toStrictSchema(schema: Schema): Schema | undefined {
 
 /**
  * The schema to send to who speaks one of OpenAI's dialects, and whether it is strict, given that strict was wished for: where it cannot be, its `path` is
- * named in `dropped` and the schema goes out as it is, with items in every array.
+ * named in `dropped` if it was said to be, and the schema goes out as it is, with items in every array.
  */
 export function fitStrict(
   given: Schema,
-  strict: boolean | undefined,
+  strict: boolean | "where-it-fits" | undefined,
   path: string,
   dropped: string[],
 ): { schema: Schema; strict: boolean | undefined } {
   const schema = withItems(given);
   if (!strict) return { schema, strict };
   const closed = toStrictSchema(schema);
-  if (closed) return { schema: closed, strict };
-  dropped.push(path);
+  if (closed) return { schema: closed, strict: true };
+  if (strict === true) dropped.push(path);
   return { schema, strict: undefined };
 }

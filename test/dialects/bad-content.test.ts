@@ -340,14 +340,29 @@ describe("structured output", () => {
     expect([body["text"], dropped]).toEqual([{ format: { type: "json_schema", name: "output", schema: SCHEMA } }, []]);
   });
 
-  test("messages → chat and responses: under a name", () => {
+  /** Anthropic holds its models to every schema; OpenAI to those alone that are said to be strict, and so far not all others. */
+  test("messages → chat and responses: under a name, and strict at OpenAI where that changes nothing of it", () => {
+    const own = { customTools: true };
+    const strict = { name: "output", schema: closed, strict: true };
     expect(send({ from: "messages", to: "chat" }, asked.messages).body["response_format"]).toEqual({
       type: "json_schema",
       json_schema: { name: "output", schema: SCHEMA },
     });
-    expect(send({ from: "messages", to: "responses" }, asked.messages).body["text"]).toEqual({
-      format: { type: "json_schema", name: "output", schema: SCHEMA },
+    expect(send({ from: "messages", to: "chat", quirks: own }, asked.messages).body["response_format"]).toEqual({
+      type: "json_schema",
+      json_schema: strict,
     });
+    expect(send({ from: "messages", to: "responses" }, asked.messages).body["text"]).toEqual({
+      format: { type: "json_schema", ...strict },
+    });
+    const free = { ...SCHEMA, required: [] };
+    const format = { type: "json_schema", schema: free };
+    const loose = { ...MESSAGES(text), output_config: { format } };
+    for (const to of ["chat", "responses"] as const) {
+      const { body, dropped } = send({ from: "messages", to, quirks: own }, loose);
+      expect(JSON.stringify(body)).toContain(JSON.stringify({ name: "output", schema: free }).slice(1, -1));
+      expect([JSON.stringify(body).includes("strict"), dropped]).toEqual([false, []]);
+    }
   });
 
   test("chat ↔ responses: strict stays strict, with its objects closed", () => {

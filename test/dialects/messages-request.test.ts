@@ -268,7 +268,10 @@ describe("decodeRequest", () => {
   test("the asked format, in both spellings", () => {
     const format = { type: "json_schema", schema: { type: "object" } };
     for (const fields of [{ output_config: { format } }, { output_format: format }]) {
-      expect(decode(fields).prompt.output).toEqual({ type: "json-schema", schema: { type: "object" } });
+      expect(decode(fields).prompt.output).toEqual({
+        ...{ type: "json-schema", schema: { type: "object" } },
+        strict: "where-it-fits",
+      });
     }
     expect(decode({ output_format: { type: "yaml" } }).dropped).toEqual(["output_format"]);
   });

@@ -70,10 +70,12 @@ function encodeToolChoice(choice: ToolChoice, isCustom: (name: string) => boolea
   return isCustom(name) ? { type: "custom", custom: { name } } : { type: "function", function: { name } };
 }
 
-function encodeFormat(output: OutputFormat, dropped: string[]): Wire {
+function encodeFormat(output: OutputFormat, quirks: Quirks, dropped: string[]): Wire {
   if (output.type === "json") return { type: "json_object" };
   const { name, description } = output;
-  const { schema, strict } = fitStrict(output.schema, output.strict, "response_format.strict", dropped);
+  // Others than the dialect's own vendor refuse for some of their models what is said to be strict.
+  const wish = output.strict === "where-it-fits" && quirks.customTools !== true ? undefined : output.strict;
+  const { schema, strict } = fitStrict(output.schema, wish, "response_format.strict", dropped);
   return {
     type: "json_schema",
     json_schema: {
@@ -150,7 +152,7 @@ export function encodeRequest(given: Prompt, quirks: Quirks, upstreamModel?: str
   put(body, quirks.seedField ?? "seed", prompt.seed);
   put(body, "frequency_penalty", prompt.frequencyPenalty);
   put(body, "presence_penalty", prompt.presencePenalty);
-  put(body, "response_format", prompt.output && encodeFormat(prompt.output, dropped));
+  put(body, "response_format", prompt.output && encodeFormat(prompt.output, quirks, dropped));
   put(body, "user", prompt.userId && fitUserId(prompt.userId, MAX_USER));
   if (prompt.shared) addShared(prompt, quirks, body, dropped);
   return encodedBody(body, dropped, toolNames, stops);

@@ -112,7 +112,9 @@ function decodeFormat(format: unknown, path: string, dropped: string[]): OutputF
   if (!isPresent(format)) return undefined;
   if (isObject(format) && format["type"] === "json_schema" && isObject(format["schema"])) {
     const name = format["name"];
-    return { type: "json-schema", schema: format["schema"], ...(typeof name === "string" && { name }) };
+    // Its vendor holds its models to every such schema (platform.claude.com, "Structured outputs").
+    const schema = { schema: format["schema"], strict: "where-it-fits" as const };
+    return { type: "json-schema", ...schema, ...(typeof name === "string" && { name }) };
   }
   dropped.push(path);
   return undefined;
