@@ -132,7 +132,9 @@ export class Scheduler {
     const waiting = jobs.queued();
     const recovered = left.map((job) => {
       this.#lose(job.id);
-      return this.#recover(job).catch((thrown) => this.#tellLost(job.id, thrown));
+      const recovering = this.#recover(job).catch((thrown) => this.#tellLost(job.id, thrown));
+      // A file may be looked for in a bucket that does not answer: nobody waits for that.
+      return job.file === null ? recovering : undefined;
     });
     void Promise.all(recovered).then(() => {
       for (const job of waiting) this.add(this.#patiently(job));

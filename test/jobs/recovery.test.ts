@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { Accounts } from "../../src/accounts/accounts.ts";
 import { type App, createApp } from "../../src/app.ts";
 import type { Route } from "../../src/catalog/entry.ts";
+import type { Config } from "../../src/config/load.ts";
 import { openStore, type Store } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
 import { VENDOR_PATIENCE_MS } from "../../src/jobs/recovery.ts";
@@ -43,12 +44,13 @@ async function live(
   vendors: readonly Vendor[],
   routes?: Route[],
   clock: Clock = systemClock,
+  images: Config["images"] = PLAIN_CONFIG.images,
 ): Promise<Life> {
   const store = openStore(join(folder, "sluice.db"), { waitMs: 2_000 });
   const log = createLog({ level: "error", write: () => undefined });
   const config = {
     ...PLAIN_CONFIG,
-    dataFolder: folder,
+    ...{ dataFolder: folder, images },
     models: [
       { id: "paint/a", modality: "image" as const, pricing: "free" as const, ...(routes && { routes }) },
       { id: "paint/priced", modality: "image" as const, pricing: { per_image: 0.02 } },
@@ -319,6 +321,20 @@ describe("a job whose process died while its vendor worked", () => {
     const states = await Promise.all(ids.map((id) => ended(second, id)));
     expect(states.map(({ state }) => state)).toEqual(Array(6).fill("succeeded"));
     expect(again.creates.length).toBe(2);
+  });
+
+  test("keeps nobody waiting while its file is looked for in a bucket that does not answer", async () => {
+    const folder = newFolder();
+    const [first, , , , waiting] = await fillSlots(folder);
+    const file = `${"0".repeat(32)}.png`;
+    lives[0]!.store.database.run("UPDATE image_job SET state = 'fetching', file = ? WHERE id = ?", [file, first!]);
+    using silent = Bun.serve({ port: 0, fetch: () => new Promise<Response>(() => undefined) });
+    const bucket = { bucket: "b", endpoint: silent.url.href, accessKeyId: "id", secretAccessKey: "secret" };
+    const again = new Painter("none");
+    again.create_ = [{ kind: "blocked", message: "No." }];
+    const second = await live(folder, [paintVendor("paint", again)], undefined, systemClock, { keepDays: 90, bucket });
+    expect((await ended(second, waiting!)).state).toBe("blocked");
+    expect(row(second, first!).state).toBe("fetching");
   });
 
   test("waits on when it had not begun, and its vendor is gone: it fails in words", async () => {
