@@ -249,7 +249,7 @@ describe("image servers of this machine", () => {
     const [automatic, comfy] = [serve(), serve()];
     automatic.always(
       "/sdapi/v1/sd-models",
-      json([{ title: "a [1]", model_name: "sd_xl_base_1.0" }, { model_name: "with blank" }]),
+      json([{ title: "a [1]", model_name: "sd_xl_base_1.0" }, { model_name: "dream shaper 8" }, { model_name: " " }]),
     );
     const names = ["sdxl/one.safetensors", "two.safetensors"];
     comfy.always(
@@ -258,7 +258,7 @@ describe("image servers of this machine", () => {
     );
     const found = await probeLocal([local("automatic1111", automatic), local("comfyui", comfy)], { timeoutMs: 5_000 });
     expect(found.map(({ vendor, models }) => [vendor.id, models])).toEqual([
-      ["automatic1111", named("sd_xl_base_1.0")],
+      ["automatic1111", named("sd_xl_base_1.0", "dream shaper 8")],
       ["comfyui", named(...names)],
     ]);
     gateway = await startApp();
@@ -269,10 +269,12 @@ describe("image servers of this machine", () => {
     expect(listed).toContain("automatic1111/sd_xl_base_1.0");
     expect(listed).toContain("comfyui/sdxl/one.safetensors");
     expect(gateway.app.catalog.list("chat").some(({ id }) => id.startsWith("comfyui/"))).toBe(false);
-    automatic.answer("/sdapi/v1/txt2img", json({ images: [PNG_BASE64] }));
-    expect(await draw(gateway, { model: "automatic1111/sd_xl_base_1.0", prompt: "a fox" })).toMatchObject({
-      status: "succeeded",
-    });
+    for (const name of ["sd_xl_base_1.0", "dream shaper 8"]) {
+      automatic.answer("/sdapi/v1/txt2img", json({ images: [PNG_BASE64] }));
+      expect(await draw(gateway, { model: `automatic1111/${name}`, prompt: "a fox" })).toMatchObject({
+        status: "succeeded",
+      });
+    }
   });
 
   test("whatever else lives at their ports is none", async () => {
