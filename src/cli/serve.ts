@@ -239,8 +239,8 @@ async function startBeside(server: RunningServer, begin: () => Promise<void>): P
 
 /** Takes the data folder and starts listening, and the workers. Whatever was taken is given back when a later step fails. */
 async function start(config: Config, vendors: readonly Vendor[], workers: number): Promise<Running> {
+  const lock = lockDataFolder(config.dataFolder);
   const path = storePath(config.dataFolder);
-  const lock = lockDataFolder(config.dataFolder, path);
   let store: Store | undefined;
   try {
     store = openStore(path);

@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { existsSync, rmSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { giveToFolderOwner } from "./folder-owner.ts";
 import { makePrivateFolder, withPrivateFiles } from "./open.ts";
@@ -20,49 +20,19 @@ const ELSEWHERE = "Put that right, or choose another folder with --data or SLUIC
 const withAdvice = (fault: unknown): unknown =>
   fault instanceof StoreError ? new StoreError(fault.fault, `${fault.message} ${ELSEWHERE}`, fault.cause) : fault;
 
-const lockPath = (folder: string): string => join(folder, "sluice.lock");
-
-const inUse = (folder: string, cause?: unknown) =>
-  new StoreError(
-    "locked",
-    `Another Sluice server is already running on the data folder ${folder}. Stop it, or choose another folder with --data.`,
-    cause,
-  );
-
-/** How long commands that have a store open are waited for, ms: they do one thing and end. */
-const COMMAND_MS = 2_000;
-
-/** Whether another process has the store open: nobody can then have it alone, which is asked and given back. */
-function isOpenElsewhere(store: string): boolean {
-  let database: Database | undefined;
-  try {
-    database = new Database(store, { readwrite: true });
-    database.run(`PRAGMA busy_timeout = ${COMMAND_MS}`);
-    database.run("PRAGMA locking_mode = EXCLUSIVE");
-    database.query("PRAGMA schema_version").all();
-    return false;
-  } catch (thrown) {
-    // What else is wrong with it is told when it is opened.
-    return errorCode(thrown).startsWith("SQLITE_BUSY");
-  } finally {
-    database?.close();
-  }
-}
-
 /**
  * Takes `folder` for one server: an exclusive transaction on the small file `sluice.lock` in it, held until `release` or the end of
  * the process, so that no stale lock can be left behind (reliability 3.9). The store itself stays open to commands of other processes.
  * Nothing else in this process may open that file: closing it again would drop the lock. Throws StoreError (locked) when another
- * server has the folder. `store` is what the server is going to open there: where the lock's file is missing and somebody has that
- * open, it was removed under a server, whose open holds and jobs this one would end as a dead one's.
+ * server has the folder.
  */
-export function lockDataFolder(folder: string, store?: string): FolderLock {
+export function lockDataFolder(folder: string): FolderLock {
   try {
     makePrivateFolder(folder);
   } catch (thrown) {
     throw withAdvice(thrown);
   }
-  const path = lockPath(folder);
+  const path = join(folder, "sluice.lock");
   const isNew = !existsSync(path);
   let database: Database | undefined;
   try {
@@ -73,12 +43,6 @@ export function lockDataFolder(folder: string, store?: string): FolderLock {
       return database;
     });
     held.add(opened);
-    if (isNew && store !== undefined && existsSync(store) && isOpenElsewhere(store)) {
-      held.delete(opened);
-      // The next one is to look as well.
-      rmSync(path);
-      throw inUse(folder);
-    }
     if (isNew) giveToFolderOwner(path, `${path}-journal`);
     return {
       release() {
@@ -89,14 +53,18 @@ export function lockDataFolder(folder: string, store?: string): FolderLock {
     };
   } catch (thrown) {
     database?.close();
-    if (errorCode(thrown).startsWith("SQLITE_BUSY")) throw inUse(folder, thrown);
-    throw thrown instanceof StoreError ? thrown : withAdvice(toStoreError(thrown, path));
+    if (!errorCode(thrown).startsWith("SQLITE_BUSY")) throw withAdvice(toStoreError(thrown, path));
+    throw new StoreError(
+      "locked",
+      `Another Sluice server is already running on the data folder ${folder}. Stop it, or choose another folder with --data.`,
+      thrown,
+    );
   }
 }
 
 /** Whether a server has the data folder now. A folder that cannot be asked has none. */
 export function serverIsRunning(dataFolder: string): boolean {
-  if (!existsSync(lockPath(dataFolder))) return false;
+  if (!existsSync(dataFolder)) return false;
   try {
     lockDataFolder(dataFolder).release();
     return false;

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
-import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { lockDataFolder, serverIsRunning } from "../../src/db/folder-lock.ts";
+import { lockDataFolder } from "../../src/db/folder-lock.ts";
 import { openStore } from "../../src/db/open.ts";
 import { StoreError } from "../../src/db/store-error.ts";
 import { temporaryFolders, thrownBy } from "./temp-folder.ts";
@@ -18,9 +18,9 @@ afterEach(async () => {
 
 /** A server in another process: has the folder's lock and its store open until it is killed. */
 async function otherServer(home: string) {
-  const source = `import { lockDataFolder, serverIsRunning } from ${JSON.stringify(join(import.meta.dir, "../../src/db/folder-lock.ts"))};
+  const source = `import { lockDataFolder } from ${JSON.stringify(join(import.meta.dir, "../../src/db/folder-lock.ts"))};
     import { openStore } from ${JSON.stringify(join(import.meta.dir, "../../src/db/open.ts"))};
-    lockDataFolder(${JSON.stringify(home)}); globalThis.kept = openStore(${JSON.stringify(join(home, "sluice.db"))});
+    lockDataFolder(${JSON.stringify(home)}); openStore(${JSON.stringify(join(home, "sluice.db"))});
     Bun.gc(true); console.log("ready"); setInterval(() => {}, 1000);`;
   const child = Bun.spawn([process.execPath, "-e", source], { stdout: "pipe", stderr: "inherit" });
   children.push(child);
@@ -50,24 +50,6 @@ test("a second server on one folder is refused in plain words; a command may sti
   lock.release();
   lock.release();
   lockDataFolder(home).release();
-});
-
-test("a lock that was removed under a server lets no second one in; one that is missing beside a store that nobody has open does", async () => {
-  const home = folder();
-  const store = join(home, "sluice.db");
-  const child = await otherServer(home);
-  const lockFile = join(home, "sluice.lock");
-  rmSync(lockFile);
-  expect(serverIsRunning(home)).toBe(false);
-  expect(thrownBy(() => lockDataFolder(home, store))).toMatchObject({ fault: "locked" });
-  // Else the next one would not look.
-  expect(existsSync(lockFile)).toBe(false);
-
-  child.kill("SIGKILL");
-  await child.exited;
-  const lock = lockDataFolder(home, store);
-  openStore(store).close();
-  lock.release();
 });
 
 test("two folders have nothing to do with each other", () => {
