@@ -192,6 +192,8 @@ export type ReplyContext = {
   changes?: ReplyChanges;
   /** See {@link DecodeContext.cachesForHour}; set once the request is translated. */
   cachesForHour?: boolean;
+  /** What the model thought is left out of a reply that crosses dialects. */
+  hidesReasoning?: boolean;
   /** The model that answers, as its vendor calls it; set where the reply crosses dialects, so that its proofs can say whose they are. */
   upstreamModel?: string;
 };

@@ -137,11 +137,13 @@ class AttemptContext implements ReplyContext {
   readonly wantsUsage: boolean;
   changes?: ReplyContext["changes"];
   upstreamModel?: string;
+  hidesReasoning?: boolean;
 
   constructor(private readonly job: Targeted) {
     const { intent, services } = job;
     this.model = intent.model;
     this.wantsUsage = intent.wantsUsage;
+    if (intent.hidesReasoning) this.hidesReasoning = true;
     this.created = Math.floor(services.clock.now() / 1000);
   }
 

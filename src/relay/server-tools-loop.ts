@@ -295,6 +295,8 @@ export class ServedLoop {
     const told = { ...context, replyId: `${context.replyId}${this.#rounds}` };
     delete told.webCalls;
     delete told.changes;
+    // Its vendor is told what it thought.
+    delete told.hidesReasoning;
     const said: Event[] = [...this.#said, { type: "finish", finish: { reason: "tool-calls", ...this.#ran } }];
     const reply = client.encodeReply(said, told);
     const last = this.#rounds === MAX_ROUNDS;

@@ -13,6 +13,7 @@ beforeAll(async () => {
       vendorAt(upstream, "messages", "claude"),
       vendorAt(upstream, "messages", "rock", { versionInBody: "v-1" }),
       vendorAt(upstream, "chat", "plain"),
+      vendorAt(upstream, "chat", "recalls", { reasoningReplay: "reasoning_content" }),
       vendorAt(upstream, "responses", "open"),
       vendorAt(upstream, "chat", "other", { customTools: false }),
       vendorAt(upstream, "chat", "hands-on", { acceptsCacheControl: true }),
@@ -354,5 +355,56 @@ test.each([
     expect(await counted(part("a", "1h"), part("b"))).toEqual([40, 0]);
     expect(await counted(part("a", "5m"))).toEqual([40, 0]);
     expect(await counted()).toEqual([40, 0]);
+  },
+);
+
+const THOUGHT = "It is odd.";
+const silentCall = { id: "call_odd", type: "function", function: { name: "f", arguments: "{}" } };
+const thoughtOut = [
+  chunk({ role: "assistant", reasoning_content: THOUGHT }),
+  chunk({ content: "Well." }),
+  chunk({ tool_calls: [{ index: 0, ...silentCall }] }),
+  chunk({}, "tool_calls"),
+];
+
+/** Interface 2.4, dialects.md 5.3: some models think whatever they are told. */
+test.each([
+  [{ type: "disabled" }, false],
+  [{ type: "adaptive", display: "omitted" }, false],
+  [{ type: "adaptive" }, true],
+  [undefined, true],
+])(
+  "what a model has thought is shown by the client's wish, and goes back to its vendor: %j",
+  async (thinking, shown) => {
+    const message = { role: "assistant", content: "Well.", reasoning_content: THOUGHT, tool_calls: [silentCall] };
+    const whole = json({ id: "1", choices: [{ index: 0, message, finish_reason: "tool_calls" }] });
+    upstream.always("/v1/chat/completions", ({ json: body }) =>
+      (body as Wire)["stream"] === true ? sse(chatStream(...thoughtOut)) : whole,
+    );
+    const ask = (messages: Wire[], stream: boolean) =>
+      gateway.post("/v1/messages", {
+        ...{ model: "recalls/x", max_tokens: 99, messages, stream, ...(thinking && { thinking }) },
+        tools: [{ name: "f", input_schema: { type: "object" } }],
+      });
+    const types = shown ? ["thinking", "text", "tool_use"] : ["text", "tool_use"];
+    for (const stream of [true, false]) {
+      const response = await ask([hello], stream);
+      const text = await response.text();
+      expect(response.status).toBe(200);
+      expect(text.includes(THOUGHT)).toBe(shown);
+      const records = text.split("\n").filter((line) => line.startsWith("data: "));
+      const starts = records
+        .map((line) => JSON.parse(line.slice(6)) as Wire)
+        .filter(({ content_block: block }) => block);
+      const content = stream
+        ? starts.map(({ content_block: block }) => block as Wire)
+        : (JSON.parse(text) as Wire)["content"];
+      expect((content as Wire[]).map(({ type }) => type)).toEqual(types);
+      expect(starts.map(({ index }) => index)).toEqual(stream ? types.map((_, at) => at) : []);
+      if (stream) continue;
+      const results = { role: "user", content: [{ type: "tool_result", tool_use_id: "call_odd", content: "r" }] };
+      await (await ask([hello, { role: "assistant", content }, results], false)).text();
+      expect(upstream.calls.at(-1)?.json).toMatchObject({ messages: [{}, { reasoning_content: THOUGHT }, {}] });
+    }
   },
 );

@@ -260,7 +260,7 @@ const TOLD: [DialectName, UpstreamDialectName, Wire, string[]][] = [
   ],
   ["chat", "gemini", { tools: [chatTool, { type: "function", function: { name: "f" } }] }, ["tools[1].function"]],
   ["messages", "gemini", { tools: [{ ...messagesTool, name: "a b", strict: true }] }, ["tools[0].strict"]],
-  ["messages", "chat", { thinking: { type: "adaptive", display: "omitted" } }, ["thinking.display"]],
+  ["messages", "chat", { thinking: { type: "adaptive", display: "omitted" } }, []],
   [
     "messages",
     "gemini",

@@ -141,8 +141,6 @@ function decodeUserId(metadata: unknown): string | undefined {
 export function decodeRequest(body: Record<string, unknown>): Decoded {
   const dropped: string[] = [];
   nameOthers(body, dropped);
-  // Elsewhere it is shown as it comes.
-  if (isObject(body["thinking"]) && body["thinking"]["display"] === "omitted") dropped.push("thinking.display");
   const tools = changeTools(decodeTools(body["tools"], dropped), body["messages"], dropped);
   const choice = body["tool_choice"];
   const stop = body["stop_sequences"];

@@ -22,8 +22,14 @@ const DELTAS: Partial<Record<BlockStart["kind"], readonly [type: string, field: 
   opaque: ["input_json_delta", "partial_json"],
 };
 
-/** A block as its content_block_start shows it, or undefined for a block of another dialect, which is left out whole. */
-export function startOfBlock(block: BlockStart): Record<string, unknown> | undefined {
+const isReasoning = ({ kind }: BlockStart): boolean => kind === "reasoning" || kind === "redacted-reasoning";
+
+/**
+ * A block as its content_block_start shows it, or undefined for one that is left out whole: of another dialect, or another vendor's reasoning for a
+ * client that wants none.
+ */
+export function startOfBlock(block: BlockStart, context: ReplyContext): Record<string, unknown> | undefined {
+  if (context.hidesReasoning && context.upstreamModel !== undefined && isReasoning(block)) return undefined;
   if (block.kind === "text" || block.kind === "image") return { type: "text", text: "" };
   if (block.kind === "reasoning") return { type: "thinking", thinking: "", signature: "" };
   if (block.kind === "redacted-reasoning") return { type: "redacted_thinking", data: block.data };
@@ -85,7 +91,7 @@ class MessagesEncoder implements Encoder {
   }
 
   #open(block: BlockStart): string {
-    const start = startOfBlock(block);
+    const start = startOfBlock(block, this.context);
     if (!start) return "";
     this.#kind = block.kind;
     this.#lacksInput = block.kind === "tool-call";

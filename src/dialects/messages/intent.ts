@@ -32,6 +32,10 @@ function readReasoning(body: Record<string, unknown>): ReasoningIntent {
   return UNRECOGNISED;
 }
 
+/** Whether thinking is not to be in the reply, be it that the model thinks all the same (interface 2.4, dialects.md 5.3). */
+const hidesReasoning = ({ thinking }: Record<string, unknown>): boolean =>
+  isObject(thinking) && (thinking["type"] === "disabled" || thinking["display"] === "omitted");
+
 /** All that the gateway reads of a body of this dialect. Throws GatewayError (invalid_request, param `model`) without a model. */
 export function readIntent(given: unknown): Intent {
   const body = isObject(given) ? given : {};
@@ -44,5 +48,6 @@ export function readIntent(given: unknown): Intent {
     wantsUsage: true,
   };
   if (typeof ceiling === "number" && Number.isInteger(ceiling) && ceiling >= 0) intent.maxOutputTokens = ceiling;
+  if (hidesReasoning(body)) intent.hidesReasoning = true;
   return intent;
 }

@@ -54,8 +54,9 @@ function assembleBlock(
 ): Block | undefined {
   if (start.kind === "text") return citations.length > 0 ? { type: "text", text, citations } : { type: "text", text };
   if (start.kind === "image") return { type: "text", text: unseenPicture(start) };
-  const block = startOfBlock(start);
-  if (start.kind === "reasoning") return { ...block, thinking: text, signature: shownSignature(signature, context) };
+  const block = startOfBlock(start, context);
+  if (block && start.kind === "reasoning")
+    return { ...block, thinking: text, signature: shownSignature(signature, context) };
   if (start.kind === "tool-call") return { ...block, input: toInput(text) };
   return block && text !== "" ? { ...block, input: toInput(text) } : block;
 }
