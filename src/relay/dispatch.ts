@@ -75,8 +75,8 @@ const canMatch = ({ message }: GatewayError, { vendor, upstream }: Target): bool
   upstream.bindsReasoning === true && vendor.quirks.versionInBody === undefined && tellsOfBinding(message);
 
 /**
- * Whether the vendor is to be told the request once more: without what it refused of it, which is such proofs (first those that do not match), or what it does not know of its
- * dialect; or in plainer terms, once, or as often as it teaches others. `job` is told so.
+ * Whether the vendor is to be told the request once more: without what it refused of it, which is such proofs (those that do not match first), or what
+ * it does not know of its dialect; or in plainer terms, once, or as often as it teaches others. `job` is told so.
  */
 export function isToBeTold(error: GatewayError, job: Job, target: Target): boolean {
   const isRefused = isRefusedProof(error, target) || (job.proofs === "matching" && error.code === "invalid_request");
