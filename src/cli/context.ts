@@ -70,6 +70,13 @@ export function readVendors(config: Config): ReturnType<typeof resolveVendors> {
   }
 }
 
+/**
+ * The store of a data folder, open for one command, whether a server runs on that folder or not: its schema is not changed under one. `check`: a damaged
+ * store is refused. Throws StoreError.
+ */
+export const openForCommand = (folder: string, check: boolean): Store =>
+  openStore(storePath(folder), { waitMs: WAIT_MS, check, brief: true, mayMigrate: () => refuseUnderServer(folder) });
+
 /** The books of a data folder, open for one command. */
 export type Books = { store: Store; keys: Keys; accounts: Accounts; book: Book };
 
@@ -88,8 +95,7 @@ export async function withBooks<T>(
   if (!create && !existsSync(path)) {
     throw new Failure(`there is no store in ${folder} yet; \`sluice\` makes one at its first start`);
   }
-  const mayMigrate = () => refuseUnderServer(folder);
-  const store = openStore(path, { waitMs: WAIT_MS, check: sound, brief: true, mayMigrate });
+  const store = openForCommand(folder, sound);
   const writer = new Writer(store);
   try {
     for (const sentence of store.warnings) warn(`warning: ${sentence}`);

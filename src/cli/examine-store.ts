@@ -4,18 +4,14 @@ import { Accounts } from "../accounts/accounts.ts";
 import { Keys } from "../accounts/keys.ts";
 import { requestLogFolder, storePath } from "../config/data-folder.ts";
 import type { Config } from "../config/load.ts";
-import { refuseUnderServer } from "../db/folder-lock.ts";
-import { openStore } from "../db/open.ts";
 import { StoreError } from "../db/store-error.ts";
 import { Writer } from "../db/writer.ts";
 import { imagesFolder } from "../jobs/files.ts";
 import type { Book } from "../ledger/book.ts";
 import { openLedger } from "../ledger/open-ledger.ts";
+import { openForCommand } from "./context.ts";
 import { type Finding, fault, note, ok } from "./findings.ts";
 import { findLostPlans, LOST_PLAN_ADVICE } from "./lost-plans.ts";
-
-/** How long the doctor waits for a server's write, ms. */
-const WAIT_MS = 2_000;
 
 /**
  * Rights of other users on the data folder, what is in it and the configuration file (contract 2: files 0600, folders 0700), and folders that are none.
@@ -86,8 +82,7 @@ export function examineStore(
   const path = storePath(dataFolder);
   if (!existsSync(path)) return { findings: [examineAbsence(dataFolder)] };
   try {
-    const mayMigrate = () => refuseUnderServer(dataFolder);
-    const store = openStore(path, { waitMs: WAIT_MS, check: true, brief: true, mayMigrate });
+    const store = openForCommand(dataFolder, true);
     try {
       const writer = new Writer(store);
       const keys = new Keys(store, writer);
