@@ -114,6 +114,20 @@ function wordsIn(value: Record<string, unknown>, wrappings: number): string {
 export const isErrorBody = (value: Record<string, unknown>): boolean =>
   Boolean(value["error"]) || value["object"] === "error" || value["type"] === "error";
 
+/**
+ * MiniMax's numbers, which stand inside a 200 of its own, as the HTTP status that each means (platform.minimax.io, "Error Codes"); any other is a fault of
+ * its server's. Without it a limit of one minute, or one user's refused prompt, would be a broken vendor to everybody.
+ */
+const MINIMAX_STATUS: Readonly<Record<string, number>> = {
+  ...{ 1002: 429, 1039: 429, 1041: 429, 2045: 429, 2056: 429 },
+  ...{ 1004: 401, 2049: 401, 1008: 402 },
+  ...{ 1026: 400, 1027: 400, 1042: 400, 2013: 400 },
+};
+
+const codeIn = ({ code, base_resp: response }: Record<string, unknown>): string =>
+  text(code) ||
+  (isObject(response) ? text(MINIMAX_STATUS[text(response["status_code"])] ?? response["status_code"]) : "");
+
 /** Finds message, type, code and param in an error value: an object, a string, a FastAPI `detail`, or an array around one. */
 export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawError {
   if (Array.isArray(value) && wrappings > 0) return readRawError(value[0], wrappings - 1);
@@ -132,7 +146,7 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
   return {
     message: innerMessage(value["metadata"], wrappings) || message,
     type: text(value["type"]) || text(value["status"]),
-    code: text(value["code"]),
+    code: codeIn(value),
     ...(param && { param }),
     ...(errorCode && { errorCode }),
     ...(figures && { figures }),

@@ -261,6 +261,14 @@ const STATUSES: Fault[] = [
     outcome: refused("upstream_overloaded", "true"),
     failsOver,
   })),
+  {
+    number: 14,
+    name: "a limit told by MiniMax's number inside a 200",
+    upstreams: ["chat"],
+    answer: () => json({ choices: null, base_resp: { status_code: 1002, status_msg: "rate limit" } }),
+    outcome: refused("rate_limit_exceeded", "true", { retryAfter: "1" }),
+    failsOver,
+  },
   { number: 16, name: "504 with HTML", answer: page(504), outcome: refused("upstream_error", "true"), failsOver },
   {
     number: 17,
@@ -318,6 +326,13 @@ const REQUESTS: Fault[] = [
     name: "422 in FastAPI's shape",
     answer: () => json({ detail: [{ loc: ["body", "top_k"], msg: "not an integer" }] }, { status: 422 }),
     outcome: refused("invalid_request", null),
+  },
+  {
+    number: 15,
+    name: "what was said is refused by MiniMax's number inside a 200",
+    upstreams: ["chat"],
+    answer: () => json({ choices: null, base_resp: { status_code: 1026, status_msg: "input new_sensitive" } }),
+    outcome: refused("invalid_request", null, { words: "input new_sensitive" }),
   },
   {
     number: 15,
