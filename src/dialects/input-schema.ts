@@ -48,7 +48,7 @@ function eitherOf(branches: readonly Schema[]): Schema {
 }
 
 /** A schema whose root is a reference, as some generators write it, as what that leads to. */
-function openRoot(root: Schema): Schema {
+export function openRoot(root: Schema): Schema {
   const followed = new Set<unknown>();
   let { $ref: reference, ...open } = root;
   while (typeof reference === "string" && !followed.has(reference) && followed.size < MAX_CHAIN) {

@@ -241,6 +241,17 @@ describe("toOpenApiSchema", () => {
   });
 });
 
+/** The parameters of a chat client's tool as the vendor is told them. */
+function asked(parameters: Record<string, unknown>): unknown {
+  const tools = [{ type: "function", function: { name: "paint", parameters } }];
+  const { body } = send(
+    { from: "chat", to: "gemini", orders: { upstreamModel: "gemini-3.8-flash" } },
+    { messages: [{ role: "user", content: "Hi" }], tools },
+  );
+  const [told] = body["tools"] as { functionDeclarations: { parametersJsonSchema: unknown }[] }[];
+  return told?.functionDeclarations[0]?.parametersJsonSchema;
+}
+
 describe("toJsonSchema", () => {
   test("const is said otherwise in properties that are named as keywords are, and not in values", () => {
     const properties = { default: { const: "a" }, enum: { const: 1 }, examples: { items: { const: true } } };
@@ -272,6 +283,36 @@ describe("toJsonSchema", () => {
       $defs: { x: { anyOf: [{ enum: [1] }, { type: "null" }] } },
     });
     expect(schema.properties.kind).toEqual({ const: "a" });
+  });
+
+  test("a reference stands alone, and leads to where the vendor looks for definitions", () => {
+    const color = { type: "string", enum: ["red", "blue"] };
+    const parameters = {
+      type: "object",
+      properties: {
+        color: { $ref: "#/$defs/Color", default: "red", description: "Its color." },
+        bare: { $ref: "#/$defs/Color" },
+        $ref: { type: "string" },
+      },
+      $defs: { Color: color },
+    };
+    expect(asked(parameters)).toEqual({
+      ...parameters,
+      properties: {
+        color: { default: "red", description: "Its color.", anyOf: [{ $ref: "#/$defs/Color" }] },
+        bare: { $ref: "#/$defs/Color" },
+        $ref: { type: "string" },
+      },
+    });
+    const definitions = {
+      Answer: { type: "object", properties: { color: { $ref: "#/definitions/Color" } } },
+      Color: color,
+    };
+    expect(asked({ $ref: "#/definitions/Answer", definitions })).toEqual({
+      type: "object",
+      properties: { color: { $ref: "#/$defs/Color" } },
+      $defs: { Answer: { type: "object", properties: { color: { $ref: "#/$defs/Color" } } }, Color: color },
+    });
   });
 
   test("what says nothing of its object is empty", () => {

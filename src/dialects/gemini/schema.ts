@@ -1,5 +1,6 @@
 import { GatewayError } from "../../canon/errors.ts";
 import { atPointer, entryOf, isObject, listOf, stringOf } from "../../lib/json.ts";
+import { openRoot } from "../input-schema.ts";
 
 /** Deepest nesting of a schema that is rewritten; a deeper one is refused. */
 const MAX_DEPTH = 64;
@@ -212,10 +213,14 @@ export function isEmptySchema(schema: Schema): boolean {
   return !["$ref", "anyOf", "oneOf", "allOf", "additionalProperties"].some((word) => schema[word]);
 }
 
-/** A JSON Schema for models that take one: `const`, which they do not know, becomes an `enum` of one; the rest stays as it came. */
+/**
+ * A JSON Schema for models that take one: `const`, which they do not know, becomes an `enum` of one, the older name of `$defs` the newer one, and a
+ * reference stands alone; the rest stays as it came.
+ */
 export function toJsonSchema(schema: Schema): Schema {
-  const { $schema: _dialect, ...rest } = schema;
-  return rewriteConst(rest, 0) as Schema;
+  const { $schema: _dialect, definitions, ...rest } = "$ref" in schema ? openRoot(schema) : schema;
+  const defined = isObject(definitions) && { $defs: { ...definitions, ...(isObject(rest["$defs"]) && rest["$defs"]) } };
+  return rewritePlain({ ...rest, ...defined }, 0) as Schema;
 }
 
 /** Keywords that hold schemas by names of the client's own, any of which may be a keyword as well. */
@@ -223,18 +228,35 @@ const BY_NAME: ReadonlySet<string> = new Set(["properties", "patternProperties",
 /** Keywords that hold values, which are no schemas whatever they look like. */
 const VALUES: ReadonlySet<string> = new Set(["const", "enum", "default", "examples"]);
 
+/** Where definitions stood before draft 2019-09, and where the vendor looks for them. */
+const OLDER_PLACE = "#/definitions/";
+const PLACE = "#/$defs/";
+
+/**
+ * A reference as the vendor takes it: "can only contain properties starting with '$' when $ref is present" (google-gemini/gemini-cli #4758; its API:
+ * FunctionDeclaration). What pydantic and others write beside one, such as a default, stands beside a choice of it alone.
+ */
+function aloneReference({ $ref: given, ...beside }: Schema): Schema {
+  const $ref = String(given).startsWith(OLDER_PLACE) ? PLACE + String(given).slice(OLDER_PLACE.length) : given;
+  const others = Object.keys(beside).filter((keyword) => !keyword.startsWith("$"));
+  if (others.length === 0) return { $ref, ...beside };
+  // Both hold, which cannot be said here.
+  if ("anyOf" in beside) return { $ref };
+  return { ...beside, anyOf: [{ $ref }] };
+}
+
 /** `areNames`: the keys of `value` are. */
-function rewriteConst(value: unknown, depth: number, areNames = false): unknown {
+function rewritePlain(value: unknown, depth: number, areNames = false): unknown {
   if (depth > MAX_DEPTH * 2) {
     throw new GatewayError("invalid_request", "The JSON Schema is nested too deep for this model.");
   }
-  if (Array.isArray(value)) return value.map((one) => rewriteConst(one, depth + 1));
+  if (Array.isArray(value)) return value.map((one) => rewritePlain(one, depth + 1));
   if (!isObject(value)) return value;
   const out: Schema = {};
   for (const [key, inner] of Object.entries(value)) {
-    if (areNames) out[key] = rewriteConst(inner, depth + 1);
+    if (areNames) out[key] = rewritePlain(inner, depth + 1);
     else if (key === "const" && !isObject(inner)) out["enum"] = [inner];
-    else out[key] = VALUES.has(key) ? inner : rewriteConst(inner, depth + 1, BY_NAME.has(key));
+    else out[key] = VALUES.has(key) ? inner : rewritePlain(inner, depth + 1, BY_NAME.has(key));
   }
-  return out;
+  return !areNames && typeof out["$ref"] === "string" ? aloneReference(out) : out;
 }

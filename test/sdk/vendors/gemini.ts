@@ -96,6 +96,8 @@ function checkSchema(checker: Checker, schema: unknown, path: string): void {
     return;
   }
   checker.only(schema, SCHEMA_WORDS, path);
+  const isAlone = Object.keys(schema).every((word) => word.startsWith("$"));
+  checker.require(schema["$ref"] === undefined || isAlone, `${path}: more than $ref`);
   const { properties, items } = schema;
   if (isObject(properties))
     for (const [name, inner] of Object.entries(properties)) checkSchema(checker, inner, `${path}.${name}`);
