@@ -59,6 +59,15 @@ describe("a last assistant turn on the messages diagonal (dialects.md 2.1, 2.9)"
     expect([messagesOf(plain.body).length, plain.dropped]).toEqual([2, []]);
   });
 
+  test.each([
+    ["is to be summed up", { compaction: { type: "summarize" } }],
+    ["another model has begun", { fallback_credit_token: "t" }],
+  ])("of a conversation that %s goes on as it is", (_which, field) => {
+    const own = { ...conversation("So it is."), ...field };
+    const { body, dropped } = ask("claude-opus-5", own);
+    expect([messagesOf(body), dropped]).toEqual([messagesOf(own), []]);
+  });
+
   test("in which a server's tool is at work goes on as it is", () => {
     const paused = [
       { type: "text", text: "Let me see." },

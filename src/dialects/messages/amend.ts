@@ -111,7 +111,7 @@ function amendConversation(body: Record<string, unknown>, edits: Edits, orders: 
   if (!Array.isArray(messages)) return;
   const thinking = Object.hasOwn(edits, "thinking") ? edits["thinking"] : body["thinking"];
   const sound: readonly unknown[] = isSwitchedOff(thinking) ? withoutLoopThinking(messages) : messages;
-  const answered = answerPrefill(sound, orders.upstreamModel, thinking);
+  const answered = answerPrefill(sound, body, orders.upstreamModel, thinking);
   if (answered !== body["messages"]) edits["messages"] = answered;
 }
 

@@ -25,11 +25,23 @@ const refusesPrefill = (model: string, thinking: unknown): boolean =>
   !traitsOf(model).prefill || (thinks(thinking) && model.toLowerCase().includes("claude"));
 
 /**
- * The conversation as a model takes it that would refuse to continue its last turn: the user answers that turn. The same array where nothing
- * is in the way. `thinking` is what goes upstream.
+ * Fields of requests that may end in the assistant's turn with every model: a conversation that is to be summed up, and an answer at which another model has
+ * stopped (platform.claude.com, "On-demand compaction" and "Fallback credit").
  */
-export function answerPrefill(messages: readonly unknown[], model: string, thinking: unknown): readonly unknown[] {
-  return endsInPrefill(messages) && refusesPrefill(model, thinking) ? [...messages, ANSWER] : messages;
+const ENDED_SO = ["compaction", "fallback_credit_token"];
+
+/**
+ * The conversation as a model takes it that would refuse to continue its last turn: the user answers that turn. The same array where nothing
+ * is in the way. `thinking` is what goes upstream, `body` what the client says beside its messages.
+ */
+export function answerPrefill(
+  messages: readonly unknown[],
+  body: Wire,
+  model: string,
+  thinking: unknown,
+): readonly unknown[] {
+  if (!endsInPrefill(messages) || !refusesPrefill(model, thinking)) return messages;
+  return ENDED_SO.some((field) => body[field] != null) ? messages : [...messages, ANSWER];
 }
 
 /** Whether {@link answerPrefill} had to answer: the client asked for something else, so it is named. */
