@@ -52,9 +52,12 @@ export async function backup(file: string, options: FolderOptions & JsonOption):
   });
 }
 
-/** Money is not to be moved in books that are wrong: a backup whose ledger does not add up is refused. Throws Failure. */
+/**
+ * Money is not to be moved in books that are wrong: a backup whose ledger does not add up is refused. What was under way when it was taken is ended by the
+ * next start, however long ago that was. Throws Failure.
+ */
 function checkLedger(store: Store): void {
-  const [breach] = openLedger(store, new Writer(store)).book.verify();
+  const [breach] = openLedger(store, new Writer(store)).book.verify({ starting: true });
   if (breach) throw new Failure(`the ledger in this file is not right: ${breach.invariant}, ${breach.detail}`);
 }
 

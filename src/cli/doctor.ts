@@ -33,7 +33,7 @@ export async function examine(options: ServeOptions & JsonOption): Promise<numbe
   // Modes first: opening the store puts them right.
   findings.push(...examineFiles(dataFolder, config?.file));
   const running = serverIsRunning(dataFolder);
-  const { findings: found, newestAt } = examineStore(dataFolder, config?.plans);
+  const { findings: found, newestAt } = examineStore(dataFolder, running, config?.plans);
   findings.push(...found, ...examineRoom(dataFolder), examineClock(Date.now(), newestAt));
   if (config) {
     findings.push(examinePort(config.server, running));

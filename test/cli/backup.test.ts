@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeFolder, type RunningBinary, removeFolder, runBinary } from "../support/binary.ts";
+import { until } from "../support/wait.ts";
 import { COMMAND, serve, sluice } from "./support.ts";
 
 // Every command is a process of its own, on a machine that may be busy.
@@ -136,6 +137,44 @@ test("a backup says what is not in it, and a restore what is missing", async () 
     `The files of 1 image are not in ${join(other, "images")}: a backup does not hold them.`,
   );
   expect(existsSync(join(other, "images"))).toBe(false);
+});
+
+test("what was under way at a backup does not keep it from being restored the day after, nor the doctor of a dead server's store from finding it sound", async () => {
+  mkdirSync(join(folder, "data"), { mode: 0o700 });
+  const priced = "models: [{ id: sluice/script, pricing: { input: 1, output: 2 } }]";
+  writeFileSync(join(folder, "data", "sluice.yaml"), priced, { mode: 0o600 });
+  server = await serve(folder, ["--port", "0"]);
+  await done("accounts", "create", "team", "--plan", "pro");
+  const { key } = await made("keys", "create", "--account", "team");
+  const script = { chunk_delay_ms: 5_000, blocks: [{ type: "text", text: "one two three four five six" }] };
+  const messages = [{ role: "user", content: JSON.stringify(script) }];
+  const headers = { "content-type": "application/json", authorization: `Bearer ${key}` };
+  const body = JSON.stringify({ model: "sluice/script", stream: true, messages });
+  await fetch(`${server.url}/v1/chat/completions`, { method: "POST", headers, body });
+  const store = join(folder, "data", "sluice.db");
+  const holds = () => {
+    const database = new Database(store, { readonly: true });
+    const [found] = database.query("SELECT count(*) FROM ledger_hold").values()[0] ?? [];
+    database.close();
+    return Number(found);
+  };
+  await until(() => holds() === 1, "the request is written down");
+  const file = join(folder, "copy.db");
+  await done("backup", file);
+  server.child.kill("SIGKILL");
+  await server.child.exited;
+  // As a day later.
+  for (const path of [file, store]) {
+    const database = new Database(path);
+    database.run("UPDATE ledger_hold SET created_at = created_at - 86400000, deadline_at = deadline_at - 86400000");
+    database.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    database.close();
+  }
+  await done("doctor");
+  await done("restore", file);
+  server = await serve(folder, ["--port", "0"]);
+  expect(holds()).toBe(0);
+  await done("doctor");
 });
 
 test("the store of a server of an older version is not changed below it: that version could not be started again", async () => {
