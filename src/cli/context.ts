@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { Accounts } from "../accounts/accounts.ts";
 import { Keys } from "../accounts/keys.ts";
@@ -7,7 +6,7 @@ import { findDataFolder, type Place, storePath } from "../config/data-folder.ts"
 import { resolveVendors } from "../config/discover.ts";
 import { type Config, type LoadContext, loadConfig, loadPlans } from "../config/load.ts";
 import { refuseUnderServer } from "../db/folder-lock.ts";
-import { openStore, type Store } from "../db/open.ts";
+import { isThere, openStore, type Store } from "../db/open.ts";
 import { ofStore } from "../db/store-error.ts";
 import { Writer } from "../db/writer.ts";
 import { hideFromExcerpts } from "../dialects/upstream-error.ts";
@@ -92,7 +91,7 @@ export async function withBooks<T>(
 ): Promise<T> {
   const folder = dataFolderOf(options);
   const path = storePath(folder);
-  if (!create && !existsSync(path)) {
+  if (!isThere(path) && !create) {
     throw new Failure(`there is no store in ${folder} yet; \`sluice\` makes one at its first start`);
   }
   const store = openForCommand(folder, sound);

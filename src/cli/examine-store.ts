@@ -4,6 +4,7 @@ import { Accounts } from "../accounts/accounts.ts";
 import { Keys } from "../accounts/keys.ts";
 import { requestLogFolder, storePath } from "../config/data-folder.ts";
 import type { Config } from "../config/load.ts";
+import { isThere } from "../db/open.ts";
 import { StoreError } from "../db/store-error.ts";
 import { Writer } from "../db/writer.ts";
 import { imagesFolder } from "../jobs/files.ts";
@@ -81,8 +82,8 @@ export function examineStore(
   figures?: Config["plans"],
 ): { findings: Finding[]; newestAt?: number } {
   const path = storePath(dataFolder);
-  if (!existsSync(path)) return { findings: [examineAbsence(dataFolder)] };
   try {
+    if (!isThere(path)) return { findings: [examineAbsence(dataFolder)] };
     const store = openForCommand(dataFolder, true);
     try {
       const writer = new Writer(store);

@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, readFileSync, statSync } from "node:fs";
+import { lstatSync, readFileSync, statSync } from "node:fs";
 import { dirname, extname, isAbsolute, join, resolve } from "node:path";
 import { isObject } from "../lib/json.ts";
 import { ConfigError, formatSteps } from "./faults.ts";
@@ -50,7 +50,7 @@ export function findConfigFile(
   const places = configPlaces(given, dataFolder, workingFolder);
   if (given) {
     const path = places[0]!;
-    if (!existsSync(path)) throw new ConfigError([`${path}: expected a configuration file, found nothing`]);
+    if (!isThere(path)) throw new ConfigError([`${path}: expected a configuration file, found nothing`]);
     return path;
   }
   const found = places.filter(isThere);

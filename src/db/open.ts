@@ -6,7 +6,7 @@ import { isObject } from "../lib/json.ts";
 import { giveToFolderOwner } from "./folder-owner.ts";
 import { isOwnStore, migrate } from "./migrations.ts";
 import * as schema from "./schema.ts";
-import { StoreError, toStoreError } from "./store-error.ts";
+import { errorCode, StoreError, toStoreError } from "./store-error.ts";
 
 /** How long opening may wait for another process, ms: nothing is served yet, so waiting harms nobody. */
 const OPEN_WAIT_MS = 2_000;
@@ -59,6 +59,17 @@ export function makePrivateFolder(path: string): void {
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 });
   } catch (thrown) {
+    throw toStoreError(thrown, path);
+  }
+}
+
+/** Whether a file has this name, followed where it is a link. Throws StoreError where nobody can say: what may not be looked at is not missing. */
+export function isThere(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch (thrown) {
+    // A way that leads through a file, or round in a ring, leads to nothing.
+    if (["ENOTDIR", "ELOOP"].includes(errorCode(thrown))) return false;
     throw toStoreError(thrown, path);
   }
 }

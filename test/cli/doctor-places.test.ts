@@ -55,6 +55,29 @@ describe("doctor, where there is no store yet,", () => {
   });
 });
 
+// Root may look anywhere.
+test.skipIf(process.geteuid?.() === 0 || process.platform === "win32")(
+  "what may not be looked at is not told of as missing",
+  async () => {
+    const data = join(folder, "service");
+    await sluice(folder, ["keys", "create", "--data", data]);
+    writeFileSync(join(data, "sluice.yaml"), "");
+    chmodSync(data, 0o000);
+    try {
+      for (const args of [["keys", "list"], ["keys", "create"], ["usage"], ["backup", join(folder, "copy.db")]]) {
+        const { code, stderr } = await sluice(folder, [...args, "--data", data]);
+        expect([args, code, stderr]).toEqual([args, 1, expect.stringContaining("cannot be opened by this user")]);
+      }
+      const config = join(data, "sluice.yaml");
+      const { stderr } = await sluice(folder, ["models", "--config", config]);
+      expect(stderr).toStartWith(`error: ${config}: cannot be looked at (EACCES)`);
+      expect((await storeFinding(data)).detail).toContain("cannot be opened by this user");
+    } finally {
+      chmodSync(data, 0o700);
+    }
+  },
+);
+
 test("doctor says why a vendor is not reached, and what to do of every fault", async () => {
   using upstream = Bun.serve({
     ...{ port: 0, hostname: "127.0.0.1" },
