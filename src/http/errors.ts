@@ -41,8 +41,9 @@ export function addHeaders(headers: Record<string, string>, more: Readonly<Recor
   for (const name in more) headers[name] = more[name] as string;
 }
 
-/** What the official SDKs do on their own: they try again on 408, 409, 429 and every 5xx. */
-const retriesUnasked = (status: number) => status === 408 || status === 409 || status === 429 || status >= 500;
+/** What is tried again unasked: 408, 409, 429 and every 5xx by the official SDKs; 401 by Claude Code, ten times within minutes, without a word. */
+const retriesUnasked = (status: number) =>
+  status === 401 || status === 408 || status === 409 || status === 429 || status >= 500;
 
 function retryHeaders(error: GatewayError, status: number): Record<string, string> {
   const headers: Record<string, string> = {};

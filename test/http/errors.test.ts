@@ -49,8 +49,8 @@ describe("every code, in both dialects (contract 6)", () => {
     for (const dialect of Object.values(dialects)) {
       const response = errorResponse(new GatewayError(code, "Words."), dialect, "req_1");
       const header = response.headers.get("x-should-retry");
-      // An empty wallet says it too (contract 6).
-      const unasked = [402, 409, 429].includes(response.status) || response.status >= 500;
+      // An empty wallet says it too (contract 6), and a wrong key, at which Claude Code asks ten times more.
+      const unasked = [401, 402, 409, 429].includes(response.status) || response.status >= 500;
       expect(header).toBe(row.retry ? "true" : unasked ? "false" : null);
     }
   });
