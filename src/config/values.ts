@@ -21,10 +21,13 @@ export const readHost: Reader<string> = {
   },
 };
 
-/** A secret that a header carries: a blank or a letter of another writing in it came by a slip. */
+/**
+ * A secret that a header carries: a blank or a letter of another writing in it came by a slip, and so did quotes around it, which
+ * `docker run --env-file` and `set` of cmd.exe take for a part of the value.
+ */
 export const readKey: Reader<string> = {
-  what: "printable characters without spaces",
-  from: (text) => (/^[\x21-\x7e]+$/.test(text) ? text : undefined),
+  what: "printable characters without spaces and without quotes around them",
+  from: (text) => (/^[\x21-\x7e]+$/.test(text) && !/^["']|["']$/.test(text) ? text : undefined),
 };
 
 /** What may be a header's name, and what its value: text on one line without control characters. */

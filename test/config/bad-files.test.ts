@@ -100,7 +100,7 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
   [
     "a key with a space in it",
     `vendors: [{ id: openai, api_key: "${SECRET} x" }]`,
-    "vendors[0].api_key: expected printable characters without spaces (not shown)",
+    "vendors[0].api_key: expected printable characters without spaces and without quotes around them (not shown)",
   ],
   [
     "a header with a list",

@@ -120,9 +120,9 @@ describe("vendors that are on", () => {
     expect(off({ AWS_BEARER_TOKEN_BEDROCK: "k", AWS_REGION: "US East (Ohio)" })).toEqual([
       "Vendor bedrock stays off: of AWS_REGION expected letters, digits and dashes alone, found another text.",
     ]);
-    for (const key of ["sk 1", "sk-\n1", "“sk-1”"]) {
+    for (const key of ["sk 1", "sk-\n1", "“sk-1”", '"sk-1"', "'sk-1'", 'sk-1"']) {
       expect(off({ OPENAI_API_KEY: key })).toEqual([
-        "Vendor openai stays off: of OPENAI_API_KEY expected printable characters without spaces, found another text.",
+        "Vendor openai stays off: of OPENAI_API_KEY expected printable characters without spaces and without quotes around them, found another text.",
       ]);
     }
   });

@@ -43,7 +43,7 @@ describe("which search engines are on (contract 9)", () => {
   test("a variable that cannot be used is told, and counts as none", () => {
     const environment = { SEARXNG_URL: "search.lan:8888", BRAVE_API_KEY: "a b" };
     const warnings = [
-      "Of the variable BRAVE_API_KEY, for the search engine brave, expected printable characters without spaces, found another text.",
+      "Of the variable BRAVE_API_KEY, for the search engine brave, expected printable characters without spaces and without quotes around them, found another text.",
       "Of the variable SEARXNG_URL, for the search engine searxng, expected a URL beginning with http:// or https://, without user name, query or fragment, found another text.",
     ];
     expect(chooseSearch({}, environment)).toEqual({ sources: [{ engine: "tavily" }], warnings });
