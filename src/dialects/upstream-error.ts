@@ -331,6 +331,18 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
   return new GatewayError(code, excerpt === "" ? words : `${words} It says: ${excerpt}`, details);
 }
 
+/**
+ * A vendor's failure of which the vendor itself says that asking again does not help: no overload, whatever its status (another gateway's 502 for a
+ * refused key, its 503 for a model without a price), told with its reason. What is final anyway stays, and so does a limit, which ends.
+ */
+export function asFinal(error: GatewayError): GatewayError {
+  const { code, retry, cause } = error;
+  if (!retry || (code !== "upstream_overloaded" && code !== "upstream_error")) return error;
+  const said = isObject(cause) ? text(cause["message"]) : "";
+  const words = "The vendor failed, and says that asking again does not help.";
+  return new GatewayError("upstream_error", said === "" ? words : `${words} It says: ${said}`, { retry: false, cause });
+}
+
 /** How JSON begins whose end was not read, as far as its sentence: a vendor that repeats what it was sent makes it as long as that. */
 const CUT_WORDS =
   /^\s*\{\s*(?:"object"\s*:\s*"error"\s*,\s*)?(?:"error"\s*:\s*\{\s*)?"(?:message|detail)"\s*:\s*"((?:[^"\\]|\\.){1,1200})/;

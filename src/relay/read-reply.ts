@@ -5,6 +5,7 @@ import type { Route } from "../catalog/entry.ts";
 import type { ClientDialect, Decoder, ReplyContext, UpstreamDialect } from "../dialects/dialect.ts";
 import { type Frame, FrameSplitter, FrameTooLong } from "../dialects/frames.ts";
 import { errorOf, insertUsage, translateReply, writeWhole } from "../dialects/translate.ts";
+import { asFinal } from "../dialects/upstream-error.ts";
 import type { Abort } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { retryAfterSeconds } from "../lib/http1/retry-after.ts";
@@ -22,6 +23,9 @@ const MAX_STREAM_BYTES = 256 * 1024 * 1024;
 export const FINISHING_MS = 2_000;
 /** How long the rest of a body is read after its terminator, so that its connection can be used again. */
 const DRAIN_MS = 1_000;
+
+/** By this header the dialects' own vendors, and gateways such as this one, tell SDKs whether asking again can help, whatever the status (dialects.md 1.5). */
+const SHOULD_RETRY = "x-should-retry";
 
 /** One route being tried: the vendor, its dialect, and the reply's context. */
 export type Target = {
@@ -51,7 +55,9 @@ export async function refuse(answer: Answer, target: Target, now: number): Promi
     answer.cancel();
     throw new GatewayError("upstream_error", "The vendor answered with a web page instead of a reply.");
   }
-  throw target.upstream.decodeError(answer.status, await readRefusal(answer), retryAfterSeconds(answer.headers, now));
+  const { status, headers } = answer;
+  const error = target.upstream.decodeError(status, await readRefusal(answer), retryAfterSeconds(headers, now));
+  throw headers.get(SHOULD_RETRY) === "false" ? asFinal(error) : error;
 }
 
 /** A whole reply: its text for the client, and its events. `heard`: whoever follows it has told the meter of them. */

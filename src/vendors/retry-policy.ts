@@ -50,8 +50,9 @@ export function ranOf(error: GatewayError): Ran {
   const { cause } = error;
   if (cause instanceof ConnectionLost) return "unknown";
   const status = isObject(cause) ? cause["status"] : undefined;
-  // A redirect, a missing model or an empty account is an answer before any work; a 5xx, HTML or half a body is not.
-  return typeof status === "number" && status >= 300 && status < 500 && status !== 408 ? "no" : "maybe";
+  if (typeof status !== "number") return "maybe";
+  // A redirect, a missing model, an empty account or a vendor that takes no work is an answer before any; another 5xx, HTML or half a body is not.
+  return (status >= 300 && status < 500 && status !== 408) || status === 503 || status === 529 ? "no" : "maybe";
 }
 
 /**

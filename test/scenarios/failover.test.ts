@@ -78,6 +78,14 @@ afterAll(async () => {
 });
 
 describe("several routes", () => {
+  test.each([502, 503, 529])("%i, and says that asking again is in vain: the next one is asked", async (status) => {
+    const app = await twoVendors();
+    first.always(PATH, fault(status, { "x-should-retry": "false" }));
+    second.always(PATH, json(chatReply("two")));
+    expect((await say(app, "well?")).status).toBe(200);
+    expect([first.calls.length, second.calls.length]).toEqual([1, 1]);
+  });
+
   test("a breaker opens after five failures: the sixth request does not ask that vendor, and later one finds out", async () => {
     const { app, clock } = await askedInVain(7, 500);
     expect([first.calls.length, second.calls.length]).toEqual([5, 7]);
@@ -948,6 +956,20 @@ describe("the only way", () => {
     first.always(PATH, fault(429));
     for (let count = 0; count < 4; count++) expect((await talk(app, `${count}`)).status).toBe(429);
     expect(first.calls).toHaveLength(8);
+  });
+
+  test.each([500, 502, 503, 504, 529])("%i, and says that asking again is in vain: that is told", async (status) => {
+    const app = await single();
+    first.always(PATH, fault(status, { "x-should-retry": "false" }));
+    for (let count = 0; count < 2; count++) {
+      const refused = await talk(app, `${count}`);
+      expect([refused.status, refused.headers.get("x-should-retry"), await refused.json()]).toMatchObject([
+        502,
+        "false",
+        { error: { code: "upstream_error", message: expect.stringContaining("does not help. It says: No.") } },
+      ]);
+    }
+    expect(first.calls).toHaveLength(2);
   });
 
   test.each([
