@@ -5,6 +5,8 @@ export type ListedModel = {
   name: string;
   /** Tokens. */
   contextLength?: number;
+  /** The largest output of a turn, tokens. */
+  maxOutputTokens?: number;
   tools?: true;
   vision?: true;
   /** It reads PDF files. */
@@ -13,4 +15,6 @@ export type ListedModel = {
   draws?: true;
   /** How its vendor takes a wish for reasoning, of whatever depth. */
   reasoning?: ReasoningForm;
+  /** Which depths the model has, least first, and its own: its vendor takes them in its dialect's usual form, and brings others to them itself. */
+  efforts?: { levels: readonly string[]; default: string };
 };

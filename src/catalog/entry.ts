@@ -75,7 +75,7 @@ export type Entry = {
   /** The model is known to see nothing: images and sound are refused. Of a model whose row does not say, nobody knows. */
   textOnly?: boolean;
   reasoning?: ReasoningControl;
-  /** The model's reasoning control is unknown (discovered or free-named): the client's own fields pass on the diagonal. */
+  /** The model's reasoning control is unknown (discovered or free-named), or its vendor's own affair: the client's own fields pass on the diagonal. */
   uncharted?: boolean;
   /** Top-level wire fields this model's upstream refuses. */
   refuses?: readonly string[];

@@ -136,16 +136,22 @@ export function toEntry(row: CatalogRow, charted: boolean): Entry {
 /** Of a vendor that brings any depth to what each model has. */
 const ANY_DEPTH = { levels: ["none", "minimal", "low", "medium", "high", "xhigh"], default: "medium" };
 
-/** A model that no row knows, but that a vendor serves under this name: with its kind, where that is known, and what its vendor's list says. */
+/**
+ * A model that no row knows, but that a vendor serves under this name: with its kind, where that is known, and what its vendor's list says. Where that
+ * names depths of reasoning, its vendor brings what it is asked to them itself: the entry stays uncharted, see {@link Entry.uncharted}.
+ */
 export function unchartedEntry(id: string, modality?: Modality, listed?: ListedModel): Entry {
-  const { contextLength, tools, vision, pdf, reasoning } = listed ?? {};
+  const { contextLength, maxOutputTokens, tools, vision, pdf, reasoning, efforts } = listed ?? {};
   const row: CatalogRow = {
     id,
     ...(modality && { modality }),
     ...(contextLength !== undefined && { context_length: contextLength }),
+    ...(maxOutputTokens !== undefined && { max_output_tokens: maxOutputTokens }),
     // A list that does not say what a model can do does not say that it cannot.
     capabilities: { ...(tools && { tools }), ...(vision && { vision }), ...(pdf && { pdf }) },
+    ...(efforts && { reasoning_efforts: efforts }),
     ...(reasoning && { reasoning_efforts: ANY_DEPTH, reasoning: { form: reasoning } }),
   };
-  return toEntry(row, false);
+  const entry = toEntry(row, false);
+  return efforts && !reasoning ? { ...entry, uncharted: true } : entry;
 }

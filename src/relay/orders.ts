@@ -2,7 +2,8 @@ import type { Intent, Orders } from "../canon/intent.ts";
 import type { Entry, Route } from "../catalog/entry.ts";
 import { ignoresReasoning, planReasoning } from "../catalog/reasoning.ts";
 import { asksForNothing } from "../dialects/chat/decode-request.ts";
-import type { Quirks, UpstreamDialect } from "../dialects/dialect.ts";
+import type { ClientDialect, Quirks, UpstreamDialect } from "../dialects/dialect.ts";
+import { isSame } from "../dialects/translate.ts";
 import type { Hold } from "../ledger/ledger.ts";
 import { isObject } from "../lib/json.ts";
 
@@ -33,15 +34,21 @@ function withForm(route: Route, entry: Entry, { reasoningForms }: UpstreamDialec
   return form === undefined || reasoningForms.includes(form) ? route : { ...route, form: reasoningForms[0] };
 }
 
-/** What the gateway changes in this request, and nothing else: pure. `money`: what the account's hold says of it. */
+/** The entry as far as its reasoning is to be steered here: a vendor that brings what it is asked to a model's depths is told all in its own dialect. */
+const steered = (entry: Entry, isAcross: boolean): Entry =>
+  entry.uncharted && entry.reasoning && isAcross ? { ...entry, uncharted: false } : entry;
+
+/** What the gateway changes in this request, and nothing else: pure. `client` speaks it; `money`: what the account's hold says of it. */
 export function planOrders(
   intent: Intent,
   entry: Entry,
   route: Route,
+  client: ClientDialect,
   upstream: UpstreamDialect,
   money?: Pick<Hold, "ceiling" | "asStream">,
 ): Orders {
-  const reasoning = planReasoning(intent.reasoning, entry, withForm(route, entry, upstream));
+  const plain = steered(entry, !isSame(client, upstream));
+  const reasoning = planReasoning(intent.reasoning, plain, withForm(route, entry, upstream));
   const maxOutputTokens = outputCeiling(intent, entry, upstream, money?.ceiling);
   const orders: Orders = {
     upstreamModel: route.model,

@@ -15,10 +15,10 @@ const isLength = (value: unknown): value is number =>
 
 const isSupported = (value: unknown): boolean => value === true || (isObject(value) && value["supported"] === true);
 
-/** OpenRouter's list names the parameters of each model; the rest say what it can do. */
+/** OpenRouter's list names the parameters of each model; the rest say what it can do, as a gateway of this kind does (interface 2.3). */
 function takesTools({ supported_parameters: parameters, capabilities, supports_tools: supports }: Listed): boolean {
   if (listOf(parameters).includes("tools") || supports === true) return true;
-  return isObject(capabilities) && capabilities["function_calling"] === true;
+  return isObject(capabilities) && (capabilities["function_calling"] === true || capabilities["tools"] === true);
 }
 
 function seesPictures({ architecture, capabilities, supports_image_input: supports }: Listed): boolean {
@@ -33,17 +33,34 @@ function readsPdf({ architecture, capabilities }: Listed): boolean {
   return isObject(capabilities) && isSupported(capabilities["pdf_input"]);
 }
 
+/** Levels of a model beyond these are no list of them. */
+const MAX_LEVELS = 20;
+const isWord = (value: unknown): value is string => typeof value === "string" && /^[a-z]{1,20}$/.test(value);
+
+/** The depths of reasoning that a gateway of this kind tells of a model (interface 2.3). */
+function effortsOf({ reasoning_efforts: efforts }: Listed): ListedModel["efforts"] {
+  if (!isObject(efforts)) return undefined;
+  const levels = listOf(efforts["levels"]);
+  const usual = efforts["default"];
+  if (levels.length > MAX_LEVELS || !levels.every(isWord) || !isWord(usual)) return undefined;
+  return levels.includes(usual) ? { levels, default: usual } : undefined;
+}
+
 /** What an entry of a vendor's list says of its model, in any of the ways in which vendors do. `name`: how it is called. */
 export function readListed(entry: unknown, name: string): ListedModel {
   if (!isObject(entry)) return { name };
   const contextLength = LENGTHS.map((field) => entry[field]).find(isLength);
+  const { max_output_tokens: maxOutputTokens } = entry;
+  const efforts = effortsOf(entry);
   return {
     name,
     ...(contextLength !== undefined && { contextLength }),
+    ...(isLength(maxOutputTokens) && { maxOutputTokens }),
     ...(takesTools(entry) && { tools: true }),
     ...(seesPictures(entry) && { vision: true }),
     ...(readsPdf(entry) && { pdf: true }),
     // OpenRouter brings what it is told there to each model's own control (openrouter.ai/docs, "Reasoning Tokens").
     ...(listOf(entry["supported_parameters"]).includes("reasoning") && { reasoning: "reasoning-object" }),
+    ...(efforts && { efforts }),
   };
 }

@@ -116,6 +116,19 @@ describe("listModels", () => {
       },
       { contextLength: 1_000_000, vision: true, pdf: true },
     ],
+    [
+      "another gateway of this kind",
+      {
+        ...{ context_length: 200_000, max_output_tokens: 64_000, capabilities: { vision: true, tools: true } },
+        reasoning_efforts: { levels: ["low", "high"], default: "high" },
+      },
+      {
+        ...{ contextLength: 200_000, maxOutputTokens: 64_000, tools: true, vision: true },
+        efforts: { levels: ["low", "high"], default: "high" },
+      },
+    ],
+    ["nobody (levels)", { max_output_tokens: "9", reasoning_efforts: { levels: ["low", 3], default: "low" } }, {}],
+    ["nobody (default)", { reasoning_efforts: { levels: ["low"], default: "high" } }, {}],
     ["nobody", { context_length: -1, max_model_len: "4096", supported_parameters: "tools", architecture: [] }, {}],
   ])("reads what its list says of a model as %s does", async (_who, said, known) => {
     upstream.answer("/v1/models", json({ data: [{ id: "m", ...said }] }));

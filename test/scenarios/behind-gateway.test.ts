@@ -1,0 +1,100 @@
+import { afterAll, afterEach, describe, expect, test } from "bun:test";
+import { startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { json, startUpstream } from "../support/upstream.ts";
+import { until } from "../support/wait.ts";
+
+type Wire = Record<string, unknown>;
+
+/** What a gateway of this kind lists (interface 2.3). */
+const LISTED = {
+  ...{ id: "big/thinker", object: "model", created: 0, display_name: "Thinker", owned_by: "Big", modality: "chat" },
+  ...{ access_tier: "paid", context_length: 200_000, max_output_tokens: 64_000 },
+  capabilities: { vision: true, tools: true, reasoning: true },
+  reasoning_efforts: { levels: ["none", "low", "high", "max"], default: "high" },
+};
+
+const upstream = startUpstream();
+const apps: TestApp[] = [];
+afterEach(async () => {
+  for (const app of apps.splice(0)) await app.stop();
+  upstream.reset();
+});
+afterAll(() => upstream.close());
+
+const rows = { chat: "c", messages: "m", responses: "r" } as const;
+type Dialect = keyof typeof rows;
+const PATHS = { chat: "/v1/chat/completions", messages: "/v1/messages", responses: "/v1/responses" };
+const content = "Hi";
+const turns = { messages: [{ role: "user", content }] };
+
+/** A gateway whose vendor is another one, by a row of each dialect. */
+async function nearGateway(): Promise<TestApp> {
+  upstream.always("/v1/models", json({ object: "list", data: [LISTED] }));
+  const vendors = (["chat", "messages", "responses"] as const).map((dialect) => ({
+    ...vendorAt(upstream, dialect, rows[dialect]),
+    models: "discover" as const,
+  }));
+  const app = await startApp({ vendors });
+  apps.push(app);
+  await app.app.discover();
+  return app;
+}
+
+async function entries(app: TestApp): Promise<Wire[]> {
+  const { data } = (await (await app.call("/v1/models")).json()) as { data: Wire[] };
+  return data.filter(({ owned_by: owner }) => owner !== "sluice" && owner !== "Sluice");
+}
+
+describe("a gateway behind a gateway", () => {
+  test("what the far one lists of a model is told on", async () => {
+    const app = await nearGateway();
+    await until(async () => (await entries(app)).length === 3, "the models of all rows");
+    const { context_length, max_output_tokens, capabilities, reasoning_efforts } = LISTED;
+    for (const entry of await entries(app))
+      expect(entry).toMatchObject({ context_length, max_output_tokens, capabilities, reasoning_efforts });
+  });
+
+  const ASKS: Record<Dialect, (effort: string) => Wire> = {
+    chat: (effort) => ({ ...turns, reasoning_effort: effort }),
+    messages: (effort) => ({ ...turns, max_tokens: 9_000, thinking: { type: "adaptive" }, output_config: { effort } }),
+    responses: (effort) => ({ input: content, reasoning: { effort } }),
+  };
+  const READS: Record<Dialect, (body: Wire) => unknown> = {
+    chat: ({ reasoning_effort: effort }) => effort,
+    messages: ({ output_config: config }) => (config as Wire | undefined)?.["effort"],
+    responses: ({ reasoning }) => (reasoning as Wire | undefined)?.["effort"],
+  };
+  const DIALECTS = ["chat", "messages", "responses"] as const;
+  const across = DIALECTS.flatMap((client) => DIALECTS.map((vendor) => [client, vendor] as const));
+
+  test.each(across)("a wish of a %s client for reasoning reaches a %s row", async (client, vendor) => {
+    const app = await nearGateway();
+    const path = PATHS[vendor];
+    upstream.always(path, json({ error: { message: "Enough." } }, { status: 400 }));
+    for (const [asked, told] of [
+      ["high", "high"],
+      ["max", "max"],
+      // Its own dialect says all that it wants, and the far one brings that to the model.
+      ["medium", client === vendor ? "medium" : "low"],
+    ] as const) {
+      await app.post(PATHS[client], { model: `${rows[vendor]}/big/thinker`, ...ASKS[client](asked) });
+      const { json: body } = upstream.calls.at(-1) ?? { json: {} };
+      expect([asked, READS[vendor](body as Wire)]).toEqual([asked, told]);
+    }
+  });
+
+  test("a budget stays as it is on its way to a row of the client's dialect", async () => {
+    const app = await nearGateway();
+    upstream.always("/v1/messages", json({ error: { message: "Enough." } }, { status: 400 }));
+    const thinking = { type: "enabled", budget_tokens: 5_000 };
+    await app.post("/v1/messages", { model: "m/big/thinker", max_tokens: 9_000, thinking, ...turns });
+    expect(upstream.calls.at(-1)?.json).toMatchObject({ max_tokens: 9_000, thinking });
+  });
+
+  test("a row of the messages dialect is asked for as much as the model gives", async () => {
+    const app = await nearGateway();
+    upstream.always("/v1/messages", json({ error: { message: "Enough." } }, { status: 400 }));
+    await app.post("/v1/chat/completions", { model: "m/big/thinker", ...turns });
+    expect(upstream.calls.at(-1)?.json).toMatchObject({ max_tokens: 64_000 });
+  });
+});
