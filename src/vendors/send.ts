@@ -196,7 +196,7 @@ export async function fetchUpstream(...asked: Parameters<typeof fetchUnfollowed>
 
 /** {@link fetchUpstream}, but for redirects: one of these is given as the answer that it is. */
 export async function fetchUnfollowed(
-  method: "GET" | "POST" | "PUT",
+  method: "GET" | "POST" | "PUT" | "DELETE",
   request: Omit<UpstreamRequest, "body"> & { body: string | FormData },
   proxy?: string,
 ): Promise<Response> {

@@ -1,7 +1,9 @@
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { manualClock } from "../support/clock.ts";
 import { json, startUpstream } from "../support/upstream.ts";
 import { until } from "../support/wait.ts";
+import { PNG } from "../vendors/image-lab.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -96,5 +98,80 @@ describe("a gateway behind a gateway", () => {
     upstream.always("/v1/messages", json({ error: { message: "Enough." } }, { status: 400 }));
     await app.post("/v1/chat/completions", { model: "m/big/thinker", ...turns });
     expect(upstream.calls.at(-1)?.json).toMatchObject({ max_tokens: 64_000 });
+  });
+});
+
+describe("images at a gateway behind a gateway", () => {
+  const ORDERS = "/v1/images/generations";
+  const FAR = "01a21e9b-1b64-777d-a7e6-9d595e572587";
+  const job = (status: string, more: Wire = {}) => ({
+    ...{ id: FAR, object: "image.generation.job", status, created: 1, model: "big/painter", prompt: "a fox" },
+    ...{ aspect_ratio: "1:1", style: null, ...more },
+  });
+
+  async function order(): Promise<{ app: TestApp; id: string; again(): Promise<void> }> {
+    const clock = manualClock();
+    const app = await startApp({ vendors: [vendorAt(upstream, "chat", "c")], clock });
+    apps.push(app);
+    upstream.always(ORDERS, json(job("processing"), { status: 202 }));
+    const response = await app.post(ORDERS, { model: "c/big/painter", prompt: "a fox" });
+    expect(response.status).toBe(202);
+    await upstream.called();
+    // Contract 8: every two seconds.
+    const again = async () => {
+      await clock.armed(2_000);
+      await clock.advance(2_000);
+    };
+    return { app, id: ((await response.json()) as { id: string }).id, again };
+  }
+
+  const look = async (app: TestApp, id: string) => {
+    const headers = { authorization: `Bearer ${app.key}` };
+    return (await (await app.call(`${ORDERS}/${id}`, { headers })).json()) as Wire;
+  };
+  const ended = async (app: TestApp, id: string) => {
+    await until(async () => (await look(app, id))["status"] !== "processing", "the job's end");
+    return look(app, id);
+  };
+  const orders = () => upstream.calls.filter(({ method }) => method === "POST").length;
+
+  test("are waited for there, and fetched from there", async () => {
+    const { app, id, again } = await order();
+    upstream.answer(`${ORDERS}/${FAR}`, json(job("processing")));
+    upstream.always(
+      `${ORDERS}/${FAR}`,
+      json(job("succeeded", { data: [{ url: `${upstream.url}/v1/images/files/1` }] })),
+    );
+    const headers = { "content-type": "image/png" };
+    upstream.always("/v1/images/files/1", { headers, parts: [PNG], framing: "length", finish: "end" });
+    await again();
+    await again();
+    const { status, data } = await ended(app, id);
+    expect([status, orders()]).toEqual(["succeeded", 1]);
+    const [{ url } = { url: "" }] = data as { url: string }[];
+    const file = await app.call(new URL(url).pathname);
+    expect(Buffer.from(await file.arrayBuffer())).toEqual(Buffer.from(PNG));
+  });
+
+  test.each([
+    [job("blocked", { error: { message: "No." } }), "blocked", "content grounds"],
+    [job("failed", { error: { message: "The brush broke.", code: "upstream_error" } }), "failed", "The brush broke."],
+  ])("end as they end there", async (there, status, words) => {
+    const { app, id, again } = await order();
+    upstream.always(`${ORDERS}/${FAR}`, json(there));
+    await again();
+    const here = await ended(app, id);
+    expect([here["status"], orders()]).toEqual([status, 1]);
+    expect((here["error"] as Wire)["message"]).toContain(words);
+  });
+
+  test("are cancelled there too", async () => {
+    const { app, id, again } = await order();
+    upstream.always(`${ORDERS}/${FAR}`, json(job("processing")));
+    await again();
+    await until(() => upstream.calls.some(({ method }) => method === "GET"), "the first question");
+    await app.call(`${ORDERS}/${id}`, { method: "DELETE", headers: { authorization: `Bearer ${app.key}` } });
+    await until(() => upstream.calls.some(({ method }) => method === "DELETE"), "the word that nobody waits");
+    expect(upstream.calls.findLast(({ method }) => method === "DELETE")?.path).toBe(`${ORDERS}/${FAR}`);
   });
 });

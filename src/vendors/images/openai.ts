@@ -1,6 +1,6 @@
 import { readRawError } from "../../dialects/upstream-error.ts";
 import type { ImageRequest } from "../image-upstream.ts";
-import { listAt, readImageObject, textAt } from "./answers.ts";
+import { listAt, objectAt, readImageObject, textAt } from "./answers.ts";
 import { readPixels, readSizeFields, readWording } from "./fields.ts";
 import { toDataUrl, toFile } from "./source.ts";
 import type { Answer, Call, ImageModel, Reading, Wire, WireContext } from "./wire.ts";
@@ -12,6 +12,23 @@ function readSize(request: ImageRequest, model: ImageModel): string {
   const { width, height } = readPixels(request, model);
   return `${width}x${height}`;
 }
+
+/** How a gateway of this kind calls what it answers an order with (interface 2.1), and how often it wants to be asked (contract 8), ms. */
+const JOB = "image.generation.job";
+const POLL_MS = 2_000;
+
+/** A job of another gateway: it is drawn there after the answer, and asked for by its name. */
+function readJob({ json }: Answer): Reading {
+  const status = textAt(json, "status");
+  const resumeId = textAt(json, "id");
+  if (status === "processing" && resumeId) return { kind: "pending", resumeId, pollAfterMs: POLL_MS };
+  if (status === "succeeded") return readImageObject(listAt(json, "data")[0]);
+  if (status === "blocked") return { kind: "blocked" };
+  const words = textAt(objectAt(json, "error"), "message");
+  return words ? { kind: "failed", words } : { kind: "failed" };
+}
+
+const readAny = (answer: Answer): Reading => (textAt(answer.json, "object") === JOB ? readJob(answer) : read(answer));
 
 /** The first image; a vendor that drew one and will not show it says so beside it (xAI, DeepInfra). */
 function read({ json }: Answer): Reading {
@@ -65,5 +82,19 @@ function create(request: ImageRequest, { model }: WireContext): Call {
   return { method: "POST", path: "/images/generations", body: fields, read };
 }
 
+const jobPath = (resumeId: string) => `/images/generations/${encodeURIComponent(resumeId)}`;
+
 /** OpenAI's images protocol, and those of vendors that vary its source and size: one blocking call without a name (dialects.md 7). */
 export const openaiWire: Wire = { recovery: "none", create };
+
+/** The same for servers of which nothing is known: one that answers with a job, as this gateway does, is asked for it until it has ended. */
+export const compatibleWire: Wire = {
+  recovery: "resume",
+  create: (request, context) => ({ ...create(request, context), read: readAny }),
+  resume: (resumeId) => ({ method: "GET", path: jobPath(resumeId), read: readAny }),
+  cancel: (resumeId) => ({
+    method: "DELETE",
+    path: jobPath(resumeId),
+    read: () => ({ kind: "pending", resumeId, pollAfterMs: POLL_MS }),
+  }),
+};

@@ -7,7 +7,7 @@ import { chatWire } from "./chat.ts";
 import { comfyWire } from "./comfy.ts";
 import { falWire } from "./fal.ts";
 import { geminiWire } from "./gemini.ts";
-import { openaiWire } from "./openai.ts";
+import { compatibleWire, openaiWire } from "./openai.ts";
 import { replicateWire } from "./replicate.ts";
 import { stabilityWire } from "./stability.ts";
 import { bflWire, fireworksWire } from "./tasks.ts";
@@ -97,7 +97,7 @@ const azure: ImageRow = {
 
 /** Any server that speaks OpenAI's images protocol. Base64 is asked for: what it would link to may be out of reach. */
 const compatible: ImageRow = {
-  wire: openaiWire,
+  wire: compatibleWire,
   refusal: { ...OPENAI_REFUSAL, text: FILTERED },
   models: [
     ...openai.models.slice(0, 2),

@@ -5,7 +5,7 @@ export type Answer = { status: number; headers: Headers; bytes: Uint8Array; json
 
 /** One call below the vendor's base URL, and how its answer is understood. `url` in place of `path`: the vendor's own, checked before it is asked. */
 export type Call = {
-  method: "GET" | "POST" | "PUT";
+  method: "GET" | "POST" | "PUT" | "DELETE";
   body?: Record<string, unknown> | FormData;
   /** Default: JSON. */
   accept?: string;
