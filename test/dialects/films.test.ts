@@ -28,7 +28,7 @@ test.each<[string, unknown, Wire]>([
   [
     "YouTube",
     { url: "https://www.youtube.com/watch?v=x" },
-    { fileData: { fileUri: "https://www.youtube.com/watch?v=x" } },
+    { fileData: { mimeType: "video/mp4", fileUri: "https://www.youtube.com/watch?v=x" } },
   ],
 ])("a film that a chat client sends reaches Gemini: %s", (_what, url, part) => {
   const { body, dropped } = send({ from: "chat", to: "gemini" }, film(url));

@@ -200,6 +200,8 @@ describe("contents", () => {
           { type: "document", source: { kind: "base64", mediaType: "text/csv", data: btoa("a,b") } },
           { type: "audio", data: "UklGRg==", format: "wav" },
           { type: "image", source: { kind: "url", url: "gs://bucket/cat.png" } },
+          { type: "document", source: { kind: "url", url: "gs://bucket/a b.PDF" } },
+          { type: "document", source: { kind: "url", url: "gs://bucket/v1.2/no ending" } },
         ),
       ),
     ).toEqual([
@@ -212,7 +214,9 @@ describe("contents", () => {
           { text: "Notes\nbody" },
           { text: "a,b" },
           { inlineData: { mimeType: "audio/wav", data: "UklGRg==" } },
-          { fileData: { fileUri: "gs://bucket/cat.png" } },
+          { fileData: { mimeType: "image/png", fileUri: "gs://bucket/cat.png" } },
+          { fileData: { mimeType: "application/pdf", fileUri: "gs://bucket/a b.PDF" } },
+          { fileData: { fileUri: "gs://bucket/v1.2/no ending" } },
         ],
       },
     ]);

@@ -16,6 +16,22 @@ export const OWN_ADDRESS =
 
 const inline = (mimeType: string, data: string): Wire => ({ inlineData: { mimeType, data } });
 
+const isYouTube = (address: string): boolean => /^https:\/\/(?:www\.)?youtu/.test(address);
+
+/** The media type of what is at such an address, by its ending; undefined where that does not tell. */
+function typeAt(address: string): string | undefined {
+  if (isYouTube(address)) return "video/mp4";
+  const [ending] = /\.[a-z\d]{1,8}$/i.exec(address) ?? [];
+  const [type] = ending === undefined ? [] : Bun.file(`file${ending}`).type.split(";");
+  return type === "application/octet-stream" ? undefined : type;
+}
+
+/** A file at one of {@link OWN_ADDRESS}. Vertex refuses one without its type ("it has an empty mimeType parameter in fileData"). */
+function stored(fileUri: string): Wire {
+  const mimeType = typeAt(fileUri);
+  return { fileData: { ...(mimeType !== undefined && { mimeType }), fileUri } };
+}
+
 /**
  * An image, or a document's bytes, as a part. Throws GatewayError (invalid_request, with the part's place) for file ids and for addresses
  * that the vendor does not fetch (dialects.md 3.1).
@@ -23,7 +39,7 @@ const inline = (mimeType: string, data: string): Wire => ({ inlineData: { mimeTy
 export function encodeMedia(part: ImagePart | DocumentPart): Wire {
   const { source } = part;
   if (source.kind === "base64") return inline(mediaTypeOf(source.mediaType, source.data), source.data);
-  if (source.kind === "url" && OWN_ADDRESS.test(source.url)) return { fileData: { fileUri: source.url } };
+  if (source.kind === "url" && OWN_ADDRESS.test(source.url)) return stored(source.url);
   if (source.kind === "text") throw unsayable(part, "An image must be bytes.");
   throw unsayable(part, source.kind === "url" ? URL_UNSEEN : FILE_UNSEEN);
 }
@@ -64,7 +80,7 @@ export function encodeVideo(value: unknown): Wire | undefined {
   const held = value["video_url"];
   const url = isObject(held) ? held["url"] : held;
   if (typeof url !== "string") return undefined;
-  if (OWN_ADDRESS.test(url)) return { fileData: { fileUri: url } };
+  if (OWN_ADDRESS.test(url)) return stored(url);
   const read = parseDataUrl(url);
   return read?.mediaType.startsWith("video/") ? inline(read.mediaType, read.data) : undefined;
 }
