@@ -1,6 +1,6 @@
 import { type ErrorCode, GatewayError } from "../canon/errors.ts";
 import { INVISIBLE } from "../lib/invisible.ts";
-import { isObject } from "../lib/json.ts";
+import { isObject, listOf } from "../lib/json.ts";
 import { withFormsOf } from "../observe/secret-forms.ts";
 import { ContextOverflow, type OverflowFigures, readOverflow } from "./overflow.ts";
 
@@ -57,8 +57,11 @@ export type RawError = {
   type: string;
   code: string;
   param?: string;
-  /** What went wrong, in one word by which Anthropic's SDKs choose the class of the error they throw (dialects.md 2.6). */
-  errorCode?: string;
+  /**
+   * What went wrong, in one word (`error_code`) by which Anthropic's SDKs choose the class of the error they throw, with the figures and the places in the
+   * request that belong to it (dialects.md 2.6).
+   */
+  details?: Record<string, unknown>;
   figures?: OverflowFigures;
 };
 
@@ -141,22 +144,36 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
   if (typeof inner === "string") return { message: inner, type: text(value["type"]), code: text(value["code"]) };
   const message = wordsIn(value, wrappings);
   const param = text(value["param"]);
-  const errorCode = errorCodeOf(value);
+  const details = detailsOf(value);
   const figures = figuresOf(value);
   return {
     message: innerMessage(value["metadata"], wrappings) || message,
     type: text(value["type"]) || text(value["status"]),
     code: codeIn(value),
     ...(param && { param }),
-    ...(errorCode && { errorCode }),
+    ...(details && { details }),
     ...(figures && { figures }),
   };
 }
 
-/** The word in an error's details; a sentence is none. */
-function errorCodeOf({ details }: Record<string, unknown>): string {
+/** A place in a request as Anthropic writes it, and the most of them that are told. */
+const PLACE = /^messages(?:\.\w{1,64}){1,16}$/;
+const MOST_PLACES = 200;
+
+const isPlaces = (value: unknown): boolean =>
+  Array.isArray(value) && value.every((place) => typeof place === "string" && PLACE.test(place));
+
+/** An error's details where they hold a word, which no sentence is: that, and what stands beside it that can tell nothing of the gateway's account. */
+function detailsOf({ details }: Record<string, unknown>): Record<string, unknown> | undefined {
   const word = isObject(details) ? text(details["error_code"]) : "";
-  return /^[a-z][a-z\d_]{0,63}$/.test(word) ? word : "";
+  if (!isObject(details) || !/^[a-z][a-z\d_]{0,63}$/.test(word)) return undefined;
+  const { max_side_length_pixels: pixels, paths } = details;
+  return {
+    error_code: word,
+    // ImageDimensionsTooLargeErrorDetails of @anthropic-ai/sdk 1.12.
+    ...(Number.isSafeInteger(pixels) && { max_side_length_pixels: pixels }),
+    ...(isPlaces(paths) && { paths: listOf(paths).slice(0, MOST_PLACES) }),
+  };
 }
 
 /** An aggregator's own words say only that a vendor failed; what that vendor said stands in `metadata.raw`, often as JSON (OpenRouter). */
@@ -321,7 +338,7 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
     cause,
     ...(retry !== undefined && { retry }),
     ...(code === "invalid_request" && raw.param && { param: scrub(raw.param).slice(0, 100) }),
-    ...(code === "invalid_request" && raw.errorCode && { extra: { details: { error_code: raw.errorCode } } }),
+    ...(code === "invalid_request" && raw.details && { extra: { details: raw.details } }),
     ...(waitSeconds !== undefined && { retryAfterSeconds: waitSeconds }),
   };
   if (meant === 404) return new GatewayError(code, "The vendor does not know this model or path.", details);

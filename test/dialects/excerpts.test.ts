@@ -145,7 +145,7 @@ test("a conversation that a model's template refuses is the request's own fault,
   expect(tell("Jinja is not there").code).toBe("upstream_error");
 });
 
-test("the word by which Anthropic's SDKs choose the class of an error goes with the refusal; a sentence in its place does not", () => {
+test("the word by which Anthropic's SDKs choose the class of an error goes with the refusal, and with it which images are too large; a sentence in its place does not", () => {
   const refusal = (details: unknown, status = 400) => {
     const error = { type: "invalid_request_error", message: "Nothing to summarize.", details };
     return readUpstreamError(status, JSON.stringify({ type: "error", error }));
@@ -155,6 +155,14 @@ test("the word by which Anthropic's SDKs choose the class of an error goes with 
   const thrown = Anthropic.APIError.generate(status, body, undefined, new Headers());
   expect([thrown.status, thrown.error]).toMatchObject([400, { error: { details } }]);
   expect(JSON.stringify(body)).not.toContain("account");
+  const large = {
+    error_code: "image_dimensions_too_large",
+    max_side_length_pixels: 2000,
+    paths: ["messages.0.content.1"],
+  };
+  expect(refusal(large).extra).toEqual({ details: large });
+  const unlike = { error_code: "other", max_side_length_pixels: "acme", paths: ["messages.0.content.1", "of acme"] };
+  expect(refusal(unlike).extra).toEqual({ details: { error_code: "other" } });
   for (const other of [{ error_code: "Your account: acme" }, { error_code: 7 }, [details], null]) {
     expect(refusal(other).extra).toEqual({});
   }
