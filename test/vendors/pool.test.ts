@@ -159,6 +159,15 @@ test("a connection that ends takes no other along, whether it rested or not", as
   expect(pool.figures).toEqual({ open: 2, idle: 2 });
 });
 
+test("a connection that the system refuses at once, as it does where there is no network, is not counted for ever", async () => {
+  // Nobody connects to all: it is refused in the very call, on any machine.
+  const address = addressOf("http://255.255.255.255:9/x");
+  if (!address) throw new Error("no address");
+  const asked = pool.call(address.origin, writeHead(address, ""), "{}", new Abort(), RULES);
+  await expect(asked).rejects.toThrow("No connection could be made");
+  expect([pool.counts.opened, pool.figures]).toEqual([1, { open: 0, idle: 0 }]);
+});
+
 test("what was used at the same time is kept, all of it, and closed when it has rested for too long", async () => {
   await Promise.all([ask(), ask(), ask()]);
   await Promise.all([ask(), ask(), ask()]);

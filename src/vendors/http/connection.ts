@@ -45,7 +45,7 @@ export class Connection implements Line, Posting, Heard {
   #isOpen = false;
   #over = false;
   /** Until it can be used, or cannot. */
-  #opening: PromiseWithResolvers<void> | undefined = Promise.withResolvers<void>();
+  #opening: PromiseWithResolvers<void> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   /** Since when nothing is done on it, monotonic ms; its keeper's. */
   idleSince = 0;
@@ -55,22 +55,23 @@ export class Connection implements Line, Posting, Heard {
   constructor(
     readonly origin: Origin,
     private readonly keeper: Keeper,
-  ) {
-    const { hostname, port, secure } = origin;
+  ) {}
+
+  /**
+   * Begins to connect. Resolves once a request can be sent. Rejects with ConnectFailed, or with ConnectionLost where it was torn down on its way; then it
+   * is gone, which may be told before this returns. To be called once.
+   */
+  open(): Promise<void> {
+    const { hostname, port, secure } = this.origin;
+    const opening = Promise.withResolvers<void>();
+    this.#opening = opening;
     this.#timer = setTimeout(() => this.#refuse("ETIMEDOUT"), CONNECT_MS);
     // An address is no name to ask for (RFC 6066, 3): some servers refuse one. The certificate must be of that address all the same.
     const tls = secure ? { serverName: isAddress(hostname) ? "" : hostname, rejectUnauthorized: true } : undefined;
     Bun.connect({ hostname, port, ...(tls && { tls }), socket: HANDLERS, data: this }).catch((thrown: unknown) =>
       this.#refuse(codeOf(thrown), thrown),
     );
-  }
-
-  /**
-   * Resolves once a request can be sent. Rejects with ConnectFailed, or with ConnectionLost where it was torn down on its way; then it is gone. To be
-   * asked when it is made.
-   */
-  get opened(): Promise<void> {
-    return this.#opening?.promise ?? Promise.resolve();
+    return opening.promise;
   }
 
   /** Sends a call's request, with the end of this turn of the event loop, or of the next one behind an answer; nothing else is under way. */

@@ -145,9 +145,10 @@ export class Pool implements Keeper {
 
   #connect(call: Call, origin: Origin): void {
     const connection = new Connection(origin, this);
+    // Before it is begun: where there is no way to an address the system says so at once, and what is gone by then would count for ever.
     this.#open.add(connection);
     this.counts.opened++;
-    connection.opened.then(
+    connection.open().then(
       () => {
         if (!call.over) return connection.start(call);
         // Whoever wanted it is gone; the next one is glad of it.
