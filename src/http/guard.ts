@@ -1,7 +1,8 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { AskedHead } from "./asked.ts";
+import { commonHeaders } from "./errors.ts";
 import { RATE_HEADERS } from "./rate-headers.ts";
-import { pathOf } from "./request.ts";
+import { pathOf, requestIdOf } from "./request.ts";
 
 export type GuardSettings = {
   /** Host names served beside loopback, without port: `gateway.example.com`, `[2001:db8::1]`. Any case. */
@@ -242,6 +243,7 @@ export function createCors(corsOrigins: readonly string[]): Cors {
       return new Response(null, {
         status: 204,
         headers: {
+          ...commonHeaders(requestIdOf(request)),
           ...allowed,
           "access-control-allow-methods": "GET, POST, DELETE, OPTIONS",
           "access-control-allow-headers": ALLOWED_HEADERS,

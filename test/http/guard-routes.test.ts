@@ -218,3 +218,10 @@ test("what varies with the form that is asked for, varies with it still where pa
   const missed = await ask({ start: "GET /v1/nowhere" }, [OWN, page]);
   expect(/^vary: .*$/im.exec(missed.head)?.[0].toLowerCase()).toBe("vary: origin");
 });
+
+test("a preflight has an id like every other answer (contract 6)", async () => {
+  const asked = [OWN, "Origin: https://chat.example.com", "Access-Control-Request-Method: POST"];
+  const { status, head } = await ask({ start: "OPTIONS /v1/messages" }, asked);
+  const ids = [...head.matchAll(/^(?:x-)?request-id: (req_\w+)\r$/gim)].map(([, id]) => id);
+  expect([status, ids.length, new Set(ids).size]).toEqual([204, 2, 1]);
+});
