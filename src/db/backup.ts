@@ -1,5 +1,6 @@
 import { Database } from "bun:sqlite";
 import {
+  chmodSync,
   closeSync,
   copyFileSync,
   existsSync,
@@ -135,6 +136,12 @@ function beginsLikeSqlite(file: string): boolean {
   }
 }
 
+/** A copy that its owner may write to: it would have the mode of the file, and backups are kept so that nobody changes them. */
+function copyWritable(file: string, to: string): void {
+  copyFileSync(file, to);
+  chmodSync(to, 0o600);
+}
+
 /** A copy of `file` beside the store, checked whole and brought up to this program's schema. */
 function prepare(file: string, fresh: string): void {
   if (!existsSync(file)) throw new StoreError("unusable", `There is no file ${file}.`);
@@ -143,9 +150,9 @@ function prepare(file: string, fresh: string): void {
   }
   remove(fresh);
   withPrivateFiles(() => {
-    copyFileSync(file, fresh);
+    copyWritable(file, fresh);
     // A store that was copied by hand may have its newest part here.
-    if (existsSync(`${file}-wal`)) copyFileSync(`${file}-wal`, `${fresh}-wal`);
+    if (existsSync(`${file}-wal`)) copyWritable(`${file}-wal`, `${fresh}-wal`);
   });
   look(fresh, file);
   openStore(fresh, { brief: true }).close();

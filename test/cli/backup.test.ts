@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeFolder, type RunningBinary, removeFolder, runBinary } from "../support/binary.ts";
 import { until } from "../support/wait.ts";
@@ -175,6 +175,16 @@ test("what was under way at a backup does not keep it from being restored the da
   server = await serve(folder, ["--port", "0"]);
   expect(holds()).toBe(0);
   await done("doctor");
+});
+
+test("a backup that nobody may write to is restored, as a store that its owner may", async () => {
+  await made("keys", "create");
+  const file = join(folder, "copy.db");
+  await done("backup", file);
+  chmodSync(file, 0o400);
+  await done("restore", file);
+  if (process.platform !== "win32") expect(statSync(join(folder, "data", "sluice.db")).mode & 0o777).toBe(0o600);
+  await made("keys", "create");
 });
 
 test("the store of a server of an older version is not changed below it: that version could not be started again", async () => {
