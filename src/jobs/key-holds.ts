@@ -25,8 +25,9 @@ export class KeyHolds {
     // An operation of the writer may be run again.
     this.end(claimId);
     const held = account.claim(0, 0n);
-    held[how](BigInt(paid) * unitNano);
+    // Known before it grows: where it may not, whoever asked ends it.
     this.#held.set(claimId, held);
+    held[how](BigInt(paid) * unitNano);
   }
 
   /** The job has ended, or was not let in. What it cost is counted by whoever ended it. */

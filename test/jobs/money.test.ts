@@ -336,6 +336,22 @@ describe("keys with caps of their own", () => {
     expect((await ask()).status).toBe(402);
   });
 
+  test("an image that a key's cap refused leaves nothing under way: caps that are taken away and set again count from nothing", async () => {
+    const { lab, accountId, deposit } = await start("fast");
+    await deposit(1_000_000_000n);
+    for (let free = 0; free < 3; free++) await lab.ended((await lab.create()).id);
+    const { keys } = lab.gateway.app;
+    // A nano-dollar less than two cost.
+    const cap = { capTotalNano: PRICE_NANO * 2n - 1n };
+    const { key, id } = await keys.create({ accountId, name: "capped", kind: "api", ...cap });
+    const ask = () => lab.post({ model: "paint/priced", prompt: "a cat" }, {}, key);
+    await lab.ended(((await (await ask()).json()) as { id: string }).id);
+    expect((await ask()).status).toBe(402);
+    await keys.change(id, { capTotalNano: null });
+    await keys.change(id, cap);
+    expect((await ask()).status).toBe(202);
+  });
+
   test("an image is charged and counted on its key in one: whose count cannot be written down has not ended, and is charged once later", async () => {
     const { lab, clock, accountId, deposit, balance } = await start("fast");
     await deposit(1_000_000_000n);
