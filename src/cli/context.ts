@@ -81,8 +81,9 @@ export type Books = { store: Store; keys: Keys; accounts: Accounts; book: Book }
 
 /**
  * Opens the store of the data folder, lets `work` use it, and closes it, whether a server runs on that folder or not. Unless `create`
- * is set, a folder without a store is a Failure: a mistyped `--data` must not become a new, empty store. `sound`: a damaged store is refused, since
- * what is written to it is lost when it is restored; commands that read, or close something, do what they can. Throws StoreError.
+ * is set, a folder without a store is a Failure: a mistyped `--data` must not become a new, empty store; with it, a new one is told of.
+ * `sound`: a damaged store is refused, since what is written to it is lost when it is restored; commands that read, or close something, do what
+ * they can. Throws StoreError.
  */
 export async function withBooks<T>(
   options: FolderOptions,
@@ -91,13 +92,16 @@ export async function withBooks<T>(
 ): Promise<T> {
   const folder = dataFolderOf(options);
   const path = storePath(folder);
-  if (!isThere(path) && !create) {
+  const isNew = !isThere(path);
+  if (isNew && !create) {
     throw new Failure(`there is no store in ${folder} yet; \`sluice\` makes one at its first start`);
   }
   const store = openForCommand(folder, sound);
   const writer = new Writer(store);
   try {
     for (const sentence of store.warnings) warn(`warning: ${sentence}`);
+    // Who is another user than the server, as root beside a service, has another folder, and would hold a key that no server knows.
+    if (isNew) warn(`note: ${folder} had no store, and has a new one now. A server's own folder is named with --data.`);
     const keys = new Keys(store, writer);
     const { book } = openLedger(store, writer);
     return await work({ store, keys, accounts: new Accounts(store, writer, keys), book });

@@ -37,7 +37,7 @@ export async function examine(options: ServeOptions & JsonOption): Promise<numbe
   findings.push(...found, ...examineRoom(dataFolder), examineClock(Date.now(), newestAt));
   if (config) {
     findings.push(examinePort(config.server, running));
-    findings.push(...(await examineVendors(config)), examineSearch(config));
+    findings.push(...(await examineVendors(config, running)), examineSearch(config));
   }
   findings.push(examineLimits());
   if (options.json) printJson(findings);

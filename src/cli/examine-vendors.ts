@@ -78,10 +78,13 @@ async function examineVendor(vendor: Vendor): Promise<Finding[]> {
   return found.filter(({ detail }, at) => found.findIndex((other) => other.detail === detail) === at);
 }
 
-/** Asks every vendor that is on for its models, all at the same time: is it there, and does it take its keys. */
-export async function examineVendors(config: Config): Promise<Finding[]> {
+/**
+ * Asks every vendor that is on for its models, all at the same time: is it there, and does it take its keys. `running`: a server runs on the
+ * data folder, which may have been started with other variables.
+ */
+export async function examineVendors(config: Config, running: boolean): Promise<Finding[]> {
   try {
-    return await examineFound(config, readVendors(config));
+    return await examineFound(config, readVendors(config), running);
   } catch (thrown) {
     // Without the proxy that is meant, nobody is asked.
     if (!(thrown instanceof Failure)) throw thrown;
@@ -89,9 +92,17 @@ export async function examineVendors(config: Config): Promise<Finding[]> {
   }
 }
 
+const SET_A_KEY = "set a key, such as OPENAI_API_KEY, or list vendors in the configuration file";
+const OTHER_VARIABLES = note(
+  "vendors",
+  "this is what this command's variables switch on; the server that runs here may have others",
+  "give this command the server's variables too (a service has them from its EnvironmentFile)",
+);
+
 async function examineFound(
   { localDiscovery }: Config,
   { vendors, warnings }: ReturnType<typeof readVendors>,
+  running: boolean,
 ): Promise<Finding[]> {
   const servers = localDiscovery ? await probeLocal(localCandidates(registry, vendors)) : [];
   const asked = (await Promise.all(vendors.map(examineVendor))).flat();
@@ -99,6 +110,8 @@ async function examineFound(
     ok(`vendor ${vendor.id}`, `found at ${new URL(vendor.baseUrl).host}; its models: ${models.length}`),
   );
   const findings = [...warnings.map((sentence) => fault("vendors", sentence)), ...asked, ...found];
-  const advice = "set a key, such as OPENAI_API_KEY, or list vendors in the configuration file";
-  return findings.length > 0 ? findings : [note("vendors", "only the built-in one is on", advice)];
+  if (findings.length === 0) findings.push(note("vendors", "only the built-in one is on", SET_A_KEY));
+  // A service has its keys from a file of its own, which a shell beside it has not read.
+  if (running && (warnings.length > 0 || vendors.length === 0)) findings.push(OTHER_VARIABLES);
+  return findings;
 }

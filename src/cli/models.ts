@@ -3,6 +3,7 @@ import { type Entry, toChatEntry } from "../catalog/entry.ts";
 import { builtInRows } from "../catalog/rows.ts";
 import { localCandidates } from "../config/discover.ts";
 import type { Config } from "../config/load.ts";
+import { serverIsRunning } from "../db/folder-lock.ts";
 import { listDiscovered, probeLocal } from "../vendors/models-list.ts";
 import { registry, variableOf } from "../vendors/registry.ts";
 import type { Vendor } from "../vendors/vendor.ts";
@@ -93,12 +94,17 @@ function printTable(listings: readonly Listing[], withState: boolean): void {
   warn(`Prices are USD per 1M tokens${images}, or per the unit that --json names.`);
 }
 
+/** A service has its keys from a file of its own, which a shell beside it has not read. */
+const OF_THESE_VARIABLES =
+  "This is what this command's variables switch on; what the server that runs here offers, its GET /v1/models says.";
+
 /**
  * `sluice models`: the catalog as a table, or as the entries of `GET /v1/models` with `--json` (contract 1, interface 2.3). With
  * `--all-models` also what no switched-on vendor serves, and what would switch it on.
  */
 export async function showModels(options: ModelsOptions): Promise<number> {
-  const catalog = await buildCatalog(readConfig(options));
+  const config = readConfig(options);
+  const catalog = await buildCatalog(config);
   const all = options.allModels === true;
   const listings = catalog
     .all()
@@ -107,6 +113,9 @@ export async function showModels(options: ModelsOptions): Promise<number> {
   if (options.json) {
     const state = ({ routable, switchedOnBy }: Listing) => ({ routable, switched_on_by: switchedOnBy.map(switchOf) });
     printJson(listings.map((listing) => ({ ...toChatEntry(listing.entry), ...(all && state(listing)) })));
-  } else printTable(listings, all);
+  } else {
+    printTable(listings, all);
+    if (serverIsRunning(config.dataFolder)) warn(OF_THESE_VARIABLES);
+  }
   return 0;
 }

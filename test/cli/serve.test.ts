@@ -251,6 +251,24 @@ describe("commands beside a running server", () => {
     const doctor = await sluice(folder, ["doctor"]);
     expect(doctor.code).toBe(0);
   });
+
+  // A service has its keys from a file that a shell beside it has not read.
+  test("what they find by their own variables, they say so of", async () => {
+    const alone = await sluice(folder, ["keys", "create"]);
+    expect(alone.stderr).toContain("note: ");
+    expect(alone.stderr).toContain("had no store, and has a new one now. A server's own folder is named with --data.");
+    expect((await sluice(folder, ["doctor"])).stdout).not.toContain("may have others");
+    expect((await sluice(folder, ["models"])).stderr).not.toContain("this command's variables");
+    await start(["--port", "0"], { ANTHROPIC_API_KEY: "sk-ant-1" });
+    expect((await sluice(folder, ["keys", "create"])).stderr).not.toContain("note: ");
+    expect((await sluice(folder, ["models"])).stderr).toContain(
+      "This is what this command's variables switch on; what the server that runs here offers, its GET /v1/models says.",
+    );
+    const { code, stdout } = await sluice(folder, ["doctor"]);
+    expect(code).toBe(0);
+    expect(stdout).toContain("the server that runs here may have others");
+    expect(stdout).toContain("give this command the server's variables too");
+  });
 });
 
 describe("stopping", () => {
