@@ -295,6 +295,9 @@ describe("responses: a client's own items", () => {
       { type: "local_shell_call", id: "2" },
       output("2"),
     ],
+    // Whose output comes in a later request, while the model goes on.
+    [user("a"), { ...call("1"), async: true }, assistant("meanwhile"), user("b")],
+    [user("a"), { ...call("1"), async: true }, assistant("meanwhile"), user("b"), output("1")],
   ];
   test("sound ones are left alone", () => {
     for (const input of sound) expect(soundInput(input)).toBe(input);
@@ -304,6 +307,11 @@ describe("responses: a client's own items", () => {
   const long = "x".repeat(70);
   const repaired: [string, unknown[], unknown[]][] = [
     ["a call without an output", [call("1"), user("b")], [call("1"), output("1", "(no result)"), user("b")]],
+    [
+      "a call without an output beside one that does not wait for its own",
+      [{ ...call("1"), async: true }, call("2"), user("b")],
+      [{ ...call("1"), async: true }, call("2"), output("2", "(no result)"), user("b")],
+    ],
     [
       "a call without an output beside a local shell's",
       [{ type: "local_shell_call", call_id: "2" }, output("2"), call("1")],

@@ -61,12 +61,19 @@ const isEmptyMessage = (item: unknown): item is Item =>
 const answers = (output: Item, callType: unknown): boolean =>
   (output["type"] === "function_call_output") === (callType !== CUSTOM_CALL);
 
-/** Every item is sound, every call has one output of its kind behind it, every output a call before it, no id is too long or there twice. */
+/**
+ * Whether the model goes on while the client's tool runs: the output comes in a later request, and none is missing before that (developers.openai.com, "Async
+ * tool calling").
+ */
+const isAsync = (call: Item): boolean => call["async"] === true;
+
+/** Every item is sound, every call that waits for it has one output of its kind behind it, every output a call before it, no id is too long or there twice. */
 function isSound(input: readonly unknown[]): boolean {
   /** Both made for the first call: many conversations have none. */
   let calls: Set<string> | undefined;
-  let waiting: Map<string, unknown> | undefined;
+  let waiting: Map<string, Item> | undefined;
   let others: Set<string> | undefined;
+  let missing = 0;
   for (const item of input) {
     const other = idOfOtherCall(item);
     if (other !== undefined) others = (others ?? new Set()).add(other);
@@ -77,15 +84,18 @@ function isSound(input: readonly unknown[]): boolean {
       calls ??= new Set();
       waiting ??= new Map();
       calls.add(id);
-      waiting.set(id, item["type"]);
+      waiting.set(id, item);
+      if (!isAsync(item)) missing++;
     } else if (isOutput(item)) {
       const id = stringOf(item["call_id"]);
-      if (!waiting?.has(id) && others?.has(id)) continue;
-      if (!waiting?.has(id) || !answers(item, waiting.get(id))) return false;
-      waiting.delete(id);
+      const call = waiting?.get(id);
+      if (!call && others?.has(id)) continue;
+      if (!call || !answers(item, call["type"])) return false;
+      waiting?.delete(id);
+      if (!isAsync(call)) missing--;
     }
   }
-  return waiting === undefined || waiting.size === 0;
+  return missing === 0;
 }
 
 /** Counts by key. */
@@ -142,7 +152,8 @@ class Rebuilder {
     if (this.#outputs.of(given) > this.#waitingFor.of(given)) {
       this.#waiting.add(given, { id, type: item["type"] });
       this.#waitingFor.add(given, 1);
-    } else this.#out.push({ type: `${stringOf(item["type"])}_output`, call_id: id, output: NO_RESULT });
+    } else if (!isAsync(item))
+      this.#out.push({ type: `${stringOf(item["type"])}_output`, call_id: id, output: NO_RESULT });
   }
 
   #output(item: Item): void {
@@ -164,7 +175,7 @@ class Rebuilder {
 }
 
 /**
- * A client's own items as their vendor takes them: each sound, no call without its output, no output without its call, no id too long or
+ * A client's own items as their vendor takes them: each sound, no call without the output that it waits for, no output without its call, no id too long or
  * twice, no message empty, no reasoning that led to nothing (dialects.md 4.3). The same value where that is so already: nothing is touched that need not change.
  */
 export function soundInput(input: unknown): unknown {
