@@ -2,6 +2,7 @@ import { ConfigError } from "../config/faults.ts";
 import type { Config } from "../config/load.ts";
 import { serverIsRunning } from "../db/folder-lock.ts";
 import { dataFolderOf, readConfig } from "./context.ts";
+import { examineBucket } from "./examine-bucket.ts";
 import { examineClock, examineLimits, examinePort, examineRoom } from "./examine-machine.ts";
 import { examineSearch } from "./examine-search.ts";
 import { examineFiles, examineStore } from "./examine-store.ts";
@@ -24,7 +25,7 @@ function examineConfig(options: ServeOptions): { config?: Config; findings: Find
 }
 
 /**
- * `sluice doctor`: checks configuration, files, store, vendors, port, clock and limits, and says what to do (contract 1). Returns 1 when
+ * `sluice doctor`: checks configuration, files, store, vendors, the images' bucket, port, clock and limits, and says what to do (contract 1). Returns 1 when
  * something is at fault. Changes nothing that a start would not change.
  */
 export async function examine(options: ServeOptions & JsonOption): Promise<number> {
@@ -37,7 +38,7 @@ export async function examine(options: ServeOptions & JsonOption): Promise<numbe
   findings.push(...found, ...examineRoom(dataFolder), examineClock(Date.now(), newestAt));
   if (config) {
     findings.push(examinePort(config.server, running));
-    findings.push(...(await examineVendors(config, running)), examineSearch(config));
+    findings.push(...(await examineVendors(config, running)), ...(await examineBucket(config)), examineSearch(config));
   }
   findings.push(examineLimits());
   if (options.json) printJson(findings);

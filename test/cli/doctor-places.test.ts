@@ -129,3 +129,42 @@ test("a disk without room for what processes share is told as full", () => {
   const told = toStoreError(thrown, "/data/sluice.db") as StoreError;
   expect([told.fault, told.message]).toEqual(["disk-full", "The store /data/sluice.db cannot grow: the disk is full."]);
 });
+
+test("doctor asks the bucket of the images: each one that is drawn for a wrong bucket is lost, and its vendor is paid", async () => {
+  const listing = (xml: string, status = 200) => new Response(`<?xml version="1.0"?>${xml}`, { status });
+  const asked: string[] = [];
+  using bucket = Bun.serve({
+    ...{ port: 0, hostname: "127.0.0.1" },
+    fetch({ method, url }) {
+      asked.push(method);
+      if (url.includes("/pictures"))
+        return listing("<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>");
+      return listing("<Error><Code>NoSuchBucket</Code><Message>It does not exist.</Message></Error>", 404);
+    },
+  });
+  const examined = async (name: string, endpoint: string) => {
+    const path = join(folder, "images.yaml");
+    const keys = "access_key_id: id, secret_access_key: hidden-secret";
+    writeFileSync(path, `images: { storage: { bucket: ${name}, endpoint: "${endpoint}", ${keys} } }\n`, {
+      mode: 0o600,
+    });
+    const { code, stdout } = await sluice(folder, ["doctor", "--json", "--config", path]);
+    expect(stdout).not.toContain("hidden-secret");
+    const findings = JSON.parse(stdout) as { check: string; state: string; detail: string; advice?: string }[];
+    return { code, ...findings.find(({ check }) => check === "images") };
+  };
+  const endpoint = bucket.url.origin;
+  expect(await examined("pictures", endpoint)).toMatchObject({
+    code: 0,
+    state: "ok",
+    detail: `the bucket pictures at ${endpoint} answers`,
+  });
+  expect(await examined("pitcures", endpoint)).toMatchObject({
+    code: 1,
+    state: "fault",
+    detail: `the bucket pitcures at ${endpoint} cannot be used: NoSuchBucket`,
+    advice: "check images.storage in the configuration file, and what its key may do: list, read, write and delete",
+  });
+  expect(new Set(asked)).toEqual(new Set(["GET"]));
+  expect((await examined("pictures", "http://127.0.0.1:9")).detail).toEndWith("cannot be used: ConnectionRefused");
+});
