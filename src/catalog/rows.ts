@@ -152,6 +152,9 @@ export function unchartedEntry(id: string, modality?: Modality, listed?: ListedM
     ...(efforts && { reasoning_efforts: efforts }),
     ...(reasoning && { reasoning_efforts: ANY_DEPTH, reasoning: { form: reasoning } }),
   };
-  const entry = toEntry(row, false);
-  return efforts && !reasoning ? { ...entry, uncharted: true } : entry;
+  return {
+    ...toEntry(row, false),
+    ...(maxOutputTokens !== undefined && { isListed: true as const }),
+    ...(efforts && !reasoning && { uncharted: true }),
+  };
 }

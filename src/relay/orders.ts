@@ -17,10 +17,11 @@ function outputCeiling(intent: Intent, entry: Entry, upstream: UpstreamDialect, 
   return paidFor !== undefined && (sent === undefined || sent > paidFor) ? paidFor : told;
 }
 
-/** The catalog's maximum where the client asks for more, or for none where one is demanded. */
+/** The catalog's maximum where the client asks for more, or for none where one is demanded. Of what a vendor's own list says the vendor judges. */
 function modelCeiling(intent: Intent, entry: Entry, upstream: UpstreamDialect): number | undefined {
   const asked = intent.maxOutputTokens;
   const most = entry.maxOutputTokens;
+  if (asked !== undefined && entry.isListed) return undefined;
   if (asked !== undefined) return most !== undefined && asked > most ? most : undefined;
   return upstream.demandsOutputCeiling ? (most ?? DEFAULT_MAX_OUTPUT) : undefined;
 }

@@ -93,12 +93,18 @@ describe("a gateway behind a gateway", () => {
     expect(upstream.calls.at(-1)?.json).toMatchObject({ max_tokens: 9_000, thinking });
   });
 
-  test("a row of the messages dialect is asked for as much as the model gives", async () => {
-    const app = await nearGateway();
-    upstream.always("/v1/messages", json({ error: { message: "Enough." } }, { status: 400 }));
-    await app.post("/v1/chat/completions", { model: "m/big/thinker", ...turns });
-    expect(upstream.calls.at(-1)?.json).toMatchObject({ max_tokens: 64_000 });
-  });
+  test.each([
+    [{}, 64_000],
+    [{ max_completion_tokens: 90_000 }, 90_000],
+  ])(
+    "a row of the messages dialect is asked for as much as its list says, or as the client wants: %j",
+    async (more, most) => {
+      const app = await nearGateway();
+      upstream.always("/v1/messages", json({ error: { message: "Enough." } }, { status: 400 }));
+      await app.post("/v1/chat/completions", { model: "m/big/thinker", ...more, ...turns });
+      expect(upstream.calls.at(-1)?.json).toMatchObject({ max_tokens: most });
+    },
+  );
 });
 
 describe("images at a gateway behind a gateway", () => {
