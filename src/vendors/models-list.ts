@@ -193,13 +193,18 @@ const isPlausible = (name: unknown): name is string =>
   typeof name === "string" && /^(?! )[ -~\u00a1-\uffff]{1,200}$(?<! )/.test(name);
 
 const OTHER_TYPES = /^(?:image|embeddings?|audio|moderation|rerank|video|transcribe|tts|speech)$/i;
+/** LiteLLM's words for the same, in its table of models: `chat`, `completion` and `responses` are the others. */
+const OTHER_MODES =
+  /^(?:image_\w+|embedding|audio_\w+|moderation|rerank|video_generation|realtime|ocr|search|vector_store|guardrail|evaluation|extraction)$/;
 
-/** False for a model whose own entry says that it makes something else than text (Together, Fireworks, Mistral, OpenRouter). */
+/** False for a model whose own entry says that it makes something else than text (Together, Fireworks, Mistral, OpenRouter, LiteLLM). */
 function mayChat(model: unknown): boolean {
   if (!isObject(model)) return true;
-  const { type, supports_chat: supportsChat, capabilities, architecture, supportedGenerationMethods: methods } = model;
+  const { type, mode, supports_chat: supportsChat, capabilities, architecture } = model;
+  const { supportedGenerationMethods: methods } = model;
   if (Array.isArray(methods) && !methods.includes("generateContent")) return false;
   if (typeof type === "string" && OTHER_TYPES.test(type)) return false;
+  if (typeof mode === "string" && OTHER_MODES.test(mode)) return false;
   if (supportsChat === false) return false;
   if (isObject(capabilities) && capabilities["completion_chat"] === false) return false;
   const outputs = isObject(architecture) ? architecture["output_modalities"] : undefined;
@@ -209,11 +214,12 @@ function mayChat(model: unknown): boolean {
 /** How Fireworks' list calls its models for images. */
 const FIREWORKS_IMAGES = "FLUMINA_BASE_MODEL";
 
-/** Whether the entry of a model that does not chat says that it draws (Together, Fireworks, OpenRouter). */
+/** Whether the entry of a model that does not chat says that it draws (Together, Fireworks, OpenRouter, LiteLLM). */
 function onlyDraws(model: unknown): boolean {
   if (!isObject(model)) return false;
-  const { type, kind, architecture } = model;
-  if (kind === FIREWORKS_IMAGES || (typeof type === "string" && /^image$/i.test(type))) return true;
+  const { type, mode, kind, architecture } = model;
+  if (kind === FIREWORKS_IMAGES || mode === "image_generation" || (typeof type === "string" && /^image$/i.test(type)))
+    return true;
   return isObject(architecture) && listOf(architecture["output_modalities"]).includes("image");
 }
 

@@ -59,7 +59,13 @@ describe("listModels", () => {
       { id: "y".repeat(200) },
       { id: "flux", type: "image" },
       { id: "e5", type: "embedding" },
+      { id: "dall", mode: "image_generation" },
+      ...["image_edit", "embedding", "audio_speech", "realtime", "video_generation"].map((mode) => ({
+        id: mode,
+        mode,
+      })),
       { id: "chatty", type: "chat" },
+      { id: "codex", mode: "responses" },
       { id: "mistral-embed", capabilities: { completion_chat: false } },
       { id: "no-chat", supports_chat: false },
       { id: "flumina", supports_chat: false, kind: "FLUMINA_BASE_MODEL" },
@@ -71,11 +77,18 @@ describe("listModels", () => {
     const draws = (name: string): ListedModel => ({ name, draws: true });
     expect(await listModels(vendorAt(), never)).toEqual([
       ...listed("ok/model:free", "Two Words (v2).gguf", "y".repeat(200)),
-      ...[draws("flux"), ...listed("chatty"), draws("flumina"), draws("painter"), ...listed("both")],
+      ...[
+        draws("flux"),
+        draws("dall"),
+        ...listed("chatty", "codex"),
+        draws("flumina"),
+        draws("painter"),
+        ...listed("both"),
+      ],
     ]);
     // The messages dialect has no protocol of images.
     const talkers = await listModels(vendorAt({ dialect: "messages", baseUrl: upstream.url }), never);
-    expect(talkers).toEqual(listed("ok/model:free", "Two Words (v2).gguf", "y".repeat(200), "chatty", "both"));
+    expect(talkers).toEqual(listed("ok/model:free", "Two Words (v2).gguf", "y".repeat(200), "chatty", "codex", "both"));
   });
 
   test.each([
