@@ -15,10 +15,10 @@ afterAll(async () => {
 });
 afterEach(() => upstream.reset());
 
-/** A reply with two calls under the ids of a model that counts within its turn. */
-function reply(number: number, stream: boolean) {
+/** A reply with two calls under the ids of a model that counts within its turn, or these. */
+function reply(number: number, stream: boolean, own: readonly string[] = ["functions.f:0", "functions.f:1"]) {
   const call = (index: number) => ({
-    ...{ index, id: `functions.f:${index}`, type: "function" },
+    ...{ index, id: own[index], type: "function" },
     function: { name: "f", arguments: `{"n":${number}}` },
   });
   const head = { id: `chatcmpl-${number}`, created: 1, model: "m" };
@@ -112,4 +112,22 @@ describe.each(Object.keys(CLIENTS))("a %s client of a model that counts its call
       ]);
     },
   );
+
+  test.each([
+    [false, "functions.f:0"],
+    [true, "functions.f:0"],
+    [false, "functions_f_0"],
+    [true, "functions_f_0"],
+  ])("knows two calls of one id by two, and so does the model: stream %p, %s", async (stream, own) => {
+    upstream.answer("/v1/chat/completions", reply(1, stream, [own, own]), reply(2, stream));
+    const ask = { ...client.ask, model: "plain/kimi-k3", stream };
+    const response = await gateway.post(client.path, { ...ask, [client.history]: [USER] });
+    const found = [...(await response.text()).matchAll(new RegExp(`"${client.id}":"(functions[^"]*)"`, "g"))];
+    const ids = [...new Set(found.map(([, id]) => String(id)))];
+    expect(ids.length).toBe(2);
+    await (await gateway.post(client.path, { ...ask, [client.history]: [USER, ...client.turn(ids)] })).text();
+    const [, again] = upstream.calls;
+    const sent = [...String(again?.text).matchAll(/"(?:id|tool_call_id)":"([^"]*)"/g)].map(([, id]) => id);
+    expect(sent).toEqual([own, ids[1], own, ids[1]]);
+  });
 });

@@ -2,7 +2,7 @@ import { GatewayError } from "../../canon/errors.ts";
 import type { Event } from "../../canon/events.ts";
 import { NO_USAGE } from "../../canon/usage.ts";
 import { type Edits, isObject, type JsonText } from "../../lib/json.ts";
-import { distinctCallId } from "../counted-ids.ts";
+import { ReplyCallIds } from "../counted-ids.ts";
 import type { DecodeContext, ReplyContext } from "../dialect.ts";
 import { errorOf } from "../translate.ts";
 import { annotationOf } from "./citations.ts";
@@ -136,12 +136,13 @@ const holdsText = (value: unknown) => typeof value === "string" && value.trim() 
 /** Calls whose id, type or arguments a client could not use; the same array when all are sound. */
 function repairCalls(calls: readonly unknown[], seed: string): readonly unknown[] {
   let changed = false;
+  const ids = new ReplyCallIds();
   const repaired = calls.map((call, ordinal) => {
     const fragment = readToolFragment(call);
     if (!fragment || !isObject(call)) return call;
     const called = call["function"];
     const wrongArguments = isObject(called) && !holdsText(called["arguments"]);
-    const id = fragment.id === "" ? inventCallId(seed, ordinal) : distinctCallId(fragment.id, seed);
+    const id = fragment.id === "" ? inventCallId(seed, ordinal) : ids.take(fragment.id, seed);
     if (id === fragment.id && typeof call["type"] === "string" && !wrongArguments) return call;
     changed = true;
     return {

@@ -1,5 +1,5 @@
 import { isObject, stringOf } from "../../lib/json.ts";
-import { distinctCallId } from "../counted-ids.ts";
+import { ReplyCallIds } from "../counted-ids.ts";
 import { ObjectEnd } from "./object-end.ts";
 
 /** One entry of `delta.tool_calls` as it came, with what is missing or unusable left empty. */
@@ -63,6 +63,7 @@ export function inventCallId(replySeed: string, ordinal: number): string {
  */
 export class ToolTracker {
   readonly slots: ToolSlot[] = [];
+  readonly #ids = new ReplyCallIds();
   #byIndex = new Map<number, ToolSlot>();
   /** Calls by their vendor's own ids: made for the first fragment that says no index. */
   #byId: Map<string, ToolSlot> | undefined;
@@ -74,7 +75,7 @@ export class ToolTracker {
     if (!slot) {
       const ordinal = this.slots.length;
       const given = fragment.id;
-      const id = given === "" ? inventCallId(replySeed, ordinal) : distinctCallId(given, replySeed);
+      const id = given === "" ? inventCallId(replySeed, ordinal) : this.#ids.take(given, replySeed);
       slot = { ordinal, id, given, custom: fragment.custom, name: "", arguments: "", end: new ObjectEnd() };
       this.slots.push(slot);
       if (given !== "" && this.#byId?.has(given) === false) this.#byId.set(given, slot);
