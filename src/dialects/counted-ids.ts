@@ -8,7 +8,7 @@ const COUNTED = /^[\w.-]+:\d{1,4}$/;
  * A vendor's id of a call as no other reply has it. Kimi's models count within a turn (vllm-project/vllm #50295, fw-ai/fireconnect #16): clients that
  * know calls by their ids took the later ones for those of before, left them out or ended.
  */
-export const distinctCallId = (id: string, replySeed: string): string =>
+const distinctCallId = (id: string, replySeed: string): string =>
   COUNTED.test(id) ? `${id}_${hashLetters(replySeed, 8)}` : id;
 
 /**
@@ -18,9 +18,9 @@ export const distinctCallId = (id: string, replySeed: string): string =>
 export class ReplyCallIds {
   readonly #names = new DistinctNames();
 
-  /** The id of the next call, from its vendor's, which is not empty. */
-  take(given: string, replySeed: string): string {
-    const id = distinctCallId(given, replySeed);
+  /** The id of the next call, from its vendor's, which is not empty. Without a seed what counts stays. */
+  take(given: string, replySeed: string | undefined): string {
+    const id = replySeed === undefined ? given : distinctCallId(given, replySeed);
     return this.#names.take(id, (count) => (count === 1 ? id : `${id}_${count}`));
   }
 }

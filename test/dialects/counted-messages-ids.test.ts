@@ -16,14 +16,16 @@ afterAll(async () => {
 
 const unnamed = { type: "tool_use", name: "f", input: {} };
 
-function reply(number: number, stream: boolean, block: Record<string, unknown>) {
+function reply(number: number, stream: boolean, ...blocks: Record<string, unknown>[]) {
   const head = { id: `msg_${number}`, type: "message", role: "assistant", model: "m" };
   const usage = { input_tokens: 3, output_tokens: 2 };
-  if (!stream) return json({ ...head, content: [block], stop_reason: "tool_use", usage });
+  if (!stream) return json({ ...head, content: blocks, stop_reason: "tool_use", usage });
   const records = [
     { type: "message_start", message: { ...head, content: [], usage } },
-    { type: "content_block_start", index: 0, content_block: block },
-    { type: "content_block_stop", index: 0 },
+    ...blocks.flatMap((block, index) => [
+      { type: "content_block_start", index, content_block: block },
+      { type: "content_block_stop", index },
+    ]),
     { type: "message_delta", delta: { stop_reason: "tool_use" }, usage },
     { type: "message_stop" },
   ];
@@ -55,4 +57,17 @@ test.each([
   }
   for (const id of ids) expect(id).toMatch(own);
   expect(new Set(ids).size).toBe(2);
+});
+
+test.each(WAYS)("two calls of one id are two, in each reply others: %s, stream %p", async (path, stream) => {
+  const found: string[][] = [];
+  for (const number of [1, 2]) {
+    upstream.answer("/v1/messages", reply(number, stream, counted, counted));
+    const messages = [{ role: "user", content: "Hi" }];
+    const body = { model: "lab/kimi-k3", max_tokens: 64, stream, messages, input: messages };
+    const text = await (await gateway.post(path, body)).text();
+    found.push([...new Set([...text.matchAll(/"(?:call_)?id":"(functions[^"]*)"/g)].map(([, id]) => String(id)))]);
+  }
+  expect(found.map((ids) => ids.length)).toEqual([2, 2]);
+  expect(new Set(found.flat()).size).toBe(4);
 });

@@ -2,20 +2,20 @@ import type { BlockStart, Event } from "../../canon/events.ts";
 import { newId } from "../../lib/id.ts";
 import { isObject, stringOf } from "../../lib/json.ts";
 import type { BlockCiter } from "../cited.ts";
-import { distinctCallId } from "../counted-ids.ts";
+import type { ReplyCallIds } from "../counted-ids.ts";
 import { citedIn } from "./citations.ts";
 
 export type Block = Record<string, unknown>;
 
 /**
- * A block under an id that no other reply has, where it is a call: some servers leave the id out, but without one no result can be given back (dialects.md
- * 4.8 #14), and that of others only counts within its turn (see {@link distinctCallId}). `seed`: the id of its message; without one what counts stays.
+ * A block under an id that no other call has, in its reply or another, where it is a call: some servers leave the id out, but without one no result can be given
+ * back (dialects.md 4.8 #14), and that of others only counts within its turn. `seed`: the id of its message. `ids`: those of its reply.
  */
-export function withDistinctId(block: Block, seed: unknown): Block {
+export function withDistinctId(block: Block, seed: unknown, ids: ReplyCallIds): Block {
   if (block["type"] !== "tool_use") return block;
   const id = stringOf(block["id"]);
   if (id === "") return { ...block, id: newId("toolu") };
-  const distinct = typeof seed === "string" && seed !== "" ? distinctCallId(id, seed) : id;
+  const distinct = ids.take(id, stringOf(seed) || undefined);
   return distinct === id ? block : { ...block, id: distinct };
 }
 

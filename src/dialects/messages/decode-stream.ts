@@ -3,6 +3,7 @@ import type { BlockStart, Event } from "../../canon/events.ts";
 import { NO_USAGE, readCount, sumUsage, type Usage } from "../../canon/usage.ts";
 import { isObject, mayBeInexact, parseExactly } from "../../lib/json.ts";
 import { BlockCiter, type Cited, MAX_CITED } from "../cited.ts";
+import { ReplyCallIds } from "../counted-ids.ts";
 import type { Decoder } from "../dialect.ts";
 import { type Frame, learnPattern, type TextPattern, type TextRun } from "../frames.ts";
 import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
@@ -89,6 +90,7 @@ class MessagesDecoder implements Decoder {
   #started = false;
   /** The id of the message. */
   #seed: unknown;
+  readonly #ids = new ReplyCallIds();
   #behindStop = 0;
   #calledTool = false;
   #lane = new BlockLane<Event, OpenBlock>(charactersOf);
@@ -237,7 +239,7 @@ class MessagesDecoder implements Decoder {
       for (const block of content) {
         if (!isObject(block)) continue;
         this.#calledTool ||= block["type"] === "tool_use";
-        readWholeBlock(withDistinctId(block, this.#seed), this.#citer, out);
+        readWholeBlock(withDistinctId(block, this.#seed, this.#ids), this.#citer, out);
       }
     }
     this.#noteStop(fields);
@@ -251,7 +253,7 @@ class MessagesDecoder implements Decoder {
   }
 
   #open(index: unknown, given: Block, out: Event[]): OpenSlot {
-    const block = withDistinctId(given, this.#seed);
+    const block = withDistinctId(given, this.#seed, this.#ids);
     const start = readBlockStart(block);
     if (start.kind === "tool-call") this.#calledTool = true;
     const text = initialText(block);

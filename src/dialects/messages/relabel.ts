@@ -12,6 +12,7 @@ import {
   stringOf,
 } from "../../lib/json.ts";
 import { withNumbers } from "../count-texts.ts";
+import { ReplyCallIds } from "../counted-ids.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import { Frame } from "../frames.ts";
 import { type RecordWriter, RunWriter } from "../run-writer.ts";
@@ -37,12 +38,12 @@ const isFilled = (value: unknown): boolean => typeof value === "string" && value
 /** Texts that a block begins with, empty or not: clients with checked types refuse one without them. */
 const FIRST_TEXTS: Record<string, readonly string[]> = { text: ["text"], thinking: ["thinking", "signature"] };
 
-/** What the beginning of a block lacks, or must not say yet, as edits of its record; undefined where it is as it should be. `seed`: the reply's name. */
-function startEdits(block: unknown, seed: unknown): Edits | undefined {
+/** What the beginning of a block lacks, or must not say yet, as edits of its record; undefined where it is as it should be. `seed`: the reply's name. `ids`: those of its calls. */
+function startEdits(block: unknown, seed: unknown, ids: ReplyCallIds): Edits | undefined {
   if (!isObject(block)) return undefined;
   if (block["type"] === "tool_use") {
     const { input } = block;
-    const named = withDistinctId(block, seed);
+    const named = withDistinctId(block, seed, ids);
     const isBare = isObject(input) && inputText(input) === "";
     if (isBare) return named === block ? undefined : { content_block: named };
     return { content_block: { ...named, input: {} } };
@@ -94,14 +95,16 @@ function soundDelta(delta: unknown): Block | undefined {
 const isCall = (block: unknown): block is Block => isObject(block) && block["type"] === "tool_use";
 const lacksInput = (block: unknown): boolean => isCall(block) && !isObject(block["input"]);
 
-const lacksOwnId = (block: unknown, seed: unknown): boolean => isCall(block) && withDistinctId(block, seed) !== block;
+const lacksOwnId = (block: unknown, seed: unknown, ids: ReplyCallIds): boolean =>
+  isCall(block) && withDistinctId(block, seed, ids) !== block;
 
 /** Blocks with the arguments of each call as the object that clients take for granted, their numbers digit for digit, and under an id of its own. */
 function withSoundCalls(body: JsonText): unknown[] {
   const { content, id } = parseExactly(body.text) as { content: unknown[]; id: unknown };
+  const ids = new ReplyCallIds();
   return content.map((block) => {
     if (!isCall(block)) return block;
-    const named = withDistinctId(block, id);
+    const named = withDistinctId(block, id, ids);
     return lacksInput(block) ? { ...named, input: inputOf(block["input"]) } : named;
   });
 }
@@ -113,6 +116,7 @@ function withSoundCalls(body: JsonText): unknown[] {
 export function relabelReply(body: JsonText, context: ReplyContext): string {
   const { id, type, role, content, stop_reason: word, usage } = body.value as Block;
   const blocks = listOf(content);
+  const ids = new ReplyCallIds();
   const fitting = fittingStopReason(word, blocks.some(isCall));
   const counts = withNumbers(usage);
   return body.edit({
@@ -120,7 +124,7 @@ export function relabelReply(body: JsonText, context: ReplyContext): string {
     ...(!isFilled(id) && { id: messageIdOf(context) }),
     ...(!isFilled(type) && { type: "message" }),
     ...(!isFilled(role) && { role: "assistant" }),
-    ...(blocks.some((block) => lacksInput(block) || lacksOwnId(block, id)) && { content: withSoundCalls(body) }),
+    ...(blocks.some((block) => lacksInput(block) || lacksOwnId(block, id, ids)) && { content: withSoundCalls(body) }),
     ...(fitting !== undefined && { stop_reason: fitting }),
     ...(counts !== usage && { usage: counts }),
   });
@@ -226,6 +230,7 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
   #started = false;
   /** The vendor's id of the message. */
   #seed: unknown;
+  readonly #ids = new ReplyCallIds();
   #stop = "";
   #closing: Closing | undefined;
   /** More than one message, so the counts that were told are not those of the whole. */
@@ -358,7 +363,11 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
     const index = value["index"];
     if (index !== undefined) this.#endAll(this.#lane.all(index), out);
     const slot = this.#lane.open(index, { block: fieldsOf(value["content_block"]), input: firstInput(frame, value) });
-    this.#lane.write(slot, this.#placed(frame, value, slot, startEdits(value["content_block"], this.#seed)), out);
+    this.#lane.write(
+      slot,
+      this.#placed(frame, value, slot, startEdits(value["content_block"], this.#seed, this.#ids)),
+      out,
+    );
   }
 
   #delta(frame: Frame, value: Block, out: string[]): void {

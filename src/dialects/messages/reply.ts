@@ -3,6 +3,7 @@ import type { BlockStart, Event, Finish } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
 import { BlockCiter } from "../cited.ts";
+import { ReplyCallIds } from "../counted-ids.ts";
 import type { ReplyContext } from "../dialect.ts";
 import { unseenPicture } from "../pictures.ts";
 import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
@@ -28,11 +29,12 @@ export function decodeReply(body: unknown): Event[] {
   }
   const events: Event[] = [startEvent(body)];
   const citer = new BlockCiter();
+  const ids = new ReplyCallIds();
   let calledTool = false;
   for (const block of body["content"]) {
     if (!isObject(block)) continue;
     calledTool ||= isToolUse(block);
-    readWholeBlock(withDistinctId(block, body["id"]), citer, events);
+    readWholeBlock(withDistinctId(block, body["id"], ids), citer, events);
   }
   const usage = readUsage(body["usage"], NO_USAGE);
   const apart = readApart(body["usage"]);
