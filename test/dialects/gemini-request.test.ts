@@ -127,6 +127,30 @@ describe("contents", () => {
     expect(JSON.stringify(contents)).not.toContain('"id"');
   });
 
+  test("calls of Gemini 3 have their ids, and so have their results; a foreign one is told apart from those before it", () => {
+    const conversation = [
+      user(text("go")),
+      assistant(call("call_41", "clock"), call("call_42", "clock")),
+      user(result("call_42", text("two")), result("call_41", text("one"))),
+      assistant(call("call_41", "clock"), call("functions.clock:0", "clock")),
+      user(result("call_41", text("three"))),
+    ];
+    const idsOf = (model: string) => {
+      const { body } = gemini.encodeRequest(promptOf({ turns: conversation }), {}, model);
+      const parts = (body["contents"] as { parts: Record<string, { id?: string }>[] }[]).flatMap((one) => one.parts);
+      const named = (kind: string) => parts.flatMap(({ [kind]: held }) => (held ? [held.id] : []));
+      return [named("functionCall"), named("functionResponse")] as const;
+    };
+    const [calls, results] = idsOf("gemini-3.8-flash");
+    expect(calls.slice(0, 3)).toEqual(["call_41", "call_42", "call_41_2"]);
+    expect(calls[3]).toMatch(/^functions_clock_0_\w+$/);
+    expect(results).toEqual(calls);
+    expect(idsOf("gemini-flash-latest")[1]).toEqual(calls);
+    for (const older of ["gemini-2.5-pro", "gemma-4-31b-it"]) {
+      expect(idsOf(older)).toEqual([new Array(4).fill(undefined), new Array(4).fill(undefined)]);
+    }
+  });
+
   test("results in several turns are brought together", () => {
     expect(contentsOf(assistant(call("a", "f"), call("b", "g")), user(result("a")), user(result("b")))).toMatchObject([
       {},

@@ -9,6 +9,7 @@ import type {
 } from "../../canon/prompt.ts";
 import { Lines } from "../lines.ts";
 import { nameLostReasoning } from "../lost-reasoning.ts";
+import { ToolIds } from "../messages/tool-ids.ts";
 import { toInput } from "../messages/tool-input.ts";
 import { cleanText } from "../text.ts";
 import { CONTINUE_TEXT, mergeTurns } from "../turns.ts";
@@ -23,8 +24,10 @@ export type Content = { role: "user" | "model"; parts: Wire[] };
 const EMPTY_TEXT = "(empty)";
 const NO_RESULT_TEXT = "No result was given for this tool call.";
 
-/** A call of the model's last turn, which waits for its result. */
-type Waiting = { id: string; name: string; result?: ToolResultPart };
+/** What a call and its result say alike: its name, and its id where the model is told ids. */
+type Named = { id?: string; name: string };
+/** A call of the model's last turn, which waits for its result. `callId`: the client's id of it. */
+type Waiting = { callId: string; named: Named; result?: ToolResultPart };
 
 function addText(text: string, parts: Wire[]): void {
   if (text !== "") parts.push({ text: cleanText(text) });
@@ -53,7 +56,10 @@ class ModelTurn {
   calls: Waiting[] | undefined;
   #forCall: Proof | undefined;
 
-  constructor(readonly dropped: string[]) {}
+  constructor(
+    readonly dropped: string[],
+    readonly ids: ToolIds | undefined,
+  ) {}
 
   add(part: Part): void {
     if (part.type === "text") this.#text(part);
@@ -93,13 +99,13 @@ class ModelTurn {
     else if (proof.place === "text") this.parts.push({ text: "", thoughtSignature: proof.signature });
   }
 
-  /** Ids are left out: one of the vendor's two doors refuses them, and both match results by name and order. */
   #call(part: ToolCallPart): void {
     const proof = unpackProof(part.signature) ?? this.#forCall;
     this.#forCall = undefined;
+    const named = { ...(this.ids && { id: this.ids.take(part.id) }), name: part.name };
     this.calls ??= [];
-    this.calls.push({ id: part.id, name: part.name });
-    const call: Wire = { functionCall: { name: part.name, args: toInput(part.arguments) } };
+    this.calls.push({ callId: part.id, named });
+    const call: Wire = { functionCall: { ...named, args: toInput(part.arguments) } };
     if (proof) call["thoughtSignature"] = proof.signature;
     this.parts.push(call);
   }
@@ -112,7 +118,10 @@ class ContentWriter {
   #unanswered = new Lines<string, Waiting>();
   #attachedMedia = 0;
 
-  constructor(readonly dropped: string[]) {}
+  constructor(
+    readonly dropped: string[],
+    readonly ids: ToolIds | undefined,
+  ) {}
 
   #add(role: Content["role"], parts: Wire[]): void {
     const last = this.contents.at(-1);
@@ -141,13 +150,13 @@ class ContentWriter {
   assistant(turn: Turn): void {
     const unanswered = this.takeResults();
     if (unanswered.length > 0) this.#add("user", [...unanswered]);
-    const model = new ModelTurn(this.dropped);
+    const model = new ModelTurn(this.dropped, this.ids);
     for (const part of turn.parts) model.add(part);
     if (model.parts.length === 0) return;
     if (this.contents.length === 0) this.#add("user", [{ text: CONTINUE_TEXT }]);
     this.#add("model", model.parts);
     this.#waiting = model.calls;
-    if (model.calls) for (const call of model.calls) this.#unanswered.add(call.id, call);
+    if (model.calls) for (const call of model.calls) this.#unanswered.add(call.callId, call);
   }
 
   /** The answers to all waiting calls, behind them what the answers hold beside text; calls that nobody answered get an error. */
@@ -156,8 +165,8 @@ class ContentWriter {
     const attached: Wire[] = [];
     this.#attachedMedia = 0;
     this.#unanswered = new Lines();
-    const responses = this.#waiting.map(({ name, result }) => ({
-      functionResponse: { name, response: result ? this.#response(result, attached) : { error: NO_RESULT_TEXT } },
+    const responses = this.#waiting.map(({ named, result }) => ({
+      functionResponse: { ...named, response: result ? this.#response(result, attached) : { error: NO_RESULT_TEXT } },
     }));
     this.#waiting = undefined;
     return [...responses, ...attached];
@@ -190,11 +199,11 @@ class ContentWriter {
 
 /**
  * Turns as `contents` (dialects.md 3.1, 4.4, 4.8 #3-#5): user first, roles alternating, every call answered in the very next content, no
- * part and no content empty. Throws GatewayError (invalid_request, with the part's place) for media this dialect cannot
- * carry.
+ * part and no content empty. `ids`: calls and their results say whose they are, else the vendor tells by name and order. Throws GatewayError
+ * (invalid_request, with the part's place) for media this dialect cannot carry.
  */
-export function encodeContents(turns: readonly Turn[], dropped: string[]): Content[] {
-  const writer = new ContentWriter(dropped);
+export function encodeContents(turns: readonly Turn[], dropped: string[], { ids = false } = {}): Content[] {
+  const writer = new ContentWriter(dropped, ids ? new ToolIds() : undefined);
   for (const turn of mergeTurns(turns)) {
     if (turn.role === "assistant") writer.assistant(turn);
     else writer.user(turn);

@@ -1,7 +1,7 @@
 import type { OutputFormat, Part, Prompt, Tool, ToolChoice } from "../../canon/prompt.ts";
 import { isEmpty, put } from "../../lib/json.ts";
 import { lostFormats } from "../custom-tools.ts";
-import type { Encoded } from "../dialect.ts";
+import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
 import { describedSchema } from "../format-name.ts";
 import { nameShared } from "../openai-fields.ts";
@@ -9,6 +9,7 @@ import { cleanText } from "../text.ts";
 import { fitToolNames, GEMINI_NAMES } from "../tool-names.ts";
 import { placeOf } from "../tool-place.ts";
 import { encodeContents } from "./encode-contents.ts";
+import { traitsOf } from "./model-traits.ts";
 import { isEmptySchema, toJsonSchema } from "./schema.ts";
 
 type Wire = Record<string, unknown>;
@@ -93,17 +94,17 @@ function encodeGeneration(prompt: Prompt, stop: readonly string[]): Wire {
 }
 
 /**
- * A prompt as a body of this dialect (dialects.md 3.1, 4.1, 4.4). Model and stream stand in the path; reasoning, and what depends on the
- * model, come with `amend`. Throws GatewayError (invalid_request, with the part's place) for file ids, web addresses and schemas that this
+ * A prompt as a body of this dialect (dialects.md 3.1, 4.1, 4.4). Model and stream stand in the path; reasoning, and what else than the ids
+ * of calls depends on the model, come with `amend`. Throws GatewayError (invalid_request, with the part's place) for file ids, web addresses and schemas that this
  * dialect cannot carry. Stop sequences beyond what the vendor takes are watched for by the gateway itself.
  */
-export function encodeRequest(given: Prompt): Encoded {
+export function encodeRequest(given: Prompt, _quirks: Quirks, upstreamModel = ""): Encoded {
   const dropped: string[] = [];
   const { prompt, toolNames } = fitToolNames(given, GEMINI_NAMES, dropped);
   // Its labels are for billing, not for end users (dialects.md 4.1).
   if (prompt.userId !== undefined) dropped.push("user");
   nameShared(prompt, dropped);
-  const contents = encodeContents(prompt.turns, dropped);
+  const contents = encodeContents(prompt.turns, dropped, { ids: traitsOf(upstreamModel).current });
   const stops = prompt.stop.length === 0 ? prompt.stop : prompt.stop.filter((sequence) => sequence !== "");
   const tooMany = stops.length > MAX_STOPS;
   const generationConfig = encodeGeneration(prompt, tooMany ? stops.slice(0, MAX_STOPS) : stops);

@@ -2,7 +2,11 @@ import { remember } from "../../lib/remember.ts";
 
 /** What a model takes, as far as its name tells it (dialects.md 3.1, 3.3, 3.4). */
 export type ModelTraits = {
-  /** Function calls of earlier turns must carry a thought signature, and tools may stand beside a response format: Gemini 3 and later. */
+  /**
+   * Gemini 3 and later. Function calls of earlier turns must carry a thought signature, and tools may stand beside a response format. Calls have ids, and
+   * results must have them too: without, the model answers nothing, or calls in words (BerriAI/litellm #34603, earendil-works/pi #7047). Older models'
+   * doors know no ids.
+   */
   current: boolean;
   /** Schemas may be plain JSON Schema; older models know only the OpenAPI subset. */
   jsonSchema: boolean;

@@ -151,8 +151,9 @@ function checkPart(checker: Checker, part: Value, role: unknown, path: string): 
   if (isObject(functionResponse)) checker.require(isObject(functionResponse["response"]), `${path}: no object`);
 }
 
+/** What calls and their results must say alike. */
 const namesIn = (parts: Value[], kind: string) =>
-  parts.flatMap((part) => (isObject(part[kind]) ? [part[kind]["name"]] : []));
+  parts.flatMap((part) => (isObject(part[kind]) ? [[part[kind]["name"], part[kind]["id"]]] : []));
 
 /** Roles in turn, results as many and in the order of the calls they answer, each step's first call proved. */
 function checkContents(checker: Checker, contents: Value[]): void {
