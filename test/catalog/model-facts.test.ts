@@ -3,6 +3,7 @@ import { isObject } from "../../src/lib/json.ts";
 import { registry } from "../../src/vendors/registry.ts";
 import { GREETING } from "../sdk/replies.ts";
 import { chat } from "../sdk/vendors/chat.ts";
+import { gemini } from "../sdk/vendors/gemini.ts";
 import { messages } from "../sdk/vendors/messages.ts";
 import { GENERATION_PATH, startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { json, startUpstream } from "../support/upstream.ts";
@@ -131,5 +132,35 @@ describe("Grok models", () => {
       for (const field of [...Object.keys(penalties), ...more]) expect(sent).not.toHaveProperty(field);
       expect(response.headers.get("x-sluice-dropped")).toContain("presence_penalty");
     }
+  });
+});
+
+/** Half as much is what its vendor tells of one whole reply over plain HTTP, which ends there by itself and says that it is cut. */
+describe("Gemini 4 Argon", () => {
+  const upstream = startUpstream();
+  let app: TestApp;
+  beforeAll(async () => {
+    const model = "gemini-4-argon";
+    upstream.always(gemini.path(model, false), json(gemini.whole(GREETING, model)));
+    app = await startApp({
+      vendors: [{ ...vendorAt(upstream, "gemini", "google"), baseUrl: gemini.base(upstream.url), models: "catalog" }],
+    });
+  });
+  afterAll(async () => {
+    await app.stop();
+    upstream.close();
+  });
+
+  test.each([
+    [64_000, 64_000],
+    [128_000, 65_536],
+  ])("of %i tokens that a client allows, %i are allowed", async (asked, allowed) => {
+    upstream.calls.length = 0;
+    const messages = [{ role: "user", content: "Hi" }];
+    const body = { model: "google/gemini-4-argon", max_tokens: asked, messages };
+    const response = await app.post(GENERATION_PATH.messages, body);
+    expect(response.status).toBe(200);
+    await response.arrayBuffer();
+    expect(upstream.calls[0]?.json).toMatchObject({ generationConfig: { maxOutputTokens: allowed } });
   });
 });
