@@ -61,12 +61,15 @@ function checkLedger(store: Store): void {
   if (breach) throw new Failure(`the ledger in this file is not right: ${breach.invariant}, ${breach.detail}`);
 }
 
+/** What the store before knew: what became of its keys, and its images. */
+type Before = Carried & { images: readonly string[] };
+
 /** {@link carryKeys} from the store at `path`; why not, where it cannot be read. */
-function carryFrom(path: string, older: Store): Carried | Error {
+function carryFrom(path: string, older: Store): Before | Error {
   try {
     const newer = openStore(path, { check: false, brief: true });
     try {
-      return carryKeys(newer, older, Date.now());
+      return { ...carryKeys(newer, older, Date.now()), images: imagesOf(newer) };
     } finally {
       newer.close();
     }
@@ -102,6 +105,16 @@ function describeImages(dataFolder: string, images: readonly string[]): string[]
   return [`${sentence} Copy that folder back, unless they are kept in a bucket.`];
 }
 
+/** Images in the folder that the restored store knows nothing of, in a sentence; none where there are none. A server takes them for left by a crash. */
+function describeUnknown(dataFolder: string, before: readonly string[], images: readonly string[]): string[] {
+  const place = imagesFolder(dataFolder);
+  const known = new Set(images);
+  const unknown = before.filter((file) => !known.has(file) && existsSync(pathOfImage(place, file))).length;
+  if (unknown === 0) return [];
+  const sentence = `The files of ${count(unknown, "image")} made since the backup are in ${place}: a server removes them soon after its start.`;
+  return [`${sentence} Copy that folder first where you may want the store before again.`];
+}
+
 /**
  * `sluice restore FILE`: puts a backup in the store's place. Refuses a damaged or foreign file, and a folder that a server runs on; the store that
  * was there is kept beside it (contract 1), and what was revoked or limited in it stays so.
@@ -112,14 +125,18 @@ export async function restore(file: string, options: FolderOptions & JsonOption)
   try {
     const path = storePath(folder);
     const from = resolveFile(file);
-    let carried: Carried | Error | undefined;
+    let carried: Before | Error | undefined;
     let images: string[] = [];
     const before = restoreStore(from, path, (store) => {
       checkLedger(store);
       if (existsSync(path)) carried = carryFrom(path, store);
       images = imagesOf(store);
     });
-    const notes = [...describeKeys(carried), ...describeImages(folder, images)];
+    const known = carried === undefined || carried instanceof Error ? [] : carried.images;
+    const notes = [
+      ...[...describeKeys(carried), ...describeImages(folder, images)],
+      ...describeUnknown(folder, known, images),
+    ];
     if (options.json) {
       printJson({ file: from, store: path, before: before ?? null, notes });
       return 0;

@@ -139,6 +139,27 @@ test("a backup says what is not in it, and a restore what is missing", async () 
   expect(existsSync(join(other, "images"))).toBe(false);
 });
 
+test("a restore says of images made since the backup that a server will remove them", async () => {
+  server = await serve(folder, ["--port", "0"]);
+  const headers = { "content-type": "application/json", authorization: `Bearer ${server.key}`, prefer: "wait=20" };
+  const body = JSON.stringify({ model: "sluice/sketch", prompt: "a lighthouse" });
+  const draw = async () => {
+    const drawn = await fetch(`${server?.url}/v1/images/generations`, { method: "POST", headers, body });
+    expect(((await drawn.json()) as { status: string }).status).toBe("succeeded");
+  };
+  await draw();
+  const file = join(folder, "copy.db");
+  await done("backup", file);
+  await draw();
+  await draw();
+  await server.stop();
+  const images = join(folder, "data", "images");
+  expect((await done("restore", file)).stderr).toBe(
+    `The files of 2 images made since the backup are in ${images}: a server removes them soon after its start. Copy that folder first where you may want the store before again.\n`,
+  );
+  expect((await done("restore", join(folder, "data", "sluice.db.before-restore"))).stderr).toBe("");
+});
+
 test("what was under way at a backup does not keep it from being restored the day after, nor the doctor of a dead server's store from finding it sound", async () => {
   mkdirSync(join(folder, "data"), { mode: 0o700 });
   const priced = "models: [{ id: sluice/script, pricing: { input: 1, output: 2 } }]";
