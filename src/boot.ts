@@ -120,7 +120,9 @@ const acts = removed.some((name) => REMOVED.test(name));
 const changed = keepTokenFromBuckets() || removed.length > 0;
 const fetches = process.env["SLUICE_USE_ENV_PROXY"] === "1" || process.env["SLUICE_HTTP_CLIENT"] === "fetch";
 const bounded = fetches && !process.env["BUN_CONFIG_MAX_HTTP_REQUESTS"];
-if (!again && (acts || (isServe(words) && (bounded || changed)))) {
+// What talks to vendors and buckets.
+const talks = isServe(words) || words[0] === "doctor";
+if (!again && (acts || (talks && (bounded || changed)))) {
   process.env["BUN_CONFIG_MAX_HTTP_REQUESTS"] ||= MAX_FETCHES;
   await executeAgain();
 }
