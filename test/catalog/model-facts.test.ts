@@ -143,7 +143,12 @@ describe("Gemini 4 Argon", () => {
     const model = "gemini-4-argon";
     upstream.always(gemini.path(model, false), json(gemini.whole(GREETING, model)));
     app = await startApp({
-      vendors: [{ ...vendorAt(upstream, "gemini", "google"), baseUrl: gemini.base(upstream.url), models: "catalog" }],
+      vendors: [
+        {
+          ...vendorAt(upstream, "chat", "google"),
+          ...{ dialect: "gemini", baseUrl: gemini.base(upstream.url), models: "catalog" },
+        },
+      ],
     });
   });
   afterAll(async () => {
