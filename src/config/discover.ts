@@ -198,9 +198,19 @@ function endpoint(baseUrl: string): string {
   return `${host}:${url.port || (url.protocol === "https:" ? 443 : 80)}`;
 }
 
-/** The registry's local servers worth asking for: those that no vendor already stands for, by id or by address. Pure. */
+/** A local row at each address where its server may be. */
+const placesOf = ({ newerUrl, ...row }: VendorRow): VendorRow[] =>
+  newerUrl === undefined ? [row] : [{ ...row, baseUrl: newerUrl }, row];
+
+/**
+ * The registry's local servers worth asking for: those that no vendor already stands for, by id or by address. One that newer releases have elsewhere
+ * comes twice, the newer first. Pure.
+ */
 export function localCandidates(registry: readonly VendorRow[], vendors: readonly Vendor[]): VendorRow[] {
   const ids = new Set(vendors.map((vendor) => vendor.id));
   const taken = new Set(vendors.map((vendor) => endpoint(vendor.baseUrl)));
-  return registry.filter((row) => row.local && !ids.has(row.id) && !taken.has(endpoint(row.baseUrl)));
+  return registry
+    .filter((row) => row.local && !ids.has(row.id))
+    .flatMap(placesOf)
+    .filter((row) => !taken.has(endpoint(row.baseUrl)));
 }

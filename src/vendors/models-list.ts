@@ -242,7 +242,8 @@ async function knock(baseUrl: string, timeoutMs: number): Promise<void> {
 
 /**
  * Asks the local rows' ports once, all at the same time, and gives those that answered with a model list within `timeoutMs`, in the
- * order of the rows (contract 2). Never throws: a silent port, or one where something else lives, is simply not a model server.
+ * order of the rows (contract 2); of several rows with one ID the first that did. Never throws: a silent port, or one where something else lives, is
+ * simply not a model server.
  */
 export async function probeLocal(
   rows: readonly VendorRow[],
@@ -255,5 +256,10 @@ export async function probeLocal(
       return { vendor, models: await listModels(vendor, new AbortController().signal, { timeoutMs }) };
     });
   const answers = await Promise.allSettled(asked);
-  return answers.flatMap((answer) => (answer.status === "fulfilled" ? [answer.value] : []));
+  const found = new Map<string, LocalServer>();
+  for (const answer of answers) {
+    if (answer.status === "fulfilled" && !found.has(answer.value.vendor.id))
+      found.set(answer.value.vendor.id, answer.value);
+  }
+  return [...found.values()];
 }

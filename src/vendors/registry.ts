@@ -405,7 +405,11 @@ export const registry: readonly VendorRow[] = [
   // Models' templates show a model what it thought in the tool loop it is in (dialects.md 4.2); each of these reads it under one name.
   localServer("ollama", "Ollama", 11434, { emptyContent: true, reasoningReplay: "reasoning" }),
   localServer("lmstudio", "LM Studio", 1234, { emptyContent: true }),
-  localServer("llamacpp", "llama.cpp", 8080, { acceptsTopK: true, reasoningReplay: "reasoning_content" }),
+  {
+    ...localServer("llamacpp", "llama.cpp", 8080, { acceptsTopK: true, reasoningReplay: "reasoning_content" }),
+    // Since its 0.7 (ggml-org/llama.cpp #26508).
+    newerUrl: "http://127.0.0.1:9931/v1",
+  },
   localServer("vllm", "vLLM", 8000, { acceptsTopK: true, prefill: "continue", reasoningReplay: "reasoning" }),
   drawingServer("automatic1111", "AUTOMATIC1111", 7860),
   drawingServer("comfyui", "ComfyUI", 8188),
@@ -485,7 +489,7 @@ export const withoutBlanks = (environment: Environment): Environment =>
 /** A row as a vendor has it: without what only says how its variables are read. */
 export function withoutWays(known: VendorRow) {
   const { local: _local, otherKeys: _keys, defaults: _defaults, standIns: _standIns, ...rest } = known;
-  const { baseUrls: _baseUrls, otherQuery: _otherQuery, ...row } = rest;
+  const { baseUrls: _baseUrls, otherQuery: _otherQuery, newerUrl: _newerUrl, ...row } = rest;
   return row;
 }
 

@@ -111,4 +111,6 @@ export type VendorRow = Omit<Vendor, "apiKey" | "apiKeys" | "credentials" | "pro
   baseUrls?: Readonly<Record<string, string>>;
   /** A model server on this machine: found by asking its usual port, not by a key. */
   local?: boolean;
+  /** The base URL of newer releases of a local server, which listen at another port; asked before `baseUrl`. */
+  newerUrl?: string;
 };

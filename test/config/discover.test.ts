@@ -198,13 +198,20 @@ describe("local servers", () => {
 
   test("are asked for unless a vendor stands for them by id or by address", () => {
     const drawing = ["automatic1111", "comfyui"];
-    expect(ids(localCandidates(registry, []))).toEqual(["ollama", "lmstudio", "llamacpp", "vllm", ...drawing]);
+    const all = localCandidates(registry, []);
+    expect(ids(all)).toEqual(["ollama", "lmstudio", "llamacpp", "llamacpp", "vllm", ...drawing]);
+    // Newer releases of llama.cpp listen elsewhere: they are asked first.
+    const ports = all.filter(({ id }) => id === "llamacpp").map(({ baseUrl }) => new URL(baseUrl).port);
+    expect(ports).toEqual(["9931", "8080"]);
     const { vendors } = resolve({}, [
       { id: "ollama", base_url: "http://127.0.0.1:9999/v1" },
       { id: "lab", dialect: "chat", base_url: "http://localhost:8000/v1" },
     ]);
     expect(ids(vendors)).toEqual(["ollama", "lab"]);
-    expect(ids(localCandidates(registry, vendors))).toEqual(["lmstudio", "llamacpp", ...drawing]);
+    expect(ids(localCandidates(registry, vendors))).toEqual(["lmstudio", "llamacpp", "llamacpp", ...drawing]);
+    const older = resolve({}, [{ id: "lab", dialect: "chat", base_url: "http://localhost:8080/v1" }]).vendors;
+    const left = localCandidates(registry, older).filter(({ id }) => id === "llamacpp");
+    expect(left.map(({ baseUrl }) => baseUrl)).toEqual(["http://127.0.0.1:9931/v1"]);
   });
 
   test("a local row of the file is on without a key and keeps its own way", () => {

@@ -266,6 +266,17 @@ describe("probeLocal", () => {
     ]);
   });
 
+  test.each([
+    ["is passed over where something else lives there", html(200), "old"],
+    ["comes before the older one", json({ data: [{ id: "new" }] }), "new"],
+  ])("of a server that may be at two ports the newer one %s", async (_name, newer, model) => {
+    upstream.answer("/newer/models", newer);
+    upstream.answer("/older/models", json({ data: [{ id: "old" }] }));
+    const rows = ["newer", "older"].map((path) => rowAt("one", `${upstream.url}/${path}`));
+    const found = await probeLocal(rows, { timeoutMs: 5_000 });
+    expect(found.map(({ vendor, models }) => [vendor.id, models])).toEqual([["one", listed(model)]]);
+  });
+
   test("an address where nobody says yes or no is given up in time", async () => {
     expect(await probeLocal([rowAt("dark", "http://192.0.2.1:81/v1")], { timeoutMs: 50 })).toEqual([]);
   });
