@@ -100,8 +100,11 @@ function overlay(base: Vendor, row: VendorSetting): Vendor {
   const ofDialect = row.dialect && !base.quirks.versionInBody ? DEFAULT_HEADERS[row.dialect] : undefined;
   const headers = (ofDialect || row.headers) && { ...ofDialect, ...base.headers, ...lowerCaseNames(row.headers ?? {}) };
   const quirks = Object.entries(row.quirks ?? {}).map(([name, value]) => [toCamelCase(name), value]);
+  // A local server wants no key, unless it was started with one; vLLM reads it nowhere else, not even at /v1/messages.
+  const isNewlyKeyed = row.api_key !== undefined && base.auth === "none";
   return {
     ...base,
+    ...(isNewlyKeyed && { auth: "bearer" as const }),
     ...(row.name !== undefined && { name: row.name }),
     ...(row.dialect !== undefined && { dialect: row.dialect }),
     ...(row.base_url !== undefined && { baseUrl: row.base_url }),

@@ -220,6 +220,22 @@ describe("local servers", () => {
     expect(vendors[0]).not.toHaveProperty("local");
     expect(warnings).toEqual([]);
   });
+
+  test("one that was started with a key is sent it as a bearer's, or as the row says", () => {
+    const { vendors, warnings } = resolve({}, [
+      { id: "vllm", api_key: "k" },
+      { id: "llamacpp", api_keys: ["k", "l"] },
+      { id: "lmstudio", dialect: "messages", base_url: "http://127.0.0.1:1234", api_key: "k" },
+      { id: "ollama", api_key: "user:word", auth: "basic" },
+    ]);
+    expect(vendors.map(({ id, auth, apiKey }) => [id, auth, apiKey])).toEqual([
+      ["vllm", "bearer", "k"],
+      ["llamacpp", "bearer", "k"],
+      ["lmstudio", "bearer", "k"],
+      ["ollama", "basic", "user:word"],
+    ]);
+    expect(warnings).toEqual([]);
+  });
 });
 
 describe("vendors that draw", () => {
