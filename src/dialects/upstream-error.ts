@@ -224,11 +224,11 @@ const TOOL_SERVER_FAILED = "external_connector_error";
 
 /**
  * How a vendor says that it takes no request that has such a thing: OpenRouter in a 404 that none of a model's hosts takes tools, a forced one, or an
- * image; llama.cpp in a 500 that its model cannot see or hear (ggml-org/llama.cpp #15377), or that it was started without tools. The model is there all the
- * same for who asks for less.
+ * image; llama.cpp in a 500 that its model cannot see or hear (ggml-org/llama.cpp #15377), or that it was started without tools; mlx-lm in a 404 that its
+ * model cannot see. The model is there all the same for who asks for less.
  */
 const NEVER_TAKEN =
-  /^(?:No endpoints found that (?:support|can handle)|(?:image|audio) input is not supported|tools param requires --jinja)\b/i;
+  /^(?:No endpoints found that (?:support|can handle)|(?:image|audio) input is not supported|tools param requires --jinja|Only 'text' content type is supported)\b/i;
 
 /** How a field is refused by its name, which stands first and is the client's own choice: such a sentence tells nothing of the gateway's account. */
 const NAMED_FIELD = /: Extra inputs are not permitted/;
@@ -252,11 +252,19 @@ const TEMPLATE_REFUSED = /^.*\bError: (?=Jinja Exception: )/s;
  */
 const NOT_FETCHED = /^\d{3}, message='[^']{0,100}', url=/;
 
+/**
+ * A conversation that a model's template refuses (Qwen's, Gemma's, Mistral's, Llama's), which mlx-lm's server tells in a 404, as all that goes wrong before
+ * the first token (ml-explore/mlx-lm, `mlx_lm/server.py`). Its model is there all the same.
+ */
+const CONVERSATION_REFUSED =
+  /^No user query\b|\b(?:message|conversation|user|assistant|system|tool) roles?\b|\broles? (?:are|is|must|not|')|\b(?:system|user|assistant|tool) messages?\b|\btool[- ]calls?\b/i;
+
 /** The status that a vendor's answer would have had at one that keeps to what they mean. */
 function meantStatus(status: number, { type, code, message }: RawError): number {
   if (status === 500 && (TEMPLATE_REFUSED.test(message) || NOT_FETCHED.test(message))) return 400;
   if (status === 403 && CONTENT_REFUSED.test(`${code} ${type} ${message}`)) return 400;
   if ((status === 403 || status === 404) && NOT_STORED.test(message)) return 400;
+  if (status === 404 && CONVERSATION_REFUSED.test(message)) return 400;
   if ((status === 404 || status === 500) && NEVER_TAKEN.test(message)) return 400;
   if (type === TOOL_SERVER_FAILED || code === TOOL_SERVER_FAILED) return 400;
   if (status !== 400 || NAMED_FIELD.test(message)) return status;

@@ -224,6 +224,14 @@ describe("a chat server of which nothing is known", () => {
       null,
     ],
     [
+      "a developer, by its template, as mlx-lm's server tells it",
+      ask(brief, user),
+      isDeveloper,
+      { status: 404, body: { error: "Unexpected message role." } },
+      ask({ ...brief, role: "system" }, user),
+      null,
+    ],
+    [
       "a developer, by what it knows (FastAPI)",
       ask(brief, user),
       isDeveloper,

@@ -582,6 +582,7 @@ describe("a way along which the request cannot be told", () => {
 
   test.each([
     [404, "No endpoints found that support tool use", ". To learn more, visit: https://openrouter.ai/docs"],
+    [404, "Only 'text' content type is supported.", ""],
     [500, "image input is not supported", " - hint: if this is unexpected, you may need to provide the mmproj"],
     [500, "tools param requires --jinja flag", ""],
   ])("is passed by as well where its vendor says so (%d, %s), and is there for others", async (status, words, more) => {
