@@ -6,7 +6,7 @@ type Place = readonly string[];
 /**
  * How servers of this dialect say that they do not know a field. In the group stands its place, or in a list of names several: vLLM and SGLang (pydantic
  * in Python's notation), FastAPI and NIM (pydantic in words), Fireworks, Groq and Cerebras, Go's reader (Databricks), Rust's, Cohere, OpenAI and
- * Azure, LiteLLM, JSON Schema.
+ * Azure, LiteLLM, JSON Schema, `transformers serve` (a set of Python's; 4.57 has "keys", and "unused" for what it validates and does not heed).
  */
 const UNKNOWN_PLACES: readonly RegExp[] = [
   /'type': 'extra_forbidden', 'loc': \(([^)]*)\)/g,
@@ -20,7 +20,7 @@ const UNKNOWN_PLACES: readonly RegExp[] = [
   /(?:^|: )([a-z]+) is not supported/g,
 ];
 const UNKNOWN_NAMES: readonly RegExp[] = [
-  /(?:unsupported|unknown|unrecognized) (?:parameter|request argument|argument|field|key)(?:s|\(s\))?(?: supplied| in object)?: ((?:["'`]?[\w.[\]]+["'`]?(?:, )?)+)/gi,
+  /(?:unsupported|unknown|unrecognized|unexpected|unused) (?:parameter|request argument|argument|field|key)(?:s|\(s\))?(?: supplied| in object| in the request)?: \{?((?:["'`]?[\w.[\]]+["'`]?(?:, )?)+)/gi,
   /Additional properties are not allowed \(([^)]*) w(?:as|ere) unexpected\)/g,
   /does not support parameters: \[([^\]]*)\]/g,
 ];
