@@ -3,6 +3,7 @@ import { INVISIBLE } from "../lib/invisible.ts";
 import { isObject, listOf } from "../lib/json.ts";
 import { withFormsOf } from "../observe/secret-forms.ts";
 import { ContextOverflow, type OverflowFigures, readOverflow } from "./overflow.ts";
+import { relayedError } from "./relayed-error.ts";
 
 /** Longest excerpt of an upstream's own words that a client may see (contract 6). */
 const MAX_EXCERPT = 300;
@@ -63,6 +64,8 @@ export type RawError = {
    */
   details?: Record<string, unknown>;
   figures?: OverflowFigures;
+  /** It is of a vendor behind the one that was asked. */
+  isRelayed?: true;
 };
 
 const text = (value: unknown): string =>
@@ -134,19 +137,20 @@ const codeIn = ({ code, base_resp: response }: Record<string, unknown>): string 
 /** Finds message, type, code and param in an error value: an object, a string, a FastAPI `detail`, or an array around one. */
 export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawError {
   if (Array.isArray(value) && wrappings > 0) return readRawError(value[0], wrappings - 1);
-  if (typeof value === "string") return { message: value, type: "", code: "" };
+  if (typeof value === "string") return readRelayed({ message: value, type: "", code: "" }, wrappings);
   if (!isObject(value) || wrappings === 0) return { message: "", type: "", code: "" };
   const inner = value["error"];
   if (isObject(inner)) {
     const found = readRawError(inner, wrappings - 1);
     return { ...found, type: found.type || (value["type"] === "error" ? "" : text(value["type"])) };
   }
-  if (typeof inner === "string") return { message: inner, type: text(value["type"]), code: text(value["code"]) };
+  if (typeof inner === "string")
+    return readRelayed({ message: inner, type: text(value["type"]), code: text(value["code"]) }, wrappings);
   const message = wordsIn(value, wrappings);
   const param = text(value["param"]);
   const details = detailsOf(value);
   const figures = figuresOf(value);
-  return {
+  const found: RawError = {
     message: innerMessage(value["metadata"], wrappings) || message,
     type: text(value["type"]) || text(value["status"]),
     code: codeIn(value),
@@ -154,6 +158,16 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
     ...(details && { details }),
     ...(figures && { figures }),
   };
+  return readRelayed(found, wrappings);
+}
+
+/** An error as the vendor behind a gateway told it, where that gateway's words are no more than a wrapping of its. */
+function readRelayed(error: RawError, wrappings: number): RawError {
+  const relayed = wrappings > 0 ? relayedError(error.message) : undefined;
+  if (relayed === undefined) return error;
+  const { message, type, code, ...more } = readRawError(relayed, wrappings - 1);
+  if (message === "") return { ...error, isRelayed: true };
+  return { ...error, ...more, message, type: type || error.type, code: code || error.code, isRelayed: true };
 }
 
 /** A place in a request as Anthropic writes it, and the most of them that are told. */
@@ -329,7 +343,12 @@ const WORDS: Partial<Record<ErrorCode, string>> = {
 export function upstreamError(status: number, raw: RawError, retryAfterSeconds?: number): GatewayError {
   const told = scrub(raw.message.replace(TEMPLATE_REFUSED, ""));
   // Without a status it is a way along which the request cannot be told: there may be another one.
-  const cause = { ...(!NEVER_TAKEN.test(told) && { status }), type: raw.type, code: raw.code, message: told };
+  const { type, isRelayed } = raw;
+  const cause = {
+    ...(!NEVER_TAKEN.test(told) && { status }),
+    ...{ type, code: raw.code, message: told },
+    ...(isRelayed && { isRelayed }),
+  };
   const overflow = readOverflow(status, `${raw.code} ${raw.type} ${raw.message}`);
   if (overflow) return new ContextOverflow({ ...overflow, ...raw.figures }, cause);
   const meant = meantStatus(status, raw);

@@ -263,8 +263,12 @@ const statusOf = ({ cause }: GatewayError): unknown => (isObject(cause) ? cause[
 /** The vendor answered, and its model spoiled the reply: Gemini tells so by the reply's end, such as MALFORMED_FUNCTION_CALL. */
 const isModelsFault = ({ cause }: GatewayError): boolean => isObject(cause) && typeof cause["finish"] === "string";
 
-/** The key itself was refused (401), or the account behind it is empty: no model takes it now. */
+/**
+ * The key itself was refused (401), or the account behind it is empty: no model takes it now. Not so the key or the account of a gateway at one of its
+ * vendors, which that gateway tells in that vendor's words: its other models go on.
+ */
 export function isKeysFault(error: GatewayError): boolean {
+  if (isObject(error.cause) && error.cause["isRelayed"] === true) return false;
   const status = statusOf(error);
   if (error.code === "upstream_auth") return status !== 403;
   return error.code === "upstream_error" && isObject(error.cause) && meansNoCredit(status, error.cause);

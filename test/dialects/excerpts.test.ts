@@ -28,6 +28,22 @@ test("a vendor that repeats its key shows it to nobody, whatever it looks like a
 });
 
 test.each([
+  [
+    `AnthropicException - {"type":"error","error":{"type":"invalid_request_error","message":"No \\"room\\"."}}`,
+    'No "room".',
+  ],
+  [`AnthropicException - b'{"type":"error","error":{"message":"It\\'s \\\\"odd\\\\"."}}'`, `It's "odd".`],
+  ["litellm.ContentPolicyViolationError: OpenAIException - Not this.", "Not this."],
+  ["DeepseekException - {half", "{half"],
+  ["no vendor's words", "litellm.BadRequestError: no vendor's words"],
+])("the words of a vendor behind LiteLLM are those that are told: %s", (words, told) => {
+  const end = "\n\nLiteLLM: model group 'x' failed with the error above. No fallback was attempted.";
+  expect(shown(`litellm.BadRequestError: ${words}${end}`)).toStartWith(
+    `The vendor refused the request. It says: ${told}`,
+  );
+});
+
+test.each([
   "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N",
   "AKIAIOSFODNN7EXAMPLE",
   "user_locationabc123",

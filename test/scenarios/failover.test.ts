@@ -78,6 +78,30 @@ afterAll(async () => {
 });
 
 describe("several routes", () => {
+  test.each([
+    [
+      400,
+      '{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access"}}',
+    ],
+    [401, '{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}'],
+  ])(
+    "LiteLLM whose own key at a vendor is of no use (%i): the next route, and its other models go on",
+    async (status, said) => {
+      const words = `litellm.BadRequestError: AnthropicException - ${said}\n\nLiteLLM: model group 'big' failed.`;
+      const app = await twoVendors();
+      first.always(PATH, ({ json: body }) =>
+        (body as { model: string }).model === "big"
+          ? refusing(status, words, "invalid_request_error")
+          : json(chatReply("one")),
+      );
+      second.always(PATH, json(chatReply("two")));
+      expect((await say(app, "well?")).status).toBe(200);
+      expect([first.calls.length, second.calls.length]).toEqual([1, 1]);
+      expect((await say(app, "well?", "one/small")).status).toBe(200);
+      expect(app.log.filter(({ event, way }) => event === "route-rested" && way === "one#1")).toEqual([]);
+    },
+  );
+
   test.each([502, 503, 529])("%i, and says that asking again is in vain: the next one is asked", async (status) => {
     const app = await twoVendors();
     first.always(PATH, fault(status, { "x-should-retry": "false" }));

@@ -1,0 +1,33 @@
+/** What LiteLLM writes before another vendor's words: its classes of the error, one behind the other, and whose words they are. */
+const BEFORE = /^(?:litellm\.)?\w+: (?:(?:litellm\.)?\w+(?:Error|Exception): )*\w+(?:Exception|Error) - /;
+/** And behind them: what it tried beside, in its newer and in its older form. */
+const BEHIND = ["LiteLLM: model group ", "Received Model Group="];
+/** Of a stream it shows the answer as Python does bytes. */
+const BYTES = /^b(['"])(.*)\1$/s;
+
+function withoutEnd(words: string): string {
+  const ends = BEHIND.map((mark) => words.indexOf(mark)).filter((at) => at >= 0);
+  return words.slice(0, Math.min(words.length, ...ends)).trim();
+}
+
+function parse(words: string): unknown {
+  if (!words.startsWith("{") && !words.startsWith("[")) return words;
+  try {
+    return JSON.parse(words);
+  } catch {
+    return words;
+  }
+}
+
+/**
+ * The error of another vendor inside the words of a gateway that relays it (LiteLLM), as it came or as JSON that was read; undefined for all other
+ * words. A vendor's words are known by how they begin, and its JSON is nothing to show.
+ */
+export function relayedError(words: string): unknown {
+  if (!words.startsWith("litellm.")) return undefined;
+  const before = BEFORE.exec(words)?.[0];
+  if (before === undefined) return undefined;
+  const said = withoutEnd(words.slice(before.length));
+  const bytes = BYTES.exec(said)?.[2];
+  return parse(bytes === undefined ? said : bytes.replace(/\\(['"\\])/g, "$1"));
+}
