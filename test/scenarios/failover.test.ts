@@ -942,6 +942,13 @@ describe("the only way", () => {
     expect([first.calls.length, first.unexpected.length]).toEqual([1, 0]);
   });
 
+  test("limited, and LiteLLM hands on for how long: is not asked before", async () => {
+    const app = await single();
+    first.always(PATH, fault(429, { "llm_provider-retry-after": "17" }));
+    for (let count = 0; count < 2; count++) expect((await talk(app)).headers.get("retry-after")).toBe("17");
+    expect(first.calls).toHaveLength(1);
+  });
+
   test.each([
     ["20", "20", 20],
     // No word keeps the gateway away for longer than a minute.

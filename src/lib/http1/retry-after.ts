@@ -1,13 +1,17 @@
 import type { Fields } from "./fields.ts";
 
+/** Before a header's name: it is of the vendor behind a gateway, which has none of its own (LiteLLM). */
+const RELAYED = "llm_provider-";
+
 /**
  * Whole seconds, rounded up and never below 0, until whoever answered wants to be asked again: `retry-after-ms`, else `retry-after` as
  * seconds or as an HTTP date against `now` (Unix ms). Undefined when neither can be read (dialects.md 1.5).
  */
 export function retryAfterSeconds(headers: Pick<Fields, "get">, now: number): number | undefined {
-  const milliseconds = number(headers.get("retry-after-ms"));
+  const told = (name: string) => headers.get(name) ?? headers.get(RELAYED + name);
+  const milliseconds = number(told("retry-after-ms"));
   if (milliseconds !== undefined) return Math.ceil(milliseconds / 1000);
-  const text = headers.get("retry-after");
+  const text = told("retry-after");
   const seconds = number(text);
   if (seconds !== undefined) return Math.ceil(seconds);
   // Date.parse reads nearly anything; an HTTP date begins with the name of its day.
