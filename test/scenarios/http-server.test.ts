@@ -342,6 +342,29 @@ describe("where as many are connected as may be", () => {
     for (const client of [busy, ...others, ...newcomers]) expect((await client.answer()).body).toBe("done");
   });
 
+  test("who makes room has the whole of its answer, however late it reads", async () => {
+    const body = "w".repeat(MIB);
+    const at = bare(
+      ({ headers }) => ({ status: 200, headers: {}, body: headers.path === "/large" ? body : "done" }),
+      () => ({ most: MOST, withCrowd: MOST }),
+    );
+    const late = await at.connect();
+    late.holdReading();
+    await late.send(lines("GET /large HTTP/1.1", "Host: a"));
+    await settle(50);
+    const others: RawClient[] = [];
+    while (others.length < MOST) {
+      const client = await at.connect();
+      await client.send(GET);
+      await client.answer();
+      others.push(client);
+    }
+    expect(at.server.connections).toBe(MOST);
+    late.readOn();
+    expect((await late.answer()).body === body).toBe(true);
+    expect(await late.over()).toBe("closed");
+  });
+
   test("who has only just come is given the time to ask: one that rests makes room, and only a crowd beyond all bounds loses its first", async () => {
     const at = bare(
       () => ({ status: 200, headers: {}, body: "done" }),

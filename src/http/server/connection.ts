@@ -111,6 +111,12 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     return this.rules.clock.monotonic() - this.#since < NEW_MS;
   }
 
+  /** Ends it, on which nothing is asked, so that another one has its place: what the system has of its last answer still goes out. */
+  giveWay(): void {
+    if (this.#lingers) this.close();
+    else this.#shut();
+  }
+
   /** Ends it, if nothing is under way. */
   stop(): void {
     if (this.#lingers) return;

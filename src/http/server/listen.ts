@@ -101,7 +101,7 @@ export class HttpServer implements ServerRules {
     for (let ended = 0; ended < 2 && this.#connections.size + besides > most; ended++) {
       const resting = this.#findResting(this.#connections.size + besides > withCrowd);
       if (!resting) return;
-      resting.close();
+      resting.giveWay();
     }
   }
 
