@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { statSync } from "node:fs";
 import { requestLogFolder } from "../config/data-folder.ts";
 import { LogFollower, type LoggedRequest, readLast } from "../observe/request-log-reader.ts";
 import { dataFolderOf } from "./context.ts";
@@ -144,10 +144,10 @@ export async function showLogs(options: LogsOptions): Promise<number> {
   const fits = createFilter(options);
   const limit = readLimit(options.limit);
   const dataFolder = dataFolderOf(options);
-  // A mistyped `--data` must not read like a gateway that nobody calls.
-  if (!existsSync(dataFolder)) throw new Failure(`there is no data folder ${dataFolder}`);
   const folder = requestLogFolder(dataFolder);
   try {
+    // A mistyped `--data` must not read like a gateway that nobody calls. What may not be looked at is not missing.
+    if (!statSync(dataFolder, { throwIfNoEntry: false })) throw new Failure(`there is no data folder ${dataFolder}`);
     return await showFolder(folder, limit, fits, options);
   } catch (thrown) {
     const code = systemCode(thrown);

@@ -59,10 +59,11 @@ describe("doctor, where there is no store yet,", () => {
 test.skipIf(process.geteuid?.() === 0 || process.platform === "win32")(
   "what may not be looked at is not told of as missing",
   async () => {
-    const data = join(folder, "service");
+    const closed = join(folder, "services");
+    const data = join(closed, "sluice");
     await sluice(folder, ["keys", "create", "--data", data]);
     writeFileSync(join(data, "sluice.yaml"), "");
-    chmodSync(data, 0o000);
+    chmodSync(closed, 0o000);
     try {
       for (const args of [["keys", "list"], ["keys", "create"], ["usage"], ["backup", join(folder, "copy.db")]]) {
         const { code, stderr } = await sluice(folder, [...args, "--data", data]);
@@ -71,9 +72,10 @@ test.skipIf(process.geteuid?.() === 0 || process.platform === "win32")(
       const config = join(data, "sluice.yaml");
       const { stderr } = await sluice(folder, ["models", "--config", config]);
       expect(stderr).toStartWith(`error: ${config}: cannot be looked at (EACCES)`);
+      expect((await sluice(folder, ["logs", "--data", data])).stderr).toContain("cannot be read (EACCES)");
       expect((await storeFinding(data)).detail).toContain("cannot be opened by this user");
     } finally {
-      chmodSync(data, 0o700);
+      chmodSync(closed, 0o700);
     }
   },
 );
