@@ -26,6 +26,8 @@ export type Ending =
   | { kind: "failed" | "blocked"; error: JobError }
   /** This vendor refused the gateway, and not the request: another one may be asked. */
   | { kind: "failed"; error: JobError; elsewhere: true }
+  /** It refused the request, which is no failing of its own. */
+  | { kind: "failed"; error: JobError; refused: true }
   /** Nothing ran: it may be tried again. `busy`: the vendor said so itself, which is no attempt. */
   | { kind: "not-run"; error: JobError; busy: boolean; retryAfterSeconds?: number }
   /** The job is not this worker's any more. */
@@ -234,7 +236,8 @@ function toEnding(step: Exclude<ImageStep, { kind: "image" }> | Ending): Ending 
   if (step.kind === "failed" && "message" in step) {
     const error: JobError = { code: "upstream_error", message: step.message };
     if (step.ran === "no" && step.elsewhere) return { kind: "failed", error, elsewhere: true };
-    if (step.ran === "maybe" || step.fault) return { kind: "failed", error };
+    if (step.fault) return { kind: "failed", error, refused: true };
+    if (step.ran === "maybe") return { kind: "failed", error };
     const after = retryAfter(step.retryAfterSeconds);
     return { kind: "not-run", error, busy: step.retryAfterSeconds !== undefined, ...after };
   }

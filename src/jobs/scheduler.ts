@@ -328,7 +328,8 @@ export class Scheduler {
       if (!(await closing.succeed(job))) await files.remove(ending.file);
     } else {
       if (ending.kind === "blocked") health?.served(job.vendor);
-      else if (!OWN_FAULTS.has(ending.error.code)) health?.failed(job.vendor, ending.error.code);
+      else if (!OWN_FAULTS.has(ending.error.code) && !("refused" in ending))
+        health?.failed(job.vendor, ending.error.code);
       log.warn("image-job", { job: job.id, vendor: job.vendor, end: ending.kind, error: ending.error.code });
       await (ending.kind === "blocked" ? closing.block(job, ending.error) : closing.fail(job, ending.error));
     }

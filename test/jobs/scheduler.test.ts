@@ -355,6 +355,15 @@ describe("cancelling", () => {
     expect(lab.gateway.app.services.health?.of("paint")).toMatchObject(facts);
   });
 
+  test("a request that its vendor will not have is no failing of the vendor's", async () => {
+    const { lab, painter } = await start();
+    painter.create_ = [{ kind: "failed", message: "The prompt is too long.", ran: "no", fault: true }];
+    const { id } = await lab.create();
+    expect((await lab.ended(id)).error).toMatchObject({ code: "upstream_error", message: "The prompt is too long." });
+    const facts = { failed: 0, failingSince: undefined };
+    expect(lab.gateway.app.services.health?.of("paint")).toMatchObject(facts);
+  });
+
   test("between the result and its end there is no image left behind", async () => {
     const { lab, painter } = await start();
     const waiting = hang();
