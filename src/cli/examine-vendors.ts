@@ -37,8 +37,16 @@ function diagnoseUnreached(check: string, host: string, error: GatewayError): Fi
   return fault(check, detail, known?.[2] ?? "check base_url, the network, and a firewall in between");
 }
 
+/** Whether the address, which no row of the registry has, lacks what nearly all servers of its dialect have at its end (contract 2). */
+const lacksVersion = ({ dialect, modality, baseUrl }: Vendor) =>
+  (dialect === "chat" || dialect === "responses") &&
+  modality !== "image" &&
+  !/\/v\d\w*$/.test(baseUrl) &&
+  !registry.some((row) => row.baseUrl === baseUrl);
+
 /** What a vendor's refusal to list its models says about it. `key`: which of several keys it was asked with, in words. */
-function diagnose({ id, env, baseUrl }: Vendor, error: GatewayError, key: string | undefined): Finding {
+function diagnose(vendor: Vendor, error: GatewayError, key: string | undefined): Finding {
+  const { id, env, baseUrl } = vendor;
   const check = `vendor ${id}`;
   const { host } = new URL(baseUrl);
   const status = upstreamStatus(error);
@@ -50,8 +58,12 @@ function diagnose({ id, env, baseUrl }: Vendor, error: GatewayError, key: string
     const detail = `${host}: the account behind ${key ?? "the key"} has no credit left`;
     return fault(check, detail, "pay in there, or use another account's key");
   }
-  if (status === 404 || status === 405)
-    return note(check, `${host} answers, but has no model list: its key is not proven`);
+  if (status === 404 || status === 405) {
+    const advice = lacksVersion(vendor)
+      ? `check base_url: most servers want /v1 at its end, and ${baseUrl} has none`
+      : undefined;
+    return note(check, `${host} answers, but has no model list: its key is not proven`, advice);
+  }
   if (error.code === "upstream_unreachable") return diagnoseUnreached(check, host, error);
   const busy = status === 429 || (typeof status === "number" && status >= 500);
   const advice = busy ? "try again later, and see what the vendor says of its state" : `check base_url: ${baseUrl}`;

@@ -83,14 +83,18 @@ test.skipIf(process.geteuid?.() === 0 || process.platform === "win32")(
 test("doctor says why a vendor is not reached, and what to do of every fault", async () => {
   using upstream = Bun.serve({
     ...{ port: 0, hostname: "127.0.0.1" },
-    fetch: ({ url }) =>
-      url.includes("/busy/") ? new Response("", { status: 503 }) : new Response("<html>", { status: 200 }),
+    fetch: ({ url }) => {
+      if (url.includes("/busy/")) return new Response("", { status: 503 });
+      return url.includes("/bare") ? new Response("", { status: 404 }) : new Response("<html>", { status: 200 });
+    },
   });
   const rows = [
     ["none", "http://127.0.0.1:9/v1"],
     ["tls", `https://127.0.0.1:${upstream.port}/v1`],
     ["page", `${upstream.url}page/v1`],
     ["busy", `${upstream.url}busy/v1`],
+    ["bare", `${upstream.url}bare`],
+    ["old", `${upstream.url}bare/v1`],
   ].map(([id, url]) => `  - { id: ${id}, dialect: chat, base_url: "${url}", api_key: k }\n`);
   const path = join(folder, "vendors.yaml");
   writeFileSync(path, `vendors:\n${rows.join("")}`, { mode: 0o600 });
@@ -101,6 +105,12 @@ test("doctor says why a vendor is not reached, and what to do of every fault", a
   expect(of("tls")?.detail).toContain("cannot be reached: no TLS connection came about (");
   expect(of("page")).toMatchObject({ state: "fault", advice: `check base_url: ${upstream.url}page/v1` });
   expect(of("busy")?.advice).toStartWith("try again later");
+  expect(of("bare")).toMatchObject({
+    state: "note",
+    advice: `check base_url: most servers want /v1 at its end, and ${upstream.url}bare has none`,
+  });
+  expect(of("old")).toMatchObject({ state: "note", detail: of("bare")!.detail });
+  expect(of("old")?.advice).toBeUndefined();
 });
 
 test("a folder of the server's that is a file is told at the start in a sentence, and by doctor", async () => {
