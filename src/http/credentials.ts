@@ -21,7 +21,7 @@ const MISSING =
   "No API key was given. Send one as the header 'Authorization: Bearer <key>' or 'x-api-key: <key>'; keys in the query string are not read.";
 /** Its first words are those of the chat dialect's own vendor: LiteLLM takes a 401 without them for a fault of the request. */
 const REFUSED =
-  "Incorrect API key provided. Send exactly one valid key as the header 'Authorization: Bearer <key>' or 'x-api-key: <key>'. Create keys with 'sluice keys create'.";
+  "Incorrect API key provided. Send exactly one valid key as the header 'Authorization: Bearer <key>' or 'x-api-key: <key>'. Create keys with 'sluice keys create'; an admin key is for /admin/v1 alone.";
 const NOT_ADMIN = "This endpoint takes an admin key only. Create one with 'sluice keys create --admin'.";
 const TOKEN_REFUSED = "The token in the path was not accepted. Create one with 'sluice tokens create'.";
 

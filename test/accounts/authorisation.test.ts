@@ -233,7 +233,10 @@ describe("keys for something else", () => {
   test("an admin key is no caller's: 401 at every route of callers", async () => {
     for (const route of of("caller")) {
       for (const headers of [bearer(keys["admin"]!), apiKey(keys["admin"]!)]) {
-        await expectRefused(await call(route, headers), [401], named(route, "an admin key"));
+        const refused = await call(route, headers);
+        // Who holds one would look for a slip of the pen.
+        expect(await refused.clone().text()).toContain("an admin key is for /admin/v1 alone");
+        await expectRefused(refused, [401], named(route, "an admin key"));
       }
     }
   });
