@@ -70,7 +70,7 @@ const quirkProperties = late(
       no_stream_options: Type.Optional(flag()),
       no_developer_role: Type.Optional(flag()),
       tool_choice_required: Type.Optional(
-        Words(["any", "auto", "auto-alone", "auto-while-reasoning", "auto-unless-off"]),
+        Words(["any", "auto", "auto-alone", "auto-while-reasoning", "auto-unless-off", "unnamed"]),
       ),
       custom_tools: Type.Optional(flag()),
       legacy_functions: Type.Optional(flag()),

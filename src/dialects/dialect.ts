@@ -67,9 +67,10 @@ export type Quirks = {
   noDeveloperRole?: boolean;
   /**
    * chat: a forced tool_choice is spelled `any` (Mistral), or not known at all, or not while the model reasons, or only where it is told not to:
-   * it becomes `auto` and a word in the system prompt. `auto-alone`: no other word is known at all, so that for `none` no tools are told (Z.ai).
+   * it becomes `auto` and a word in the system prompt. `auto-alone`: no other word is known at all, so that for `none` no tools are told (Z.ai, Ollama).
+   * `unnamed`: a choice that names its tool is passed over without a word, so that this tool is told alone (llama.cpp).
    */
-  toolChoiceRequired?: "any" | "auto" | "auto-alone" | "auto-while-reasoning" | "auto-unless-off";
+  toolChoiceRequired?: "any" | "auto" | "auto-alone" | "auto-while-reasoning" | "auto-unless-off" | "unnamed";
   /**
    * chat, responses: the vendor knows custom tools (dialects.md 1.1). False: they are functions to it, whoever wrote them; in the responses dialect so are
    * all tools of a client's own, and no item is told that only OpenAI knows. Absent: in the chat dialect a chat client's own pass as they are, and those

@@ -403,10 +403,20 @@ export const registry: readonly VendorRow[] = [
   drawingVendor("bfl", "Black Forest Labs", "https://api.bfl.ai/v1", "x-key", "BFL_API_KEY"),
   drawingVendor("stability", "Stability AI", "https://api.stability.ai", "bearer", "STABILITY_API_KEY"),
   // Models' templates show a model what it thought in the tool loop it is in (dialects.md 4.2); each of these reads it under one name.
-  localServer("ollama", "Ollama", 11434, { emptyContent: true, reasoningReplay: "reasoning" }),
+  localServer("ollama", "Ollama", 11434, {
+    emptyContent: true,
+    reasoningReplay: "reasoning",
+    // It reads no `tool_choice` at all, `none` neither (ollama/ollama #17921).
+    toolChoiceRequired: "auto-alone",
+  }),
   localServer("lmstudio", "LM Studio", 1234, { emptyContent: true }),
   {
-    ...localServer("llamacpp", "llama.cpp", 8080, { acceptsTopK: true, reasoningReplay: "reasoning_content" }),
+    ...localServer("llamacpp", "llama.cpp", 8080, {
+      acceptsTopK: true,
+      reasoningReplay: "reasoning_content",
+      // ggml-org/llama.cpp #26535: a choice in any other form than a word is `auto` to it.
+      toolChoiceRequired: "unnamed",
+    }),
     // Since its 0.7 (ggml-org/llama.cpp #26508).
     newerUrl: "http://127.0.0.1:9931/v1",
   },

@@ -317,6 +317,39 @@ test.each([
   },
 );
 
+describe("a forced tool at model servers of this machine", () => {
+  const tools = ["f", "g"].map((name) => ({ type: "function", function: { name, parameters: { type: "object" } } }));
+  const named = { type: "function", function: { name: "g" } };
+  const choose = (id: string, tool_choice: unknown) =>
+    send(toVendor(id), { messages: [user], tools, tool_choice }).body;
+
+  test("llama.cpp knows words and no names: the tool that is forced by its name is told alone", () => {
+    expect(choose("llamacpp", named)).toMatchObject({ tools: [tools[1]!], tool_choice: "required" });
+    for (const word of ["auto", "none", "required"])
+      expect(choose("llamacpp", word)).toMatchObject({ tools, tool_choice: word });
+    expect(choose("vllm", named)).toMatchObject({ tools, tool_choice: named });
+  });
+
+  test("llama.cpp, from the other dialects", () => {
+    const input_schema = { type: "object" };
+    const functions = ["f", "g"].map((name) => ({ name, input_schema }));
+    const tool_choice = { type: "tool", name: "g" };
+    const way = { from: "messages", to: "chat", quirks: quirksOf("llamacpp") } as const;
+    const { body } = send(way, { messages: [user], tools: functions, tool_choice });
+    expect(body["tools"]).toMatchObject([{ function: { name: "g" } }]);
+    expect(body["tool_choice"]).toBe("required");
+  });
+
+  test("Ollama reads no choice: it is said in words, and where none is to be called none is told", () => {
+    const forced = choose("ollama", named);
+    expect(forced).toMatchObject({ tools, tool_choice: "auto" });
+    expect(forced["messages"]).toEqual([{ role: "system", content: "Answer this time by calling the tool g." }, user]);
+    expect(choose("ollama", "auto")).toMatchObject({ messages: [user], tools });
+    const none = choose("ollama", "none");
+    expect([none["tools"], none["tool_choice"]]).toEqual([undefined, undefined]);
+  });
+});
+
 /** Templates of open models show a model what it thought since the user last spoke (dialects.md 4.2). */
 test.each([
   ["qwen", "reasoning_content"],

@@ -1,5 +1,5 @@
 import type { Orders, ReasoningOrder } from "../../canon/intent.ts";
-import { type Edits, isObject } from "../../lib/json.ts";
+import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import { withChatMarks } from "../cache-marks.ts";
 import type { Quirks } from "../dialect.ts";
 import { withObjectArguments } from "./call-arguments.ts";
@@ -149,12 +149,27 @@ function amendReasoning(list: EditList, orders: Orders): void {
   }
 }
 
+/** The name of the tool that a choice forces, or that a tool of a request has; undefined where there is none. */
+function namedTool(choice: unknown): string | undefined {
+  const called = isObject(choice) ? choice["function"] : undefined;
+  const name = isObject(called) ? called["name"] : undefined;
+  return typeof name === "string" ? name : undefined;
+}
+
 /** What a model is told that may not be forced to call a tool (dialects.md 4.8 #50). */
 function hintFor(choice: unknown): string | undefined {
   if (choice === "required") return "Answer this time by calling one of the tools.";
-  const called = isObject(choice) ? choice["function"] : undefined;
-  const name = isObject(called) ? called["name"] : undefined;
-  return typeof name === "string" ? `Answer this time by calling the tool ${name}.` : undefined;
+  const name = namedTool(choice);
+  return name === undefined ? undefined : `Answer this time by calling the tool ${name}.`;
+}
+
+/** A tool forced by its name, for a server that knows `required` and no names: that tool alone. */
+function tellAlone(list: EditList, choice: unknown): void {
+  const name = namedTool(choice);
+  if (name === undefined) return;
+  const alone = listOf(list.get("tools")).filter((tool) => namedTool(tool) === name);
+  list.set("tools", alone);
+  list.set("tool_choice", "required");
 }
 
 const reasons = ({ reasoning, dropSampling }: Orders): boolean =>
@@ -178,6 +193,7 @@ function amendToolChoice(list: EditList, orders: Orders, quirks: Quirks): string
   const choice = asked === "any" ? "required" : asked;
   const spelled = quirks.toolChoiceRequired;
   if (choice === "required") list.set("tool_choice", spelled === "any" ? "any" : choice);
+  if (spelled === "unnamed") tellAlone(list, choice);
   if (spelled === "auto-alone" && choice === "none") for (const field of OF_TOOLS) list.remove(field);
   if (!refusesForced(spelled, orders)) return undefined;
   if (choice !== "required" && !isObject(choice)) return undefined;
