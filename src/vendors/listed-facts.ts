@@ -15,6 +15,16 @@ const isLength = (value: unknown): value is number =>
 
 const isSupported = (value: unknown): boolean => value === true || (isObject(value) && value["supported"] === true);
 
+/**
+ * Tokens that a model can read, as its vendor's list has it. llama.cpp says beside what it knows of the model with how much of that it was started, which
+ * is what counts, once the model is loaded.
+ */
+function lengthOf(entry: Listed): number | undefined {
+  const { meta } = entry;
+  if (isObject(meta) && isLength(meta["n_ctx"])) return meta["n_ctx"];
+  return LENGTHS.map((field) => entry[field]).find(isLength);
+}
+
 /** OpenRouter's list names the parameters of each model; the rest say what it can do, as a gateway of this kind does (interface 2.3). */
 function takesTools({ supported_parameters: parameters, capabilities, supports_tools: supports }: Listed): boolean {
   if (listOf(parameters).includes("tools") || supports === true) return true;
@@ -49,7 +59,7 @@ function effortsOf({ reasoning_efforts: efforts }: Listed): ListedModel["efforts
 /** What an entry of a vendor's list says of its model, in any of the ways in which vendors do. `name`: how it is called. */
 export function readListed(entry: unknown, name: string): ListedModel {
   if (!isObject(entry)) return { name };
-  const contextLength = LENGTHS.map((field) => entry[field]).find(isLength);
+  const contextLength = lengthOf(entry);
   const { max_output_tokens: maxOutputTokens } = entry;
   const efforts = effortsOf(entry);
   return {

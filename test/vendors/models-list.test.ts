@@ -111,6 +111,9 @@ describe("listModels", () => {
       { contextLength: 200_000, tools: true, vision: true, pdf: true, reasoning: "reasoning-object" },
     ],
     ["vLLM", { max_model_len: 32_768 }, { contextLength: 32_768 }],
+    ["llama.cpp", { meta: { n_ctx: 16_384, n_ctx_train: 131_072 } }, { contextLength: 16_384 }],
+    ["llama.cpp's router", { context_length: 131_072, meta: { n_ctx: 16_384 } }, { contextLength: 16_384 }],
+    ["llama.cpp's router of what it has not loaded", { context_length: 131_072 }, { contextLength: 131_072 }],
     [
       "Mistral",
       { max_context_length: 128_000, capabilities: { completion_chat: true, function_calling: true, vision: false } },
@@ -142,7 +145,17 @@ describe("listModels", () => {
     ],
     ["nobody (levels)", { max_output_tokens: "9", reasoning_efforts: { levels: ["low", 3], default: "low" } }, {}],
     ["nobody (default)", { reasoning_efforts: { levels: ["low"], default: "high" } }, {}],
-    ["nobody", { context_length: -1, max_model_len: "4096", supported_parameters: "tools", architecture: [] }, {}],
+    [
+      "nobody",
+      {
+        context_length: -1,
+        max_model_len: "4096",
+        supported_parameters: "tools",
+        architecture: [],
+        meta: { n_ctx: 0 },
+      },
+      {},
+    ],
   ])("reads what its list says of a model as %s does", async (_who, said, known) => {
     upstream.answer("/v1/models", json({ data: [{ id: "m", ...said }] }));
     expect(await listModels(vendorAt(), never)).toEqual([{ name: "m", ...known } as ListedModel]);
