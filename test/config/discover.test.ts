@@ -193,6 +193,17 @@ describe("a responses server that only the file knows", () => {
   );
 });
 
+test("a messages server that only the file knows takes thinking back without a signature, unless Anthropic's models may be there", () => {
+  const quirksAt = (base_url: string, quirks?: VendorSetting["quirks"]) =>
+    resolve({}, [{ id: "lab", dialect: "messages", base_url, ...(quirks && { quirks }) }]).vendors[0]?.quirks;
+  for (const address of ["http://127.0.0.1:9931", "https://anthropic.com.example.com"]) {
+    expect(quirksAt(address)).toEqual({ unsignedThinking: true });
+    expect(quirksAt(address, { unsigned_thinking: false })).toEqual({ unsignedThinking: false });
+  }
+  for (const address of ["https://api.anthropic.com", "https://lab.services.ai.azure.com/anthropic"])
+    expect(quirksAt(address)).toEqual({});
+});
+
 describe("local servers", () => {
   const ids = (rows: { id: string }[]) => rows.map((row) => row.id);
 

@@ -17,7 +17,8 @@ let upstream: Upstream;
 let app: TestApp;
 beforeAll(async () => {
   upstream = startUpstream();
-  app = await startApp({ vendors: [vendorAt(upstream, "messages", "claude")] });
+  const lab = { ...vendorAt(upstream, "messages", "lab"), quirks: { unsignedThinking: true } };
+  app = await startApp({ vendors: [vendorAt(upstream, "messages", "claude"), lab] });
 });
 afterEach(() => upstream.reset());
 afterAll(async () => {
@@ -66,6 +67,15 @@ describe("proofs of reasoning that nobody here has seen, and their vendor refuse
       expect(app.rows().length).toBe(before + 1);
     });
   }
+
+  test("of which those are a part that nobody signed, where their server was thought to take them", async () => {
+    refuseThinking("messages.1.content.0.thinking.signature: Field required");
+    const unsigned = { ...thinking, signature: "" };
+    const response = await ask([unsigned, text], { model: "lab/m" });
+    expect(response.status).toBe(200);
+    const sent = upstream.calls.map(({ json }) => (json as { messages: { content: unknown }[] }).messages[1]?.content);
+    expect(sent).toEqual([[unsigned, text], [text]]);
+  });
 
   test("only once, and nothing is charged when that does not help", async () => {
     upstream.always("/v1/messages", () =>

@@ -29,7 +29,8 @@ function isForeign(block: unknown, orders: Orders, { unsignedThinking }: Quirks)
   if (block["type"] === "redacted_thinking") return !block["data"] || isAnothers(block["data"], orders);
   if (block["type"] !== "thinking") return false;
   const { signature } = block;
-  if (!signature) return !unsignedThinking;
+  // Of all that a vendor has refused, this is a part.
+  if (!signature) return !unsignedThinking || isAnothers("", orders);
   return isPacked(typeof signature === "string" ? asShown(signature) : signature) || isAnothers(signature, orders);
 }
 
