@@ -406,6 +406,8 @@ export const registry: readonly VendorRow[] = [
   localServer("ollama", "Ollama", 11434, {
     emptyContent: true,
     reasoningReplay: "reasoning",
+    // Of a result in parts it forgets whose it is, of a turn in parts what was thought (ollama/ollama #17414).
+    joinedContent: true,
     // It reads no `tool_choice` at all, `none` neither (ollama/ollama #17921).
     toolChoiceRequired: "auto-alone",
   }),

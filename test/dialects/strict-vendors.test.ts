@@ -350,6 +350,23 @@ describe("a forced tool at model servers of this machine", () => {
   });
 });
 
+test("Ollama, which forgets whose a result in parts is, gets its text as one string; what is more than text stays in parts", () => {
+  const parts = [
+    { type: "text", text: "a" },
+    { type: "text", text: "b" },
+  ];
+  const image = { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } };
+  const call = { id: "c1", type: "function", function: { name: "f", arguments: "{}" } };
+  const asked = { role: "user", content: [parts[0], image] };
+  const called = { role: "assistant", content: "", tool_calls: [call] };
+  const result = { role: "tool", tool_call_id: "c1", content: parts };
+  const { body, dropped } = send(toVendor("ollama"), { messages: [asked, called, result] });
+  const [, , told] = body["messages"] as Record<string, unknown>[];
+  expect(told).toEqual({ ...result, content: "a\nb" });
+  expect(body["messages"]).toMatchObject([asked, called, {}]);
+  expect(dropped).toEqual([]);
+});
+
 /** Templates of open models show a model what it thought since the user last spoke (dialects.md 4.2). */
 test.each([
   ["qwen", "reasoning_content"],
