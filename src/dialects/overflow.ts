@@ -20,8 +20,9 @@ const WORDINGS: readonly RegExp[] = [
   /exceeds? (?:the |this |your )?(?:model'?s? )?(?:maximum )?context (?:window|length|limit)/i,
   /input tokens exceed the configured limit|reduce the length of (?:the|your) (?:messages|prompt|input)/i,
   /(?:is|are) longer than the (?:model'?s? )?(?:maximum )?(?:context|model) length/i,
-  // What older vLLM says when nothing is left for the answer.
+  // What older vLLM says when nothing is left for the answer, and newer where the answer alone would not fit.
   /max_tokens must be at least 1, got -\d/i,
+  /\bmax_\w{0,20}tokens=\d+ cannot be greater than max_model_len\b/i,
   // Google, Bedrock, Copilot
   /input token count|number of input tokens exceeds|too many input tokens|token count of \d[\d,]* exceeds the limit/i,
   // llama.cpp, LM Studio, MiniMax
@@ -61,6 +62,7 @@ const MAXIMUM: readonly RegExp[] = [
   "context size \\(?#",
   "input length should be \\[\\d+, ?#\\]",
   "must (?:have less than|be <=) #",
+  "greater than max_model_len=#",
   "max(?:imum)? input tokens:? #",
 ].map(figure);
 
@@ -93,10 +95,10 @@ const SPLIT: readonly RegExp[] = [
 ].map(figure);
 
 /**
- * The wanted output, where the input was counted no further than up to the first token that does not fit beside it: vLLM says "at least" of that, or says
- * it as any other count.
+ * The wanted output, where the input was not counted, or no further than up to the first token that does not fit beside it: vLLM says "at least" of that, or
+ * says it as any other count.
  */
-const OUTPUT_ALONE = figure("requested # output tokens");
+const OUTPUT_ALONE = figure("(?<=requested |\\bmax_\\w{0,20}tokens=)#(?= output tokens| cannot be greater)");
 
 /** The same with the output first. */
 const SPLIT_OUTPUT_FIRST = figure("too large: #\\. .{0,120}?request has # input tokens");

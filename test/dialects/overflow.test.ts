@@ -380,6 +380,15 @@ const WORDINGS: readonly Told[] = [
     undefined,
     131_072,
   ],
+  [
+    "vllm, the wanted output alone",
+    400,
+    plain(
+      "max_tokens=32000 cannot be greater than max_model_len=16384. Please request fewer output tokens. (parameter=max_tokens, value=32000)",
+    ),
+    undefined,
+    16_384,
+  ],
   ["vllm, older", 400, plain("max_tokens must be at least 1, got -2012")],
   [
     "sglang",
@@ -454,6 +463,16 @@ describe("every vendor's words for a request that does not fit", () => {
       "This model's maximum context length is 8192 tokens. However, you requested 12000 tokens (9000 in the messages, 3000 in the completion).",
     );
     expect(readUpstreamError(400, JSON.stringify(alone)).message).not.toContain("exceed context limit");
+  });
+
+  test("a wanted output beyond the window is told beside the gateway's own count of the input, so that agents want less", () => {
+    for (const field of ["max_tokens", "max_completion_tokens", "max_output_tokens"]) {
+      const words = `${field}=32000 cannot be greater than max_model_len=16384. Please request fewer output tokens. (parameter=${field}, value=32000)`;
+      const error = readUpstreamError(400, JSON.stringify(plain(words))) as ContextOverflow;
+      expect(error.completed(900, undefined).message).toBe(
+        "prompt is too long: 32900 tokens > 16384 maximum. input length and `max_tokens` exceed context limit: 900 + 32000 > 16384. This model's maximum context length is 16384 tokens: shorten the conversation.",
+      );
+    }
   });
 
   test.each([
