@@ -74,7 +74,8 @@ const ASKED: readonly RegExp[] = [
   "you requested (?:about |a total of )?#",
   "requested:? #",
   "request contains #",
-  "prompt (?:contains|has|is) #",
+  // vLLM counts the letters of a prompt that is far too long, and no tokens.
+  "prompt (?:contains|has|is) #(?![\\d,_]| characters)",
   "input token count:? (?:is )?\\(?#",
   "token count of #",
   "current length is #",

@@ -389,6 +389,15 @@ const WORDINGS: readonly Told[] = [
     undefined,
     16_384,
   ],
+  [
+    "vllm, letters in place of tokens",
+    400,
+    plain(
+      "This model's maximum context length is 1024 tokens. However, your prompt contains 100050 characters (more than 34816 characters, which is the upper bound for 1024 input tokens). Please reduce the length of the input prompt. (parameter=input_text, value=100050)",
+    ),
+    undefined,
+    1024,
+  ],
   ["vllm, older", 400, plain("max_tokens must be at least 1, got -2012")],
   [
     "sglang",
