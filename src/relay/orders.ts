@@ -7,8 +7,12 @@ import { isSame } from "../dialects/translate.ts";
 import type { Hold } from "../ledger/ledger.ts";
 import { isObject } from "../lib/json.ts";
 
-/** Output ceiling for an upstream that demands one, when neither the client nor the catalog names any. Every current messages model takes it. */
+/** Output ceiling for an upstream that demands one, when neither the client nor the catalog names any. Every current messages model of Anthropic's takes it. */
 const DEFAULT_MAX_OUTPUT = 8_192;
+
+/** The same in tokens for a model of a smaller window, such as one of one's own vLLM: prompt and answer have to fit in together. */
+const defaultCeiling = ({ contextLength = Number.POSITIVE_INFINITY }: Entry): number =>
+  Math.min(DEFAULT_MAX_OUTPUT, Math.ceil(contextLength / 2));
 
 /** The ceiling to send when it differs from the client's: what is paid for, where that is less than would be sent otherwise. */
 function outputCeiling(intent: Intent, entry: Entry, upstream: UpstreamDialect, paidFor?: number): number | undefined {
@@ -23,7 +27,7 @@ function modelCeiling(intent: Intent, entry: Entry, upstream: UpstreamDialect): 
   const most = entry.maxOutputTokens;
   if (asked !== undefined && entry.isListed) return undefined;
   if (asked !== undefined) return most !== undefined && asked > most ? most : undefined;
-  return upstream.demandsOutputCeiling ? (most ?? DEFAULT_MAX_OUTPUT) : undefined;
+  return upstream.demandsOutputCeiling ? (most ?? defaultCeiling(entry)) : undefined;
 }
 
 /**
