@@ -12,7 +12,7 @@ import { send } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Job } from "./job.ts";
 import { keepPlain, tellPlainly } from "./plain-servers.ts";
-import { type Asked, prepare, refuseLoss } from "./prepare.ts";
+import { type Asked, prepare, refuseLoss, withFartherLoss } from "./prepare.ts";
 import { readableType, refuse, type Target } from "./read-reply.ts";
 import { learnRefused } from "./refused-extras.ts";
 import { inlineMedia, showMedia } from "./remote-media.ts";
@@ -200,6 +200,10 @@ export async function open(job: Job, target: Target): Promise<Opened> {
 
 /** The media type of an answer that can be read. Throws GatewayError for any other. */
 export function typeOf(answer: Answer, job: Job, target: Target): string | Promise<never> {
-  job.exchange.answered = true;
-  return readableType(answer) ?? refuse(answer, target, job.services.clock.now());
+  const { exchange, services } = job;
+  exchange.answered = true;
+  const type = readableType(answer);
+  if (type === undefined) return refuse(answer, target, services.clock.now());
+  exchange.dropped = withFartherLoss(exchange.dropped, answer);
+  return type;
 }

@@ -2,7 +2,7 @@ import { GatewayError } from "../canon/errors.ts";
 import type { Orders } from "../canon/intent.ts";
 import { marksForHour } from "../dialects/cache-marks.ts";
 import { dropMismatched } from "../dialects/messages/block-binding.ts";
-import { isSame, passedHeaders, translateRequest } from "../dialects/translate.ts";
+import { isSame, passedHeaders, showPaths, translateRequest } from "../dialects/translate.ts";
 import type { Fields } from "../lib/http1/fields.ts";
 import { JsonText, wholeText } from "../lib/json.ts";
 import { generationPath } from "../vendors/outgoing.ts";
@@ -17,6 +17,8 @@ import { leaveOutRefused } from "./refused-extras.ts";
 /** With any value but those of {@link NOT_STRICT} the client would rather have a 400 than a request that lost something on its way (contract 6, x-sluice-dropped). */
 const STRICT_HEADER = "x-sluice-strict";
 const NOT_STRICT: ReadonlySet<string> = new Set(["", "0", "false"]);
+/** What of a request could not be carried to its vendor, by name (contract 6). */
+const DROPPED_HEADER = "x-sluice-dropped";
 /** Most characters of the header that tells it. */
 const MAX_TOLD_LOSS = 2_000;
 
@@ -89,7 +91,13 @@ export function prepare(asked: Asked, target: Target): Prepared {
 
 /** Adds to an answer's headers what its request lost on its way, where it lost anything. */
 export function tellLoss(headers: Record<string, string>, dropped: readonly string[]): void {
-  if (dropped.length > 0) headers["x-sluice-dropped"] = dropped.join(", ").slice(0, MAX_TOLD_LOSS);
+  if (dropped.length > 0) headers[DROPPED_HEADER] = dropped.join(", ").slice(0, MAX_TOLD_LOSS);
+}
+
+/** What a request lost behind its vendor, which is another gateway of this kind and says so in its answer: beside what it lost before. */
+export function withFartherLoss(dropped: readonly string[], answer: { headers: Fields }): readonly string[] {
+  const told = answer.headers.get(DROPPED_HEADER);
+  return told === null ? dropped : showPaths([...dropped, ...told.slice(0, MAX_TOLD_LOSS).split(/, ?/)]);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { manualClock } from "../support/clock.ts";
-import { json, startUpstream } from "../support/upstream.ts";
+import { chatReply, json, sse, startUpstream } from "../support/upstream.ts";
 import { until } from "../support/wait.ts";
 import { PNG } from "../vendors/image-lab.ts";
 
@@ -105,6 +105,24 @@ describe("a gateway behind a gateway", () => {
       expect(upstream.calls.at(-1)?.json).toMatchObject({ max_tokens: most });
     },
   );
+});
+
+describe("what is lost behind a far gateway", () => {
+  const PATH = "/v1/chat/completions";
+
+  test.each([false, true])("is named here too, beside what was lost before (stream: %p)", async (stream) => {
+    const app = await nearGateway();
+    const headers = { "x-sluice-dropped": "seed, stop" };
+    const reply = stream
+      ? sse('data: {"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n', {
+          headers,
+        })
+      : json(chatReply("Hi"), { headers });
+    upstream.always(PATH, reply);
+    const response = await app.post(PATH, { model: "c/big/thinker", ...turns, stream, reasoning_effort: "ultra" });
+    await response.text();
+    expect(response.headers.get("x-sluice-dropped")).toBe("reasoning_effort, seed, stop");
+  });
 });
 
 describe("images at a gateway behind a gateway", () => {
