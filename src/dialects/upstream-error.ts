@@ -372,7 +372,9 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
   if (retry === false)
     return new GatewayError(code, "The vendor refused: this gateway's account there has no credit left.", details);
   const words = WORDS[code] ?? "The vendor answered with an error.";
-  return new GatewayError(code, excerpt === "" ? words : `${words} It says: ${excerpt}`, details);
+  // Another gateway of this kind has said as much, and what its vendor says is not to be pushed out by it.
+  const said = excerpt.startsWith(words) ? excerpt : `${words} It says: ${excerpt}`;
+  return new GatewayError(code, excerpt === "" ? words : said, details);
 }
 
 /**

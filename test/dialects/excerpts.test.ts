@@ -43,6 +43,10 @@ test.each([
   );
 });
 
+test("what another gateway of this kind says of its vendor's refusal is not said twice", () => {
+  expect(shown(shown("Not this."))).toBe("The vendor refused the request. It says: Not this.");
+});
+
 test.each([
   "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N",
   "AKIAIOSFODNN7EXAMPLE",
