@@ -116,4 +116,6 @@ export type Orders = {
   missesThought?: boolean;
   /** Tells of a proof of reasoning that another model is known to have made it; absent where nothing is known. */
   isForeignProof?: (proof: string) => boolean;
+  /** Tells of a proof of reasoning that this model is known to have made it; absent where nothing is known. */
+  isOwnProof?: (proof: string) => boolean;
 };

@@ -55,6 +55,8 @@ export function prepare(asked: Asked, target: Target): Prepared {
   const recall = services.reasoning.recall(asked, target, orders);
   const isForeignProof = asked.proofs === "none" ? isAnyProof : services.reasoning.foreignTo(target);
   if (isForeignProof) orders.isForeignProof = isForeignProof;
+  const isOwnProof = asked.proofs === "none" ? undefined : services.reasoning.ownTo(target);
+  if (isOwnProof) orders.isOwnProof = isOwnProof;
   const { text, dropped, changes } = translateRequest(
     asked.body,
     client,

@@ -61,6 +61,12 @@ export class ProofMakers {
     return (proof) => (this.#read().get(this.#keyOf(proof)) ?? maker) !== maker;
   }
 
+  /** What tells of a proof that family `maker` is known to have made it; undefined where no proof is known. */
+  madeBy(maker: string): ((proof: string) => boolean) | undefined {
+    if (this.#known?.size === 0) return undefined;
+    return (proof) => this.#read().get(this.#keyOf(proof)) === maker;
+  }
+
   #read(): Map<bigint, string> {
     this.#known ??= new Map(this.shelf.makers(this.most));
     return this.#known;

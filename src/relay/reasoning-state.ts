@@ -107,6 +107,11 @@ export class ReasoningState {
     return upstream.bindsReasoning ? this.makers.foreignTo(makerOf(route.model)) : undefined;
   }
 
+  /** What tells of a proof that this route's model is known to have made it; undefined where none can be told. */
+  ownTo({ upstream, route }: Target): Orders["isOwnProof"] {
+    return upstream.bindsReasoning ? this.makers.madeBy(makerOf(route.model)) : undefined;
+  }
+
   /**
    * What is remembered of the conversation's earlier turns for this route, and a collector for the reply to come. Undefined where the
    * vendor wants nothing back.

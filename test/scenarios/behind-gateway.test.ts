@@ -31,7 +31,7 @@ const turns = { messages: [{ role: "user", content }] };
 
 /** A gateway whose vendor is another one, by a row of each dialect. */
 async function nearGateway(): Promise<TestApp> {
-  upstream.always("/v1/models", json({ object: "list", data: [LISTED] }));
+  upstream.always("/v1/models", json({ object: "list", data: [LISTED, { ...LISTED, id: "big/other" }] }));
   const vendors = (["chat", "messages", "responses"] as const).map((dialect) => ({
     ...vendorAt(upstream, dialect, rows[dialect]),
     models: "discover" as const,
@@ -50,7 +50,7 @@ async function entries(app: TestApp): Promise<Wire[]> {
 describe("a gateway behind a gateway", () => {
   test("what the far one lists of a model is told on", async () => {
     const app = await nearGateway();
-    await until(async () => (await entries(app)).length === 3, "the models of all rows");
+    await until(async () => (await entries(app)).length === 6, "the models of all rows");
     const { context_length, max_output_tokens, capabilities, reasoning_efforts } = LISTED;
     for (const entry of await entries(app))
       expect(entry).toMatchObject({ context_length, max_output_tokens, capabilities, reasoning_efforts });
@@ -105,6 +105,34 @@ describe("a gateway behind a gateway", () => {
       expect(upstream.calls.at(-1)?.json).toMatchObject({ max_tokens: most });
     },
   );
+});
+
+describe("what a model behind a far gateway has thought", () => {
+  const PATH = "/v1/messages";
+  // As that one packs what it has of a vendor of another dialect.
+  const thought = { type: "thinking", thinking: "Hm.", signature: "rs:WyJyc18xIiwiRU5DIl0" };
+  const call = { type: "tool_use", id: "toolu_1", name: "f", input: {} };
+  const reply = (content: Wire[]) => ({
+    ...{ id: "msg_1", type: "message", role: "assistant", model: "big/thinker", content, stop_reason: "tool_use" },
+    ...{ stop_sequence: null, usage: { input_tokens: 3, output_tokens: 2 } },
+  });
+  const thinking = { type: "enabled", budget_tokens: 2_000 };
+  const asked = { max_tokens: 9_000, thinking, tools: [{ name: "f", input_schema: { type: "object" } }] };
+  const results = { role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_1", content: "42" }] };
+  const later = { messages: [...turns.messages, { role: "assistant", content: [thought, call] }, results] };
+
+  test("goes back as it came, and thinking stays on; to another model it does not, nor where it was never seen", async () => {
+    const app = await nearGateway();
+    upstream.always(PATH, json(reply([thought, call])));
+    await app.post(PATH, { model: "m/big/thinker", ...asked, ...later });
+    expect(upstream.calls.at(-1)?.json).toMatchObject({ thinking: { type: "disabled" } });
+    await app.post(PATH, { model: "m/big/thinker", ...asked, ...turns });
+    const told = await app.post(PATH, { model: "m/big/thinker", ...asked, ...later });
+    expect(told.headers.get("x-sluice-dropped")).toBeNull();
+    expect(upstream.calls.at(-1)?.json).toMatchObject({ thinking, messages: later.messages });
+    await app.post(PATH, { model: "m/big/other", ...asked, ...later });
+    expect(JSON.stringify(upstream.calls.at(-1)?.json)).not.toContain(thought.signature);
+  });
 });
 
 describe("what is lost behind a far gateway", () => {

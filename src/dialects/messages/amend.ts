@@ -31,7 +31,9 @@ function isForeign(block: unknown, orders: Orders, { unsignedThinking }: Quirks)
   const { signature } = block;
   // Of all that a vendor has refused, this is a part.
   if (!signature) return !unsignedThinking || isAnothers("", orders);
-  return isPacked(typeof signature === "string" ? asShown(signature) : signature) || isAnothers(signature, orders);
+  if (!isPacked(typeof signature === "string" ? asShown(signature) : signature)) return isAnothers(signature, orders);
+  // A gateway like this one packs what it has of vendors of other dialects, and wants it back so.
+  return typeof signature !== "string" || orders.isOwnProof?.(signature) !== true;
 }
 
 /** Whether a turn holds foreign thinking: nearly none does, and nothing is made anew of those. */
