@@ -193,6 +193,8 @@ export type ReplyContext = {
   changes?: ReplyChanges;
   /** See {@link DecodeContext.cachesForHour}; set once the request is translated. */
   cachesForHour?: boolean;
+  /** See {@link DecodeContext.usedCallIds}; set once the request is translated. */
+  usedCallIds?: ReadonlySet<string>;
   /** What the model thought is left out of a reply that crosses dialects. */
   hidesReasoning?: boolean;
   /** The model that answers, as its vendor calls it; set where the reply crosses dialects, so that its proofs can say whose they are. */
@@ -204,6 +206,8 @@ export type DecodeContext = {
   quirks: Quirks;
   /** All that the request has the vendor write to its cache is to be kept for an hour. */
   cachesForHour?: boolean | undefined;
+  /** Ids of the calls that the client's conversation holds: no call of the reply may have one of them. Absent: it holds none. */
+  usedCallIds?: ReadonlySet<string> | undefined;
 };
 
 /** Reads one upstream stream. Tolerant: it accepts every deviation of dialects.md 4.8 and says what was meant. */
@@ -316,6 +320,8 @@ export interface UpstreamDialect {
   readonly provesReasoning?: boolean;
   /** Its proofs are good for the very model that gave them, and do not say which that was (dialects.md 2.9). */
   readonly bindsReasoning?: boolean;
+  /** Some of its vendors give calls the ids of earlier ones, which no other call of a conversation may have (see {@link DecodeContext.usedCallIds}). */
+  readonly repeatsCallIds?: boolean;
   /** It says of each text what it is to its turn, and wants that back with the text (OpenAI's `phase`). */
   readonly marksTexts?: boolean;
   /** Arguments of calls are objects in it, not texts: long numbers keep their digits only when it is read for that (dialects.md 4.8 #43). */

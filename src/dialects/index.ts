@@ -20,6 +20,7 @@ const NOTHING: Readonly<Record<keyof Dialect, undefined>> = {
   hasObjectArguments: undefined,
   provesReasoning: undefined,
   bindsReasoning: undefined,
+  repeatsCallIds: undefined,
   marksTexts: undefined,
   decodeRequest: undefined,
   encodeRequest: undefined,

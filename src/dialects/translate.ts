@@ -180,7 +180,7 @@ export function translateReply(
   ownCounts?: (events: readonly Event[]) => Usage | undefined,
 ): { text: string; events: Event[] } {
   try {
-    const reading = { quirks, cachesForHour: context.cachesForHour };
+    const reading = { quirks, cachesForHour: context.cachesForHour, usedCallIds: context.usedCallIds };
     let events = upstream.decodeReply(body.value, reading);
     if (upstream.hasObjectArguments && callsInexactly(events))
       events = upstream.decodeReply(parseExactly(body.text), reading);

@@ -1,6 +1,7 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Orders } from "../canon/intent.ts";
 import { marksForHour } from "../dialects/cache-marks.ts";
+import type { ClientDialect } from "../dialects/dialect.ts";
 import { dropMismatched } from "../dialects/messages/block-binding.ts";
 import { isSame, passedHeaders, showPaths, translateRequest } from "../dialects/translate.ts";
 import type { Fields } from "../lib/http1/fields.ts";
@@ -39,6 +40,12 @@ export type Prepared = {
 
 const isAnyProof = (): boolean => true;
 
+const NO_IDS: readonly string[] = [];
+
+/** The ids of the calls in the client's conversation. */
+const callIdsIn = ({ body }: Asked, { replay }: ClientDialect): readonly string[] =>
+  replay.read(body.value as Record<string, unknown>, false).turns.flatMap(({ callIds }) => callIds);
+
 /**
  * The request as this route's vendor is asked: orders, translated body, path and headers, without the key. Sends nothing. Whatever
  * changes a request on its way belongs in here, so that a client who asks for the translation is shown it.
@@ -67,6 +74,8 @@ export function prepare(asked: Asked, target: Target): Prepared {
     asked.proofs === "none" ? undefined : recall?.memories,
   );
   if (changes) context.changes = changes;
+  const usedCallIds = upstream.repeatsCallIds ? callIdsIn(asked, client) : NO_IDS;
+  if (usedCallIds.length > 0) context.usedCallIds = new Set(usedCallIds);
   if (quirks.acceptsCacheControl) context.cachesForHour = marksForHour(wholeText(text));
   if (!isSame(client, upstream)) context.upstreamModel = route.model;
   const headers = passedHeaders(request.headers, asked.body, client, upstream);

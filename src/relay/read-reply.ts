@@ -38,7 +38,11 @@ export type Target = {
 
 /** What reads the stream that a target answers with. */
 export const decoderOf = ({ upstream, vendor, context }: Target): Decoder =>
-  upstream.decoder({ quirks: vendor.quirks, cachesForHour: context.cachesForHour });
+  upstream.decoder({
+    quirks: vendor.quirks,
+    cachesForHour: context.cachesForHour,
+    usedCallIds: context.usedCallIds,
+  });
 
 /** The media type of an answer that may be read, lower-case and without parameters; undefined for one that {@link refuse} explains. */
 export function readableType(answer: Answer): string | undefined {

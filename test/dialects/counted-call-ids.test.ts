@@ -130,4 +130,29 @@ describe.each(Object.keys(CLIENTS))("a %s client of a model that counts its call
     const sent = [...String(again?.text).matchAll(/"(?:id|tool_call_id)":"([^"]*)"/g)].map(([, id]) => id);
     expect(sent).toEqual([own, ids[1], own, ids[1]]);
   });
+
+  test.each([false, true])(
+    "knows calls apart to which their vendor gives one id in every turn: stream %p",
+    async (stream) => {
+      const history: Wire[] = [USER];
+      const seen: string[] = [];
+      for (const number of [1, 2, 3]) {
+        upstream.answer("/v1/chat/completions", reply(number, stream, ["call_0", "call_1"]));
+        const ask = { ...client.ask, model: "plain/other", stream, [client.history]: history };
+        const text = await (await gateway.post(client.path, ask)).text();
+        const found = [...text.matchAll(new RegExp(`"${client.id}":"(call_[01][^"]*)"`, "g"))];
+        const ids = [...new Set(found.map(([, id]) => String(id)))];
+        history.push(...client.turn(ids));
+        seen.push(...ids);
+      }
+      // The first are nobody's yet.
+      expect(seen.slice(0, 2)).toEqual(["call_0", "call_1"]);
+      expect(new Set(seen).size).toBe(6);
+      const sent = [...String(upstream.calls[2]?.text).matchAll(/"(?:id|tool_call_id)":"([^"]*)"/g)].map(
+        ([, id]) => id,
+      );
+      const [first, second] = [seen.slice(0, 2), seen.slice(2, 4)];
+      expect(sent).toEqual([...first, ...first, ...second, ...second]);
+    },
+  );
 });

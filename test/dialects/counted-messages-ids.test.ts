@@ -71,3 +71,29 @@ test.each(WAYS)("two calls of one id are two, in each reply others: %s, stream %
   expect(found.map((ids) => ids.length)).toEqual([2, 2]);
   expect(new Set(found.flat()).size).toBe(4);
 });
+
+test.each(WAYS)("a call has no id that the conversation holds: %s, stream %p", async (path, stream) => {
+  upstream.answer("/v1/messages", reply(1, stream, { ...unnamed, id: "call_0" }));
+  const earlier: Record<string, unknown[]> = {
+    "/v1/messages": [
+      { role: "assistant", content: [{ ...unnamed, id: "call_0" }] },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: "call_0", content: "x" }] },
+    ],
+    "/v1/chat/completions": [
+      {
+        role: "assistant",
+        content: null,
+        tool_calls: [{ id: "call_0", type: "function", function: { name: "f", arguments: "{}" } }],
+      },
+      { role: "tool", tool_call_id: "call_0", content: "x" },
+    ],
+    "/v1/responses": [
+      { type: "function_call", call_id: "call_0", name: "f", arguments: "{}" },
+      { type: "function_call_output", call_id: "call_0", output: "x" },
+    ],
+  };
+  const messages = [{ role: "user", content: "Hi" }, ...(earlier[path] ?? [])];
+  const body = { model: "lab/other", max_tokens: 64, stream, messages, input: messages };
+  const text = await (await gateway.post(path, body)).text();
+  expect(/"(?:call_)?id":"(call_0[^"]*)"/.exec(text)?.[1]).toMatch(/^call_0_[0-9A-Za-z]{8}$/);
+});

@@ -336,7 +336,7 @@ export class ChatDecoder implements Decoder {
     this.#releaseThink(out);
     const calls = Array.isArray(delta["tool_calls"]) ? delta["tool_calls"] : [];
     const legacy = isObject(delta["function_call"]) ? [{ function: delta["function_call"] }] : [];
-    this.#tools ??= new ToolTracker();
+    this.#tools ??= new ToolTracker(this.#context.usedCallIds);
     for (const call of [...calls, ...legacy]) {
       const fragment = readToolFragment(call);
       if (!fragment) continue;

@@ -65,6 +65,7 @@ export const chat: Dialect = {
   replyChanges: (body, quirks) =>
     withToolNames(body, quirks, ofOneAnswer(body, withUnsaidStops(body, quirks, replyChanges(body, quirks)))),
   refuseWriting,
+  repeatsCallIds: true,
   decodeReply,
   encodeReply,
   relabel: relabelReply,

@@ -203,13 +203,13 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
   #choiceOf(index: unknown): ChoiceRepairer {
     const place = typeof index === "number" && Number.isInteger(index) && index >= 0 ? index : 0;
     if (place === 0) {
-      this.#first ??= new ChoiceRepairer(0, this.#names);
+      this.#first ??= new ChoiceRepairer(0, this.#context, this.#names);
       return this.#first;
     }
     this.#others ??= new Map();
     let choice = this.#others.get(place);
     if (!choice) {
-      choice = new ChoiceRepairer(place, this.#names);
+      choice = new ChoiceRepairer(place, this.#context, this.#names);
       this.#others.set(place, choice);
     }
     return choice;
@@ -218,7 +218,7 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
   /** Every choice that was seen, the first before all; a reply without any has that one. */
   #allChoices(): ChoiceRepairer[] {
     const others = this.#others ? [...this.#others.values()] : [];
-    const first = this.#first ?? (others.length === 0 ? new ChoiceRepairer(0, this.#names) : undefined);
+    const first = this.#first ?? (others.length === 0 ? new ChoiceRepairer(0, this.#context, this.#names) : undefined);
     return first ? [first, ...others] : others;
   }
 

@@ -1,4 +1,5 @@
 import { isObject } from "../../lib/json.ts";
+import type { ReplyContext } from "../dialect.ts";
 import { contentText, reasoningText } from "./delta.ts";
 import { fittingWord } from "./finish.ts";
 import { readToolFragment, type ToolSlot, ToolTracker } from "./tool-calls.ts";
@@ -40,6 +41,7 @@ export class ChoiceRepairer {
   /** `names`: the vendor's names of tools → the client's, where they are not the same. */
   constructor(
     readonly index: number,
+    private readonly context: Pick<ReplyContext, "usedCallIds">,
     private readonly names?: ReadonlyMap<string, string>,
   ) {}
 
@@ -111,7 +113,7 @@ export class ChoiceRepairer {
   #repairCall(call: Wire, replySeed: string, before: Wire[]): Wire | undefined {
     const fragment = readToolFragment(call);
     if (!fragment) return undefined;
-    this.#tools ??= new ToolTracker();
+    this.#tools ??= new ToolTracker(this.context.usedCallIds);
     this.#announced ??= new Map();
     const slot = this.#tools.add(fragment, replySeed);
     const sent = this.#announced.get(slot);

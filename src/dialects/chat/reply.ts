@@ -134,9 +134,9 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Wi
 const holdsText = (value: unknown) => typeof value === "string" && value.trim() !== "";
 
 /** Calls whose id, type or arguments a client could not use; the same array when all are sound. */
-function repairCalls(calls: readonly unknown[], seed: string): readonly unknown[] {
+function repairCalls(calls: readonly unknown[], seed: string, { usedCallIds }: ReplyContext): readonly unknown[] {
   let changed = false;
-  const ids = new ReplyCallIds();
+  const ids = new ReplyCallIds(usedCallIds);
   const repaired = calls.map((call, ordinal) => {
     const fragment = readToolFragment(call);
     if (!fragment || !isObject(call)) return call;
@@ -156,12 +156,12 @@ function repairCalls(calls: readonly unknown[], seed: string): readonly unknown[
 }
 
 /** A message with its role, reasoning where clients look for it and calls they can answer; the same object when nothing is wrong. */
-function repairMessage(message: Wire, seed: string): Wire {
+function repairMessage(message: Wire, seed: string, context: ReplyContext): Wire {
   let changes = repairTexts(message);
   if (typeof message["role"] !== "string" || message["role"] === "") changes = { ...changes, role: "assistant" };
   const calls = message["tool_calls"];
   if (Array.isArray(calls)) {
-    const repaired = repairCalls(calls, seed);
+    const repaired = repairCalls(calls, seed, context);
     if (repaired !== calls) changes = { ...changes, tool_calls: repaired };
   }
   return changes ? { ...message, ...changes } : message;
@@ -177,11 +177,11 @@ function repairFinish(word: unknown, message: Wire): string | undefined {
 /** Stands for the message of a reply that has none: Google's endpoint writes none for what it blocks, and clients look into it. */
 const EMPTY_MESSAGE: Wire = Object.freeze({ role: "assistant", content: "", refusal: null });
 
-function repairChoice(choice: unknown, at: number, seed: string): unknown {
+function repairChoice(choice: unknown, at: number, seed: string, context: ReplyContext): unknown {
   if (!isObject(choice)) return choice;
   const said = choice["message"] ?? EMPTY_MESSAGE;
   if (!isObject(said)) return choice;
-  const message = repairMessage(said, seed);
+  const message = repairMessage(said, seed, context);
   const word = repairFinish(choice["finish_reason"], message);
   const isPlaced = typeof choice["index"] === "number";
   if (message === choice["message"] && word === undefined && isPlaced) return choice;
@@ -189,10 +189,10 @@ function repairChoice(choice: unknown, at: number, seed: string): unknown {
 }
 
 /** Choices that a client can read; the same array when nothing is wrong. */
-function repairChoices(choices: readonly unknown[], seed: string): readonly unknown[] {
+function repairChoices(choices: readonly unknown[], seed: string, context: ReplyContext): readonly unknown[] {
   let repaired: unknown[] | undefined;
   for (let at = 0; at < choices.length; at++) {
-    const sound = repairChoice(choices[at], at, seed);
+    const sound = repairChoice(choices[at], at, seed, context);
     if (sound !== choices[at]) repaired ??= choices.slice(0, at);
     repaired?.push(sound);
   }
@@ -209,7 +209,7 @@ export function relabelReply(body: JsonText, context: ReplyContext): string {
     if (value["object"] !== COMPLETION) edits["object"] = COMPLETION;
     if (!Number.isInteger(value["created"])) edits["created"] = wholeSeconds(value["created"]) ?? context.created;
     const { choices } = value;
-    const repaired = Array.isArray(choices) ? repairChoices(choices, seed) : choices;
+    const repaired = Array.isArray(choices) ? repairChoices(choices, seed, context) : choices;
     if (repaired !== choices) edits["choices"] = repaired;
     const usage = soundUsage(value["usage"]);
     if (usage !== value["usage"]) edits["usage"] = usage;

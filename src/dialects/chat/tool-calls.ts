@@ -63,11 +63,16 @@ export function inventCallId(replySeed: string, ordinal: number): string {
  */
 export class ToolTracker {
   readonly slots: ToolSlot[] = [];
-  readonly #ids = new ReplyCallIds();
+  readonly #ids: ReplyCallIds;
   #byIndex = new Map<number, ToolSlot>();
   /** Calls by their vendor's own ids: made for the first fragment that says no index. */
   #byId: Map<string, ToolSlot> | undefined;
   #last: ToolSlot | undefined;
+
+  /** `used`: see {@link ReplyCallIds}. */
+  constructor(used?: ReadonlySet<string>) {
+    this.#ids = new ReplyCallIds(used);
+  }
 
   /** Adds a fragment to its call, and returns that call. `replySeed` makes up a missing id. */
   add(fragment: ToolFragment, replySeed: string): ToolSlot {

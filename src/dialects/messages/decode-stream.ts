@@ -4,7 +4,7 @@ import { NO_USAGE, readCount, sumUsage, type Usage } from "../../canon/usage.ts"
 import { isObject, mayBeInexact, parseExactly } from "../../lib/json.ts";
 import { BlockCiter, type Cited, MAX_CITED } from "../cited.ts";
 import { ReplyCallIds } from "../counted-ids.ts";
-import type { Decoder } from "../dialect.ts";
+import type { DecodeContext, Decoder } from "../dialect.ts";
 import { type Frame, learnPattern, type TextPattern, type TextRun } from "../frames.ts";
 import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
 import { BlockLane, charactersOf, type Slot } from "./block-lane.ts";
@@ -90,7 +90,7 @@ class MessagesDecoder implements Decoder {
   #started = false;
   /** The id of the message. */
   #seed: unknown;
-  readonly #ids = new ReplyCallIds();
+  readonly #ids: ReplyCallIds;
   #behindStop = 0;
   #calledTool = false;
   #lane = new BlockLane<Event, OpenBlock>(charactersOf);
@@ -109,6 +109,10 @@ class MessagesDecoder implements Decoder {
   #reportedApart: number | undefined;
   #ending: Ending = {};
   #container: unknown;
+
+  constructor({ usedCallIds }: DecodeContext) {
+    this.#ids = new ReplyCallIds(usedCallIds);
+  }
 
   push(frame: Frame): Event[] {
     if (frame.run) return this.#readRun(frame.run);
@@ -378,6 +382,6 @@ class MessagesDecoder implements Decoder {
 }
 
 /** A reader for one upstream stream of this dialect. It never throws, and ends with `finish` only behind a message_stop. */
-export function decodeStream(): Decoder {
-  return new MessagesDecoder();
+export function decodeStream(context: DecodeContext): Decoder {
+  return new MessagesDecoder(context);
 }

@@ -54,6 +54,7 @@ export const messages: Dialect = {
   amend,
   headerEdits,
   replyChanges: (body, quirks) => withToolNames(body, quirks, watchBlankStops(body)),
+  repeatsCallIds: true,
   decodeReply,
   encodeReply,
   relabel: relabelReply,

@@ -99,9 +99,9 @@ const lacksOwnId = (block: unknown, seed: unknown, ids: ReplyCallIds): boolean =
   isCall(block) && withDistinctId(block, seed, ids) !== block;
 
 /** Blocks with the arguments of each call as the object that clients take for granted, their numbers digit for digit, and under an id of its own. */
-function withSoundCalls(body: JsonText): unknown[] {
+function withSoundCalls(body: JsonText, { usedCallIds }: ReplyContext): unknown[] {
   const { content, id } = parseExactly(body.text) as { content: unknown[]; id: unknown };
-  const ids = new ReplyCallIds();
+  const ids = new ReplyCallIds(usedCallIds);
   return content.map((block) => {
     if (!isCall(block)) return block;
     const named = withDistinctId(block, id, ids);
@@ -116,7 +116,7 @@ function withSoundCalls(body: JsonText): unknown[] {
 export function relabelReply(body: JsonText, context: ReplyContext): string {
   const { id, type, role, content, stop_reason: word, usage } = body.value as Block;
   const blocks = listOf(content);
-  const ids = new ReplyCallIds();
+  const ids = new ReplyCallIds(context.usedCallIds);
   const fitting = fittingStopReason(word, blocks.some(isCall));
   const counts = withNumbers(usage);
   return body.edit({
@@ -124,7 +124,9 @@ export function relabelReply(body: JsonText, context: ReplyContext): string {
     ...(!isFilled(id) && { id: messageIdOf(context) }),
     ...(!isFilled(type) && { type: "message" }),
     ...(!isFilled(role) && { role: "assistant" }),
-    ...(blocks.some((block) => lacksInput(block) || lacksOwnId(block, id, ids)) && { content: withSoundCalls(body) }),
+    ...(blocks.some((block) => lacksInput(block) || lacksOwnId(block, id, ids)) && {
+      content: withSoundCalls(body, context),
+    }),
     ...(fitting !== undefined && { stop_reason: fitting }),
     ...(counts !== usage && { usage: counts }),
   });
@@ -230,7 +232,7 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
   #started = false;
   /** The vendor's id of the message. */
   #seed: unknown;
-  readonly #ids = new ReplyCallIds();
+  readonly #ids: ReplyCallIds;
   #stop = "";
   #closing: Closing | undefined;
   /** More than one message, so the counts that were told are not those of the whole. */
@@ -243,7 +245,9 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
   #lane = new BlockLane<string, OpenBlock>((record) => record.length);
   readonly #runs = new RunWriter(this);
 
-  constructor(readonly context: ReplyContext) {}
+  constructor(readonly context: ReplyContext) {
+    this.#ids = new ReplyCallIds(context.usedCallIds);
+  }
 
   writeRecord(record: Frame): string {
     return this.push(record, []);

@@ -4,7 +4,7 @@ import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
 import { BlockCiter } from "../cited.ts";
 import { ReplyCallIds } from "../counted-ids.ts";
-import type { ReplyContext } from "../dialect.ts";
+import type { DecodeContext, ReplyContext } from "../dialect.ts";
 import { unseenPicture } from "../pictures.ts";
 import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
 import { type Block, readWholeBlock, startEvent, withDistinctId } from "./blocks.ts";
@@ -19,7 +19,7 @@ import { readApart, readUsage, sameUsage, writeUsage } from "./usage.ts";
  * A whole reply as events, `finish` last (dialects.md 2.4). Throws GatewayError (upstream_error) when it is no message, and what an
  * error object inside a 200 means (dialects.md 4.8 #22).
  */
-export function decodeReply(body: unknown): Event[] {
+export function decodeReply(body: unknown, { usedCallIds }: DecodeContext): Event[] {
   if (isObject(body) && (body["type"] === "error" || isObject(body["error"]))) {
     const raw = readRawError(body);
     throw upstreamError(statusOfRawError(raw), raw);
@@ -29,7 +29,7 @@ export function decodeReply(body: unknown): Event[] {
   }
   const events: Event[] = [startEvent(body)];
   const citer = new BlockCiter();
-  const ids = new ReplyCallIds();
+  const ids = new ReplyCallIds(usedCallIds);
   let calledTool = false;
   for (const block of body["content"]) {
     if (!isObject(block)) continue;
