@@ -18,10 +18,12 @@ const distinctCallId = (id: string, replySeed: string, used: ReadonlySet<string>
  * HKUDS/nanobot #4473), or to every call that they ever make (llama.cpp, NousResearch/hermes-agent #70724; `call_0`, NVIDIA-NeMo/Switchyard #502).
  */
 export class ReplyCallIds {
-  readonly #names = new DistinctNames();
+  readonly #names: DistinctNames;
 
   /** `used`: ids of the conversation's earlier calls, as the client knows them. */
-  constructor(private readonly used: ReadonlySet<string> = NONE) {}
+  constructor(private readonly used: ReadonlySet<string> = NONE) {
+    this.#names = new DistinctNames(used);
+  }
 
   /** The id of the next call, from its vendor's, which is not empty. Without a seed only those of this reply are told apart. */
   take(given: string, replySeed: string | undefined): string {

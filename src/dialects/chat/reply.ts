@@ -142,7 +142,7 @@ function repairCalls(calls: readonly unknown[], seed: string, { usedCallIds }: R
     if (!fragment || !isObject(call)) return call;
     const called = call["function"];
     const wrongArguments = isObject(called) && !holdsText(called["arguments"]);
-    const id = fragment.id === "" ? inventCallId(seed, ordinal) : ids.take(fragment.id, seed);
+    const id = ids.take(fragment.id || inventCallId(seed, ordinal), seed);
     if (id === fragment.id && typeof call["type"] === "string" && !wrongArguments) return call;
     changed = true;
     return {

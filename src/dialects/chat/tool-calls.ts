@@ -80,7 +80,7 @@ export class ToolTracker {
     if (!slot) {
       const ordinal = this.slots.length;
       const given = fragment.id;
-      const id = given === "" ? inventCallId(replySeed, ordinal) : this.#ids.take(given, replySeed);
+      const id = this.#ids.take(given || inventCallId(replySeed, ordinal), replySeed);
       slot = { ordinal, id, given, custom: fragment.custom, name: "", arguments: "", end: new ObjectEnd() };
       this.slots.push(slot);
       if (given !== "" && this.#byId?.has(given) === false) this.#byId.set(given, slot);
