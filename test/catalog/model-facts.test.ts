@@ -135,37 +135,63 @@ describe("Grok models", () => {
   });
 });
 
-/** Half as much is what its vendor tells of one whole reply over plain HTTP, which ends there by itself and says that it is cut. */
-describe("Gemini 4 Argon", () => {
+describe("Gemini models", () => {
   const upstream = startUpstream();
   let app: TestApp;
+  const continuing = ["gemini-2.5-pro", "gemini-3.1-pro-preview", "gemini-3.1-flash-lite", "gemini-3.5-flash"];
+  const refusing = ["gemini-3.5-flash-lite", "gemini-3.6-flash", "gemini-3.8-flash", "gemini-4-argon"];
   beforeAll(async () => {
-    const model = "gemini-4-argon";
-    upstream.always(gemini.path(model, false), json(gemini.whole(GREETING, model)));
-    app = await startApp({
-      vendors: [
-        {
-          ...vendorAt(upstream, "chat", "google"),
-          ...{ dialect: "gemini", baseUrl: gemini.base(upstream.url), models: "catalog" },
-        },
-      ],
-    });
+    for (const model of [...continuing, ...refusing]) {
+      upstream.always(gemini.path(model, false), json(gemini.whole(GREETING, model)));
+    }
+    const own = { dialect: "gemini" as const, baseUrl: gemini.base(upstream.url), models: "catalog" as const };
+    app = await startApp({ vendors: [{ ...vendorAt(upstream, "chat", "google"), ...own }] });
   });
   afterAll(async () => {
     await app.stop();
     upstream.close();
   });
 
+  async function sent(client: "chat" | "messages", body: object) {
+    upstream.calls.length = 0;
+    const response = await app.post(GENERATION_PATH[client], body);
+    expect(response.status).toBe(200);
+    await response.arrayBuffer();
+    const call = upstream.calls[0]?.json;
+    if (!isObject(call)) throw new Error("the vendor was not asked");
+    return { call, dropped: response.headers.get("x-sluice-dropped") };
+  }
+
+  const user = { role: "user", content: "Hi" };
+  const begun = [user, { role: "assistant", content: "So:" }];
+  const contents = [
+    { role: "user", parts: [{ text: "Hi" }] },
+    { role: "model", parts: [{ text: "So:" }] },
+  ];
+
+  // "Requests ending with a model turn are not supported", says their vendor.
+  test.each(refusing)("%s is answered where the assistant's turn is the last, and that is named", async (name) => {
+    const body = { model: `google/${name}`, max_tokens: 900, messages: begun };
+    const answered = [...contents, { role: "user", parts: [{ text: "(continue)" }] }];
+    for (const client of ["chat", "messages"] as const) {
+      expect(await sent(client, body)).toMatchObject({ call: { contents: answered }, dropped: "prefill" });
+    }
+  });
+
+  test.each(continuing)("%s continues it", async (name) => {
+    const body = { model: `google/${name}`, max_tokens: 900, messages: begun };
+    for (const client of ["chat", "messages"] as const) {
+      const { call, dropped } = await sent(client, body);
+      expect([call["contents"], dropped]).toEqual([contents, null]);
+    }
+  });
+
+  // Half as much is what the vendor tells of one whole reply over plain HTTP, which ends there by itself and says that it is cut.
   test.each([
     [64_000, 64_000],
     [128_000, 65_536],
-  ])("of %i tokens that a client allows, %i are allowed", async (asked, allowed) => {
-    upstream.calls.length = 0;
-    const messages = [{ role: "user", content: "Hi" }];
-    const body = { model: "google/gemini-4-argon", max_tokens: asked, messages };
-    const response = await app.post(GENERATION_PATH.messages, body);
-    expect(response.status).toBe(200);
-    await response.arrayBuffer();
-    expect(upstream.calls[0]?.json).toMatchObject({ generationConfig: { maxOutputTokens: allowed } });
+  ])("Gemini 4 Argon: of %i tokens that a client allows, %i are allowed", async (asked, allowed) => {
+    const { call } = await sent("messages", { model: "google/gemini-4-argon", max_tokens: asked, messages: [user] });
+    expect(call).toMatchObject({ generationConfig: { maxOutputTokens: allowed } });
   });
 });

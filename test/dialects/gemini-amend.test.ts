@@ -62,6 +62,18 @@ describe("orders", () => {
     }
   });
 
+  test("a last turn of the model's own is for the models that continue it: those of a family's older names", () => {
+    const turn = { role: "model", parts: [{ text: "So:" }] };
+    const contents = [...(BODY["contents"] as Body[]), turn];
+    const last = (upstreamModel: string) => (amended({ contents }, { upstreamModel })["contents"] as Body[]).at(-1);
+    for (const model of ["gemini-2.0-flash", "gemini-3-flash-preview", "gemini-pro-latest", "gemma-4-31b-it"]) {
+      expect(last(model)).toEqual(turn);
+    }
+    for (const model of ["gemini-3.7-flash", "gemini-flash-lite-latest", "Gemini-4-Carbon", "gemini-10-pro"]) {
+      expect(last(model)).toEqual({ role: "user", parts: [{ text: "(continue)" }] });
+    }
+  });
+
   test.each<[string, ReasoningOrder, boolean, unknown]>([
     [
       "a level",

@@ -1,6 +1,7 @@
 import type { Orders, ReasoningOrder } from "../../canon/intent.ts";
 import { type Edits, isEmpty, isObject } from "../../lib/json.ts";
 import { goingFields } from "../going-fields.ts";
+import { CONTINUE_TEXT } from "../turns.ts";
 import { type ModelTraits, traitsOf } from "./model-traits.ts";
 import { PLACEHOLDER } from "./proof.ts";
 import { CopyAllowance, toOpenApiSchema } from "./schema.ts";
@@ -71,6 +72,9 @@ function sign(content: Wire): Wire {
   };
 }
 
+/** The user's turn behind a last one that the model would refuse to continue, so that it is known again. */
+const ANSWER: Wire = { role: "user", parts: [{ text: CONTINUE_TEXT }] };
+
 /** The system prompt as the opening of the first user content, for models that know no other place (dialects.md 3.1). */
 function prependSystem(contents: readonly Wire[], system: unknown): readonly Wire[] {
   const [first, ...rest] = contents;
@@ -112,6 +116,7 @@ function amendForModel(body: Wire, config: Wire, traits: ModelTraits, { isForeig
     systemInstruction = undefined;
   }
   if (traits.current) contents = signModels(contents);
+  if (!traits.prefill && contents.at(-1)?.["role"] === "model") contents = [...contents, ANSWER];
   if (contents !== body["contents"]) edits["contents"] = contents;
   if (systemInstruction !== body["systemInstruction"]) edits["systemInstruction"] = systemInstruction;
   if (traits.jsonSchema) return edits;
@@ -133,22 +138,25 @@ const untoldFields = (orders: Orders, { penalties }: ModelTraits): readonly stri
 /** Fields that went: they stand inside another one here, where whoever compares the top level does not see them. */
 function lostFields(body: Wire, orders: Orders): string[] {
   const { generationConfig: config } = body;
-  if (!isObject(config)) return NONE_LOST;
-  const lost = untoldFields(orders, traitsOf(orders.upstreamModel)).filter(
+  if (!isObject(config)) return [];
+  return untoldFields(orders, traitsOf(orders.upstreamModel)).filter(
     (field) => config[toCamelCase(field)] !== undefined,
   );
-  return lost.length === 0 ? NONE_LOST : lost;
 }
 
-/** What went, and a call's or an image's signature that is lost, so that the vendor's own word for that stands in its place. */
+/**
+ * What went, a call's or an image's signature that is lost, so that the vendor's own word for that stands in its place, and a last turn that was to be
+ * continued and is answered.
+ */
 export function repairs(body: Wire, edits: Edits, orders: Orders): string[] {
   const isLost = (part: Wire) => part["thoughtSignature"] === PLACEHOLDER;
   const holdsLost = ({ parts }: Wire) => listOf(parts).some(isLost);
-  const fields = lostFields(body, orders);
-  return listOf(edits["contents"] ?? body["contents"]).some(holdsLost) ? [...fields, "thought_signature"] : fields;
+  const lost = lostFields(body, orders);
+  const contents = listOf(edits["contents"] ?? body["contents"]);
+  if (contents.at(-1) === ANSWER) lost.push("prefill");
+  if (contents.some(holdsLost)) lost.push("thought_signature");
+  return lost;
 }
-
-const NONE_LOST: string[] = [];
 
 /**
  * Orders as edits of a body that `encodeRequest` wrote: no client speaks this dialect, so it is written anew where the model wants it.

@@ -14,6 +14,11 @@ export type ModelTraits = {
   systemInstruction: boolean;
   /** `frequencyPenalty` and `presencePenalty` are known: Gemini 2.5 and later refuse a request for either ("Penalty is not enabled"). */
   penalties: boolean;
+  /**
+   * Continues a last turn of its own. Gemini 3.5 Flash-Lite, 3.6 and later refuse it ("Requests ending with a model turn are not supported"; ai.google.dev,
+   * "What's new in Gemini 3.6 Flash and 3.5 Flash-Lite").
+   */
+  prefill: boolean;
   /** Smallest and largest thinking budget, tokens. */
   budget: readonly [number, number];
 };
@@ -26,6 +31,9 @@ const BUDGETS: readonly [RegExp, readonly [number, number]][] = [
 ];
 const NARROWEST = [512, 24_576] as const;
 
+/** The Gemini models that continue a turn, and the alias that names one of them. */
+const WITH_PREFILL = /gemini-(?:[12][.-]|3(?:\.[0-4])?-|3\.5-flash(?!-lite)|pro)/;
+
 /** The traits of an upstream model. An alias without a number, such as `gemini-flash-latest`, counts as a current model. */
 export const traitsOf = remember((model: string): ModelTraits => {
   const name = model.toLowerCase();
@@ -35,6 +43,7 @@ export const traitsOf = remember((model: string): ModelTraits => {
     current: name.includes("gemini") && !first && !/gemini-2/.test(name),
     jsonSchema: !first && !/gemma-?[123]/.test(name),
     penalties: first || !name.includes("gemini"),
+    prefill: !name.includes("gemini") || WITH_PREFILL.test(name),
     systemInstruction: !gemma && !(first && name.includes("image")),
     budget: BUDGETS.find(([pattern]) => pattern.test(name))?.[1] ?? NARROWEST,
   };
