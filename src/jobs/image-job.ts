@@ -28,8 +28,8 @@ export type Ending =
   | { kind: "failed"; error: JobError; elsewhere: true }
   /** It refused the request, which is no failing of its own. */
   | { kind: "failed"; error: JobError; refused: true }
-  /** Nothing ran: it may be tried again. `busy`: the vendor said so itself, which is no attempt. */
-  | { kind: "not-run"; error: JobError; busy: boolean; retryAfterSeconds?: number }
+  /** Nothing ran: it may be tried again. `busy`: the vendor said so itself, which is no attempt; `limited`: since it is asked too much. */
+  | { kind: "not-run"; error: JobError; busy: boolean; limited?: true; retryAfterSeconds?: number }
   /** The job is not this worker's any more. */
   | { kind: "lost" };
 
@@ -175,7 +175,10 @@ export class ImageWork {
     }
     const { code, message, retryAfterSeconds } = thrown;
     const error: JobError = { code: "upstream_error", message };
-    if (BUSY.has(code)) return { kind: "not-run", error, busy: true, ...retryAfter(retryAfterSeconds) };
+    if (BUSY.has(code)) {
+      const limited = code === "rate_limit_exceeded" ? { limited: true as const } : {};
+      return { kind: "not-run", error, busy: true, ...limited, ...retryAfter(retryAfterSeconds) };
+    }
     const unrun = ranOf(thrown) === "no";
     if (unrun && code === "upstream_unreachable") return { kind: "not-run", error, busy: false };
     return unrun && ELSEWHERE.has(code) ? { kind: "failed", error, elsewhere: true } : { kind: "failed", error };
@@ -238,7 +241,7 @@ function toEnding(step: Exclude<ImageStep, { kind: "image" }> | Ending): Ending 
     if (step.ran === "no" && step.elsewhere) return { kind: "failed", error, elsewhere: true };
     if (step.fault) return { kind: "failed", error, refused: true };
     if (step.ran === "maybe") return { kind: "failed", error };
-    const after = retryAfter(step.retryAfterSeconds);
+    const after = { ...retryAfter(step.retryAfterSeconds), ...(step.limited && { limited: true as const }) };
     return { kind: "not-run", error, busy: step.retryAfterSeconds !== undefined, ...after };
   }
   return step.kind === "pending" ? failed("upstream_error", "The vendor gave no result.") : (step as Ending);

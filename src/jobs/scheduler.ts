@@ -340,11 +340,12 @@ export class Scheduler {
   async #tryAgain(run: Run, job: JobRow, ending: Ending & { kind: "not-run" }, deadline: number): Promise<void> {
     const { clock, health, random = Math.random } = this.parts;
     const leftMs = deadline - clock.monotonic();
-    const { busy, error, retryAfterSeconds } = ending;
+    const { busy, error, limited, retryAfterSeconds } = ending;
     const facts = { tries: job.tries, busy, leftMs, random: random() };
     const pause = retryPause({ ...facts, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) });
     if (pause === undefined) return this.#close(run, job, { kind: "failed", error }, deadline);
-    health?.failed(job.vendor, error.code);
+    // Who wants to be left alone does not fail, as with generations.
+    if (!limited) health?.failed(job.vendor, error.code);
     const tries = busy ? Math.max(0, job.tries - 1) : job.tries;
     return this.#requeue(job, this.#routeAfter(job), { pause, tries, deadline });
   }

@@ -51,10 +51,11 @@ describe("what may be tried again, and what never is", () => {
     expect(lab.gateway.app.services.health?.of("paint")).toMatchObject({ served: 0, failed: 3 });
   });
 
-  test("a vendor that is busy is asked again when it says, and that is no attempt", async () => {
+  test("a vendor that is busy is asked again when it says, and that is no attempt, nor a failing of its own", async () => {
     const { lab, clock, painter } = await start();
     const busy = new GatewayError("rate_limit_exceeded", "Too fast.", { retryAfterSeconds: 20 });
-    painter.create_ = [busy, busy, busy, busy, IMAGE];
+    const told = { kind: "failed", message: "Too fast.", ran: "no", limited: true, retryAfterSeconds: 20 } as const;
+    painter.create_ = [busy, told, busy, told, IMAGE];
     const { id } = await lab.create();
     for (let at = 1; at <= 4; at++) {
       await until(() => painter.creates.length === at && stateOf(lab, id) === "queued", `refusal ${at}`);
@@ -65,6 +66,7 @@ describe("what may be tried again, and what never is", () => {
     }
     expect((await lab.ended(id)).status).toBe("succeeded");
     expect(lab.gateway.rows()).toMatchObject([{ attempts: 1 }]);
+    expect(lab.gateway.app.services.health?.of("paint")).toMatchObject({ served: 1, failed: 0 });
   });
 
   test("a vendor that stays busy is asked for as long as the job has time, and no longer", async () => {
