@@ -105,14 +105,15 @@ function describeImages(dataFolder: string, images: readonly string[]): string[]
   return [`${sentence} Copy that folder back, unless they are kept in a bucket.`];
 }
 
-/** Images in the folder that the restored store knows nothing of, in a sentence; none where there are none. A server takes them for left by a crash. */
+/** Images that the restored store knows nothing of, in a sentence; none where there are none. A server takes their files for left by a crash. */
 function describeUnknown(dataFolder: string, before: readonly string[], images: readonly string[]): string[] {
-  const place = imagesFolder(dataFolder);
   const known = new Set(images);
-  const unknown = before.filter((file) => !known.has(file) && existsSync(pathOfImage(place, file))).length;
-  if (unknown === 0) return [];
-  const sentence = `The files of ${count(unknown, "image")} made since the backup are in ${place}: a server removes them soon after its start.`;
-  return [`${sentence} Copy that folder first where you may want the store before again.`];
+  const unknown = before.filter((file) => !known.has(file)).length;
+  // Of a list that is not whole nobody knows what is missing in it.
+  if (unknown === 0 || images.length === MOST_LOOKED_FOR) return [];
+  const sentence = `The files of ${count(unknown, "image")} made since the backup are removed by a server soon after its start,`;
+  const place = `from ${imagesFolder(dataFolder)} or the bucket that they are kept in.`;
+  return [`${sentence} ${place} Copy them first where you may want the store before again.`];
 }
 
 /**

@@ -155,7 +155,7 @@ test("a restore says of images made since the backup that a server will remove t
   await server.stop();
   const images = join(folder, "data", "images");
   expect((await done("restore", file)).stderr).toBe(
-    `The files of 2 images made since the backup are in ${images}: a server removes them soon after its start. Copy that folder first where you may want the store before again.\n`,
+    `The files of 2 images made since the backup are removed by a server soon after its start, from ${images} or the bucket that they are kept in. Copy them first where you may want the store before again.\n`,
   );
   expect((await done("restore", join(folder, "data", "sluice.db.before-restore"))).stderr).toBe("");
 });
