@@ -121,7 +121,7 @@ function describeWindow(windows: Windows, funds: Funds, accountId: string, grant
   if (!open) {
     return { grantNano, availableNano: grantNano, heldNano: 0n, startedAtMs: undefined, endsAtMs: undefined };
   }
-  const heldNano = funds.running(open.id);
+  const heldNano = windows.held(open);
   // The next request fills it up to a better plan's grant.
   const moreNano = grantNano > open.grantNano ? grantNano - open.grantNano : 0n;
   return {

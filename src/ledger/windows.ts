@@ -3,6 +3,7 @@ import type { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
 import { type Entries, HOUSE } from "./entries.ts";
 import type { Funds } from "./funds.ts";
+import { most } from "./nano.ts";
 
 /** Length of a spending window, ms (contract 4: USD per 5 h). */
 const WINDOW_MS = 5 * 60 * 60_000;
@@ -56,6 +57,9 @@ export class Windows {
         `INSERT INTO ledger_account (id, kind, owner, grant_nano, starts_at, ends_at) VALUES (?, 'window', ?, ?, ?, ?)`,
       ),
       raise: database.prepare("UPDATE ledger_account SET grant_nano = ? WHERE id = ?"),
+      journaled: database.prepare<{ total: bigint }, [string]>(
+        "SELECT coalesce(sum(window_nano), 0) AS total FROM ledger_hold WHERE window_id = ?",
+      ),
     };
   }
 
@@ -72,6 +76,11 @@ export class Windows {
     if (!window || window.grantNano < grantNano) return undefined;
     const now = this.clock.now();
     return now < window.endsAt && window.startsAt <= now + CLOCK_SLIP_MS ? window : undefined;
+  }
+
+  /** What requests hold of a window, nano-USD: of a process that does not serve, the journal is all it knows of that. */
+  held({ id }: Window): bigint {
+    return most(this.funds.running(id), this.#statements.journaled.get(id)?.total ?? 0n);
   }
 
   /** Is `window` still the one in which new requests are held? */

@@ -35,6 +35,21 @@ test("a request that ends within some milliseconds leaves no trace in the journa
   });
 });
 
+test("what requests hold of a window and of a wallet is known to a command beside their server, too", async () => {
+  const books = openBooks();
+  await books.fund(DOLLAR);
+  const payment = { ...PAYMENT, windowNano: 20_000_000n };
+  const hold = await books.ledger.hold(wish("req_1", { payment }));
+  await journal(books);
+  const { book } = books.restart();
+  const window = books.book.window(ACCOUNT, payment.windowNano);
+  expect(window).toMatchObject({ availableNano: 0n, heldNano: 20_000_000n });
+  expect(book.window(ACCOUNT, payment.windowNano)).toEqual(window);
+  expect(book.balance(ACCOUNT)).toEqual(books.book.balance(ACCOUNT));
+  await hold.release();
+  expect(book.window(ACCOUNT, payment.windowNano)).toMatchObject({ availableNano: 20_000_000n, heldNano: 0n });
+});
+
 test("a longer one is written down, and gone with its settle or release", async () => {
   const books = openBooks();
   await books.fund(DOLLAR);
