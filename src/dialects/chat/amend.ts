@@ -168,6 +168,8 @@ function tellAlone(list: EditList, choice: unknown): void {
   const name = namedTool(choice);
   if (name === undefined) return;
   const alone = listOf(list.get("tools")).filter((tool) => namedTool(tool) === name);
+  // One that is not there is for the server to refuse.
+  if (alone.length === 0) return;
   list.set("tools", alone);
   list.set("tool_choice", "required");
 }
