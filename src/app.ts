@@ -184,7 +184,8 @@ function createRoster({ config, clock, vendors: rows }: AppSettings) {
   /** Vendors that were found after the start. */
   const found: Vendor[] = [];
   const vendors = switchedOn([builtin, ...rows], found, new Map());
-  const catalog = createCatalog({ rows: builtInRows, overrides: config.models, vendors: [...vendors.values()] });
+  const sources = { rows: builtInRows, overrides: config.models, vendors: [...vendors.values()] };
+  const catalog = createCatalog(sources, () => clock.now());
   return { builtin, found, vendors, catalog };
 }
 

@@ -2,7 +2,17 @@ import { GatewayError } from "../canon/errors.ts";
 import type { ListedModel } from "../canon/listed-model.ts";
 import { INVISIBLE } from "../lib/invisible.ts";
 import type { Entry, Modality, Route } from "./entry.ts";
-import { type CatalogRow, mergeRows, nameOf, prefixOf, routesOf, toEntry, unchartedEntry } from "./rows.ts";
+import {
+  type CatalogRow,
+  mergeRows,
+  nameOf,
+  prefixOf,
+  pricedAt,
+  priceSpan,
+  routesOf,
+  toEntry,
+  unchartedEntry,
+} from "./rows.ts";
 
 /**
  * A vendor that is switched on, and which of its models are offered: `VendorModels` of the vendor's row says what each word means. `modality`:
@@ -102,22 +112,28 @@ function byServedName(known: ReadonlyMap<string, Known>): Map<string, { known: K
   return served;
 }
 
-/** Every row by its ID, in order: the built-in ones first, then the new ones of the configuration. */
-function readRows({ rows, overrides = [] }: CatalogSources): Map<string, Known> {
+/** Every row by its ID, in order: the built-in ones first, then the new ones of the configuration. Prices are those of `nowMs`. */
+function readRows({ rows, overrides = [] }: CatalogSources, nowMs: number): Map<string, Known> {
   const known = new Map<string, Known>();
-  for (const row of rows) known.set(row.id, new Known(row, true));
+  for (const row of rows) known.set(row.id, new Known(pricedAt(row, nowMs), true));
   const added = new Set<string>();
   for (const override of overrides) {
     const base = known.get(override.id);
     if (!base) added.add(override.id);
-    known.set(override.id, new Known(base ? mergeRows(base.row, override) : override, !added.has(override.id)));
+    known.set(
+      override.id,
+      new Known(base ? pricedAt(mergeRows(base.row, override), nowMs) : override, !added.has(override.id)),
+    );
   }
   return known;
 }
 
 class BuiltCatalog implements Catalog {
-  version = 0;
+  #version = 0;
+  #sources: CatalogSources;
   #known: ReadonlyMap<string, Known> = new Map();
+  /** For how long the prices are what they are. */
+  #priced = { sinceMs: Number.NEGATIVE_INFINITY, untilMs: Number.POSITIVE_INFINITY };
   /** Made for the first name that no row has: without vendors that list their models it is not needed. */
   #served: ReturnType<typeof byServedName> | undefined;
   readonly #policies = new Map<string, VendorPolicy["models"]>();
@@ -129,13 +145,41 @@ class BuiltCatalog implements Catalog {
   readonly #free = new Map<string, Entry>();
   #lists = new Map<string, readonly Entry[]>();
 
-  constructor(sources: CatalogSources) {
+  constructor(
+    sources: CatalogSources,
+    private readonly now: () => number,
+  ) {
+    this.#sources = sources;
     this.replace(sources);
+  }
+
+  get version(): number {
+    this.#reprice();
+    return this.#version;
+  }
+
+  /** Prices that were announced for a day are those of that day, also where nothing else changes. */
+  #reprice(): void {
+    const nowMs = this.now();
+    if (nowMs >= this.#priced.sinceMs && nowMs < this.#priced.untilMs) return;
+    this.#known = this.#read(this.#sources, nowMs);
+    this.#served = undefined;
+    this.#rebuild();
+  }
+
+  #read(sources: CatalogSources, nowMs: number): Map<string, Known> {
+    const known = readRows(sources, nowMs);
+    this.#priced = priceSpan(
+      [...known.values()].map(({ row }) => row),
+      nowMs,
+    );
+    return known;
   }
 
   replace(sources: CatalogSources): void {
     // Whatever can go wrong does so before anything is changed.
-    const known = readRows(sources);
+    const known = this.#read(sources, this.now());
+    this.#sources = sources;
     const discovers = new Set(sources.vendors.filter(({ models }) => models === "discover").map(({ id }) => id));
     const stays = (id: string) => discovers.has(id) && this.#policies.get(id) === "discover";
     for (const id of [...this.#named.keys()]) if (!stays(id)) this.#named.delete(id);
@@ -163,10 +207,12 @@ class BuiltCatalog implements Catalog {
   }
 
   find(id: string): Entry | undefined {
+    this.#reprice();
     return this.#routable.get(id) ?? this.#findFreeName(id);
   }
 
   list(modality: Modality | "all"): readonly Entry[] {
+    this.#reprice();
     let entries = this.#lists.get(modality);
     if (!entries) {
       const every = [...this.#routable.values()];
@@ -182,6 +228,7 @@ class BuiltCatalog implements Catalog {
   }
 
   listing(id: string): Listing | undefined {
+    this.#reprice();
     const found = this.#routable.get(id);
     if (found) return { entry: found, routable: true, switchedOnBy: [] };
     const entry = this.#known.get(id)?.entry;
@@ -256,11 +303,11 @@ class BuiltCatalog implements Catalog {
     this.#routable = routable;
     this.#free.clear();
     this.#lists = new Map();
-    this.version++;
+    this.#version++;
   }
 }
 
-/** The catalog of these rows as these vendors open it. */
-export function createCatalog(sources: CatalogSources): Catalog {
-  return new BuiltCatalog(sources);
+/** The catalog of these rows as these vendors open it. `now`: the wall clock (Unix ms), by which prices change that were announced. Default: the system's. */
+export function createCatalog(sources: CatalogSources, now: () => number = Date.now): Catalog {
+  return new BuiltCatalog(sources, now);
 }

@@ -29,6 +29,8 @@ export type CatalogRow = {
   context_length?: number;
   max_output_tokens?: number;
   pricing?: RowPricing;
+  /** Other prices that the vendor has announced, and the instant of each (ISO 8601), in order: many begin at a lower one. */
+  price_changes?: readonly { from: string; pricing: RowPricing }[];
   capabilities?: { vision?: boolean; tools?: boolean; reasoning?: boolean; pdf?: boolean };
   reasoning_efforts?: { levels: readonly string[]; default: string };
   reasoning?: RowReasoning;
@@ -58,12 +60,34 @@ export function nameOf(id: string): string {
  * are replaced whole, since half of an old price list beside half of a new one is a wrong one.
  */
 export function mergeRows(base: CatalogRow, override: CatalogRow): CatalogRow {
+  const { price_changes: changes, ...kept } = base;
   return {
-    ...base,
+    ...kept,
+    // Whoever has set a price means it to stay.
+    ...(changes && override.pricing === undefined && { price_changes: changes }),
     ...override,
     ...(base.capabilities && { capabilities: { ...base.capabilities, ...override.capabilities } }),
     ...(base.reasoning && { reasoning: { ...base.reasoning, ...override.reasoning } }),
   };
+}
+
+/** A row with the prices that it has at `nowMs` (Unix ms). The same row where none were announced. */
+export function pricedAt(row: CatalogRow, nowMs: number): CatalogRow {
+  const last = row.price_changes?.findLast(({ from }) => Date.parse(from) <= nowMs);
+  return last ? { ...row, pricing: last.pricing } : row;
+}
+
+/** Until when rows have the prices that they have at `nowMs`, and since when: both Unix ms, infinite where no change was announced. */
+export function priceSpan(rows: Iterable<CatalogRow>, nowMs: number): { sinceMs: number; untilMs: number } {
+  let [sinceMs, untilMs] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
+  for (const { price_changes: changes = [] } of rows) {
+    for (const { from } of changes) {
+      const at = Date.parse(from);
+      if (at <= nowMs) sinceMs = Math.max(sinceMs, at);
+      else untilMs = Math.min(untilMs, at);
+    }
+  }
+  return { sinceMs, untilMs };
 }
 
 function toPricing(pricing: RowPricing | undefined): Pricing | undefined {

@@ -65,7 +65,7 @@ export class Worker {
     const { view, link, clock } = parts;
     const log = view.notesRequests ? notedBy(parts) : parts.log;
     this.#builtin = builtinVendor(clock);
-    this.#catalog = createCatalog({ rows: builtInRows, overrides: view.models, vendors: [] });
+    this.#catalog = createCatalog({ rows: builtInRows, overrides: view.models, vendors: [] }, () => clock.now());
     this.#plans = createPlans(view.plans);
     this.#health = new VendorHealth(clock);
     this.#admission = new Admission({

@@ -1,11 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createCatalog } from "../../src/catalog/catalog.ts";
+import { builtInRows } from "../../src/catalog/rows.ts";
 import { isObject } from "../../src/lib/json.ts";
+import { pricesOf as pricesFor } from "../../src/relay/payment.ts";
 import { registry } from "../../src/vendors/registry.ts";
 import { GREETING } from "../sdk/replies.ts";
 import { chat } from "../sdk/vendors/chat.ts";
 import { gemini } from "../sdk/vendors/gemini.ts";
 import { messages } from "../sdk/vendors/messages.ts";
 import { GENERATION_PATH, startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { manualClock } from "../support/clock.ts";
 import { json, startUpstream } from "../support/upstream.ts";
 
 /** Claude models that cannot be kept from thinking: they take `thinking.type` `adaptive` and show nothing of it unless they are asked to. */
@@ -193,5 +197,65 @@ describe("Gemini models", () => {
   ])("Gemini 4 Argon: of %i tokens that a client allows, %i are allowed", async (asked, allowed) => {
     const { call } = await sent("messages", { model: "google/gemini-4-argon", max_tokens: asked, messages: [user] });
     expect(call).toMatchObject({ generationConfig: { maxOutputTokens: allowed } });
+  });
+});
+
+/** Google's pages: half price through November 2026, and through December (ai.google.dev, "Latest model" and "Pricing"). */
+describe("prices that were announced for a day", () => {
+  const upstream = startUpstream();
+  const vendors = [{ ...vendorAt(upstream, "chat", "google"), models: "catalog" as const }];
+  const CHANGES: readonly [string, number, number[], number[]][] = [
+    ["google/gemini-4-argon", Date.UTC(2026, 11, 1, 8), [2, 10, 0.1], [4, 20, 0.2]],
+    ["google/gemini-3.8-flash", Date.UTC(2027, 0, 1, 8), [0.75, 3.75, 0.075], [1.5, 7.5, 0.15]],
+  ];
+  afterAll(() => upstream.close());
+
+  type Listed = { id: string; pricing: { input: number; output: number; cache_read: number } };
+  async function pricesOf(app: TestApp, model: string): Promise<number[]> {
+    const { data } = (await (await app.call("/v1/models")).json()) as { data: Listed[] };
+    const { input, output, cache_read: read } = data.find(({ id }) => id === model)!.pricing;
+    return [input, output, read];
+  }
+
+  test.each(CHANGES)(
+    "%s has another price from then on, in a server that runs and in one that starts",
+    async (...row) => {
+      const [model, at, before, after] = row;
+      const clock = manualClock(at - 1);
+      const app = await startApp({ clock, vendors });
+      expect(await pricesOf(app, model)).toEqual(before);
+      await clock.advance(1);
+      expect(await pricesOf(app, model)).toEqual(after);
+      // A clock that stood ahead for a moment leaves no trace.
+      clock.setWall(at - 60_000);
+      expect(await pricesOf(app, model)).toEqual(before);
+      await app.stop();
+      const later = await startApp({ clock: manualClock(at), vendors });
+      expect(await pricesOf(later, model)).toEqual(after);
+      await later.stop();
+    },
+  );
+
+  test("a price of the operator's own stays", async () => {
+    const [model, at] = CHANGES[0]!;
+    const app = await startApp({
+      ...{ clock: manualClock(at), vendors },
+      models: [{ id: model, pricing: { input: 3, output: 4, cache_read: 1 } }],
+    });
+    expect(await pricesOf(app, model)).toEqual([3, 4, 1]);
+    await app.stop();
+  });
+
+  test("what is billed is the price of the moment", async () => {
+    const [model, at] = CHANGES[0]!;
+    const clock = manualClock(at - 1);
+    const catalog = createCatalog({ rows: builtInRows, vendors: [{ id: "google", models: "catalog" }] }, clock.now);
+    const { version } = catalog;
+    const first = catalog.find(model)!;
+    expect(catalog.find(model)).toBe(first);
+    await clock.advance(1);
+    expect(catalog.version).toBe(version + 1);
+    expect(pricesFor(catalog.find(model)!)?.prices.output).toBe(2n * pricesFor(first)!.prices.output);
+    expect(catalog.version).toBe(version + 1);
   });
 });
