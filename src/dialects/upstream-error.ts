@@ -271,7 +271,7 @@ const NOT_FETCHED = /^\d{3}, message='[^']{0,100}', url=/;
  * the first token (ml-explore/mlx-lm, `mlx_lm/server.py`). Its model is there all the same.
  */
 const CONVERSATION_REFUSED =
-  /^No user query\b|\b(?:message|conversation|user|assistant|system|tool) roles?\b|\broles? (?:are|is|must|not|')|\b(?:system|user|assistant|tool) messages?\b|\btool[- ]calls?\b/i;
+  /^No user query\b|\b(?:message|conversation|user|assistant|system|tool) roles?\b|\broles? (?:are|is|must|not|')|\b(?:system|user|assistant|tool) messages?\b|\bsingle tool-calls\b|^Tool call IDs\b/i;
 
 /** The status that a vendor's answer would have had at one that keeps to what they mean. */
 function meantStatus(status: number, { type, code, message }: RawError): number {
