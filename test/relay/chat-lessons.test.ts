@@ -466,6 +466,13 @@ describe("a chat server of which nothing is known", () => {
       "Unsupported value: 'reasoning_effort' does not support 'minimal' with this model. Supported values are: 'low', 'medium', and 'high'.",
     ],
     [
+      "a depth of reasoning that is none of its own (Ollama)",
+      { reasoning_effort: "minimal" },
+      { reasoning_effort: "high" },
+      ({ reasoning_effort: effort }) => effort === "minimal",
+      `invalid reasoning value: 'minimal' (must be "high", "medium", "low", or "none")`,
+    ],
+    [
       "one way to force a tool (LM Studio)",
       { tools: [tool], tool_choice: { type: "function", function: { name: "f" } } },
       { tools: [tool], tool_choice: "required" },

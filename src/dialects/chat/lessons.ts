@@ -42,7 +42,7 @@ const BESIDE_OTHERS =
 const OF_FIELDS_VALUE = /\bunsupported value\b(?!.*\bonly the default\b)/i;
 const OF_CHOICES =
   /\bsupported (?:string )?values\b|\bmust (?:either )?be\b|\bone of\b|\bnot support this\b|\bsupport the provided\b/i;
-const OF_LEVELS = /\b(?:thinking|reasoning) (?:effort|level|budget|mode)\b/i;
+const OF_LEVELS = /\b(?:thinking|reasoning) (?:effort|level|budget|mode|value)\b/i;
 
 /** Without these a request would be another one: who refuses them, be it beside others, is not told it again. */
 const ESSENTIAL: ReadonlySet<string> = new Set([
@@ -62,6 +62,9 @@ const OF_MESSAGES: ReadonlySet<string> = new Set(
   "name refusal annotations reasoning_content reasoning_details".split(" "),
 );
 const REASONING_FIELDS = ["reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget", "think"];
+
+/** A model that does not think, and a depth that is none of the server's own (Ollama). */
+const REASONING_REFUSED = /\bdoes not support (?:thinking|reasoning)\b|\binvalid reasoning value\b/i;
 
 const isEssential = (place: Place): boolean => ESSENTIAL.has(place.at(-1) ?? "");
 
@@ -158,7 +161,7 @@ export function lessons(words: string, terms: VendorTerms): Lesson[] {
     places.length > 0 && !places.some(isEssential)
       ? [{ ...places.reduce(withoutField, terms), isOnce: isOnce(OF_FIELDS_VALUE) }]
       : [];
-  if (/\bdoes not support (?:thinking|reasoning)\b/i.test(words)) {
+  if (REASONING_REFUSED.test(words)) {
     taught.push({ quirks, refuses: [...refuses, ...REASONING_FIELDS], isOnce: isOnce(OF_LEVELS) });
   }
   const { reasoningReplay = "reasoning_content" } = quirks;
