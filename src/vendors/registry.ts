@@ -411,7 +411,8 @@ export const registry: readonly VendorRow[] = [
     // It reads no `tool_choice` at all, `none` neither (ollama/ollama #17921).
     toolChoiceRequired: "auto-alone",
   }),
-  localServer("lmstudio", "LM Studio", 1234, { emptyContent: true }),
+  // "Invalid tool_choice type: 'object'. Supported string values: none, auto, required"
+  localServer("lmstudio", "LM Studio", 1234, { emptyContent: true, toolChoiceRequired: "unnamed" }),
   {
     ...localServer("llamacpp", "llama.cpp", 8080, {
       acceptsTopK: true,

@@ -323,10 +323,12 @@ describe("a forced tool at model servers of this machine", () => {
   const choose = (id: string, tool_choice: unknown) =>
     send(toVendor(id), { messages: [user], tools, tool_choice }).body;
 
-  test("llama.cpp knows words and no names: the tool that is forced by its name is told alone", () => {
-    expect(choose("llamacpp", named)).toMatchObject({ tools: [tools[1]!], tool_choice: "required" });
-    for (const word of ["auto", "none", "required"])
-      expect(choose("llamacpp", word)).toMatchObject({ tools, tool_choice: word });
+  test("llama.cpp and LM Studio know words and no names: the tool that is forced by its name is told alone", () => {
+    for (const id of ["llamacpp", "lmstudio"]) {
+      expect(choose(id, named)).toMatchObject({ tools: [tools[1]!], tool_choice: "required" });
+      for (const word of ["auto", "none", "required"])
+        expect(choose(id, word)).toMatchObject({ tools, tool_choice: word });
+    }
     expect(choose("vllm", named)).toMatchObject({ tools, tool_choice: named });
   });
 
