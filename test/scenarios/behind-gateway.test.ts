@@ -1,5 +1,6 @@
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { givenExecutable } from "../support/binary.ts";
 import { manualClock } from "../support/clock.ts";
 import { chatReply, json, sse, startUpstream } from "../support/upstream.ts";
 import { until } from "../support/wait.ts";
@@ -38,7 +39,9 @@ async function nearGateway(): Promise<TestApp> {
   }));
   const app = await startApp({ vendors });
   apps.push(app);
-  await app.app.discover();
+  // An executable asks at its start.
+  if (!givenExecutable()) await app.app.discover();
+  await until(async () => (await entries(app)).length === 6, "the models of all rows");
   return app;
 }
 
@@ -50,7 +53,6 @@ async function entries(app: TestApp): Promise<Wire[]> {
 describe("a gateway behind a gateway", () => {
   test("what the far one lists of a model is told on", async () => {
     const app = await nearGateway();
-    await until(async () => (await entries(app)).length === 6, "the models of all rows");
     const { context_length, max_output_tokens, capabilities, reasoning_efforts } = LISTED;
     for (const entry of await entries(app))
       expect(entry).toMatchObject({ context_length, max_output_tokens, capabilities, reasoning_efforts });
