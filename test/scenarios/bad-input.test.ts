@@ -48,7 +48,8 @@ type Code = keyof typeof ERRORS;
 async function expectRefusal(side: Side, response: Response, code: Code, param: string | null = null): Promise<string> {
   const told = await readFailure(side, response);
   const { status, [side]: type } = ERRORS[code];
-  const retry = status >= 500 ? "false" : null;
+  // Claude Code asks again at a 401 that does not say otherwise.
+  const retry = status >= 500 || status === 401 ? "false" : null;
   expect(told).toMatchObject({ status, type, code, param, retry, retryAfter: null });
   return told.message;
 }
