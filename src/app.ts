@@ -43,6 +43,7 @@ import { ReasoningStore } from "./relay/reasoning-store.ts";
 import { Running } from "./relay/running.ts";
 import { Tokenizer } from "./relay/tokenizer/tokenizer.ts";
 import { builtinVendor } from "./vendors/builtin/vendor.ts";
+import { LOOPBACK } from "./vendors/environment-proxy.ts";
 import { VendorHealth } from "./vendors/health.ts";
 import { createImageUpstreams } from "./vendors/images/index.ts";
 import { listDiscovered } from "./vendors/models-list.ts";
@@ -104,6 +105,8 @@ export type App = {
   discovers(): boolean;
   /** Asks the vendors that list their own models; resolves when each has answered or failed, with whether all have answered. */
   discover(): Promise<boolean>;
+  /** {@link discover} of the vendors on this machine alone, where a command of the user's own brings a model. What does not answer is not told. */
+  discoverNearby(): Promise<boolean>;
   /** What there is now, for processes that work for this one. */
   standing(): Standing;
   /** Calls back whenever {@link standing} has changed. */
@@ -346,7 +349,10 @@ function openEndpoints(parts: Parts): Gateway {
 }
 
 /** The part of the app that changes, and tells, which vendors, models, plans and limits there are. */
-type Changes = Pick<App, "addVendor" | "reload" | "discovers" | "discover" | "standing" | "onChange">;
+type Changes = Pick<
+  App,
+  "addVendor" | "reload" | "discovers" | "discover" | "discoverNearby" | "standing" | "onChange"
+>;
 
 function createChanges(relay: Relay): Changes {
   const { log, state, builtin, found, vendors, catalog, plans, health, services } = relay;
@@ -354,6 +360,15 @@ function createChanges(relay: Relay): Changes {
   const changes: (() => void)[] = [];
   const tellChange = () => {
     for (const callback of changes) callback();
+  };
+  const tellFound = (vendor: Vendor, models: readonly ListedModel[]) => {
+    // It is another one by now, or none: what the one that was asked has is no list of its.
+    if (vendors.get(vendor.id) !== vendor) return;
+    // Whoever is asked each minute has mostly nothing new.
+    if (Bun.deepEquals(discovered.get(vendor.id), models)) return;
+    catalog.setDiscovered(vendor.id, models);
+    discovered.set(vendor.id, models);
+    tellChange();
   };
   return {
     addVendor(vendor) {
@@ -382,14 +397,9 @@ function createChanges(relay: Relay): Changes {
       tellChange();
     },
     discovers: () => [...vendors.values()].some((vendor) => vendor.models === "discover"),
-    discover: () =>
-      discoverModels([...vendors.values()], log, services.userAgent, (vendor, models) => {
-        // It is another one by now, or none: what the one that was asked has is no list of its.
-        if (vendors.get(vendor.id) !== vendor) return;
-        catalog.setDiscovered(vendor.id, models);
-        discovered.set(vendor.id, models);
-        tellChange();
-      }),
+    discover: () => discoverModels([...vendors.values()], services.userAgent, tellFound, tellUnlisted(log)),
+    discoverNearby: () =>
+      discoverModels([...vendors.values()].filter(isNearby), services.userAgent, tellFound, () => undefined),
     standing: () => ({
       config: state.config,
       reloads: state.reloads,
@@ -478,18 +488,23 @@ function endRevoked(keys: Keys, running: Running): () => void {
   return keys.watch();
 }
 
+/** What a vendor answers is no fault of this program: its place in it tells nobody anything. */
+const tellUnlisted = (log: Log) => (vendor: Vendor, reason: unknown) =>
+  log.warn("discovery", { vendor: vendor.id, ...errorFields(reason), stack: undefined });
+
+const isNearby = ({ baseUrl }: Vendor): boolean => LOOPBACK.test(URL.parse(baseUrl)?.hostname ?? "");
+
 /** What one vendor lists is `found` as soon as it has answered, however long another one takes. Resolves with whether all have. */
 async function discoverModels(
   vendors: readonly Vendor[],
-  log: Log,
   userAgent: string,
   found: (vendor: Vendor, models: readonly ListedModel[]) => void,
+  unlisted: (vendor: Vendor, reason: unknown) => void,
 ): Promise<boolean> {
   const taken = listDiscovered(vendors, { userAgent }).map(async (asked) => {
     const { vendor, models, reason } = await asked;
     if (models) found(vendor, models);
-    // What a vendor answers is no fault of this program: its place in it tells nobody anything.
-    else log.warn("discovery", { vendor: vendor.id, ...errorFields(reason), stack: undefined });
+    else unlisted(vendor, reason);
     return models !== undefined;
   });
   return !(await Promise.all(taken)).includes(false);

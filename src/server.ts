@@ -3,6 +3,7 @@ import { IDLE_MS } from "./http/server/connection.ts";
 import { HttpServer } from "./http/server/listen.ts";
 import { type Stoppable, stopListening } from "./http/server/stop-listening.ts";
 import type { Clock } from "./lib/clock.ts";
+import { repeat } from "./lib/repeat.ts";
 import { openToVendors } from "./vendors/send.ts";
 import type { Vendor } from "./vendors/vendor.ts";
 
@@ -16,6 +17,8 @@ const WITH_BUN = "SLUICE_HTTP_SERVER";
 const DISCOVERY_MS = 30 * 60_000;
 /** A vendor that could not be asked is asked again after this. */
 const DISCOVERY_RETRY_MS = 30_000;
+/** How often model servers on this machine are asked: a model comes there by a command (`ollama pull`), and is wanted at once. */
+const NEARBY_MS = 60_000;
 
 /** What a server is started with, beside what its app is made of. */
 export type ServerSettings = AppSettings & {
@@ -108,8 +111,15 @@ function keepDiscovering(app: App, clock: Clock): () => void {
     if (!stopped) cancel = clock.after(complete ? DISCOVERY_MS : DISCOVERY_RETRY_MS, round);
   };
   void round();
+  const stopNearby = repeat(
+    clock,
+    { everyMs: NEARBY_MS },
+    () => app.discoverNearby(),
+    () => undefined,
+  );
   return () => {
     stopped = true;
     cancel();
+    stopNearby();
   };
 }

@@ -12,7 +12,8 @@ const VARIABLES: Readonly<Record<string, readonly string[]>> = {
   "https:": ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"],
 };
 
-const LOOPBACK = /^(?:localhost|.*\.localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
+/** Host names, as URLs have them, of this machine itself. */
+export const LOOPBACK = /^(?:localhost|.*\.localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
 const read = (environment: Environment, names: readonly string[]): [name: string, value: string] | undefined => {
   for (const name of names) {

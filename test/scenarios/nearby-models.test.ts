@@ -1,0 +1,51 @@
+import { afterAll, expect, test } from "bun:test";
+import { openStore } from "../../src/db/open.ts";
+import { silentLog } from "../../src/observe/log.ts";
+import { startServer } from "../../src/server.ts";
+import { PLAIN_CONFIG, vendorAt } from "../support/app.ts";
+import { manualClock } from "../support/clock.ts";
+import { json, startUpstream } from "../support/upstream.ts";
+import { until } from "../support/wait.ts";
+
+const upstream = startUpstream();
+afterAll(() => upstream.close());
+
+const listing = (...names: string[]) => json({ data: names.map((id) => ({ id })) });
+
+test("a model that comes to a server on this machine is there within a minute, and one that is stopped keeps its models", async () => {
+  const clock = manualClock();
+  const logged: string[] = [];
+  const log = { ...silentLog, warn: (event: string) => void logged.push(event) };
+  upstream.always("/v1/models", listing("first"));
+  const server = await startServer({
+    ...{ config: PLAIN_CONFIG, store: openStore(":memory:"), clock, log, version: "0.0.0-test" },
+    vendors: [{ ...vendorAt(upstream, "chat", "lab"), models: "discover" }],
+    ...{ host: "127.0.0.1", port: 0 },
+  });
+  let changes = 0;
+  const listed = async () => {
+    const { data } = (await (await fetch(`${server.url}/v1/models`)).json()) as { data: { id: string }[] };
+    return data.map(({ id }) => id).filter((id) => id.startsWith("lab/"));
+  };
+  try {
+    await until(async () => (await listed()).length === 1, "the first list");
+    server.app.onChange(() => changes++);
+    await clock.advance(60_000);
+    await until(() => upstream.calls.length === 2, "the second question");
+    upstream.always("/v1/models", listing("first", "pulled"));
+    await clock.advance(60_000);
+    await until(async () => (await listed()).includes("lab/pulled"), "the new model");
+    // A list that is as it was is no news to anybody.
+    expect(changes).toBe(1);
+    upstream.always("/v1/models", json({}, { status: 500 }));
+    await clock.advance(60_000);
+    await until(() => upstream.calls.length === 4, "the fourth question");
+    expect(await listed()).toEqual(["lab/first", "lab/pulled"]);
+    expect(logged).toEqual([]);
+  } finally {
+    await server.stop();
+  }
+  const asked = upstream.calls.length;
+  await clock.advance(120_000);
+  expect(upstream.calls.length).toBe(asked);
+});
