@@ -31,8 +31,17 @@ function finishOf(
   return reason === "stop-sequence" ? { reason, stopSequence: stop } : { reason };
 }
 
-/** Sound replies of any kind as events, their finish such as the calls in them demand. */
-export function eventsOf(): fc.Arbitrary<Event[]> {
+/** Calls under ids that no other has: those of one reply, and of others with another `tag`. */
+function withDistinctIds(events: readonly Event[], tag: string): Event[] {
+  let calls = 0;
+  return events.map((event) => {
+    if (event.type !== "block-start" || event.block.kind !== "tool-call") return event;
+    return { ...event, block: { ...event.block, id: `${event.block.id}_${tag}${calls++}` } };
+  });
+}
+
+/** Sound replies of any kind as events, their finish such as the calls in them demand. `tag`: see {@link withDistinctIds}. */
+export function eventsOf(tag = ""): fc.Arbitrary<Event[]> {
   const block = fc.oneof(textBlock, reasoningBlock, redactedBlock, opaqueBlock, toolBlock);
   return fc
     .tuple(
@@ -42,7 +51,7 @@ export function eventsOf(): fc.Arbitrary<Event[]> {
       text,
     )
     .map(([blocks, counts, reason, stop]) => {
-      const body = blocks.flat();
+      const body = withDistinctIds(blocks.flat(), tag);
       return [{ type: "start" }, ...body, counts, { type: "finish", finish: finishOf(body, reason, stop) }];
     });
 }

@@ -108,7 +108,7 @@ describe("decoder", () => {
 
   test("two messages in one body are one reply: blocks in a row, counts added up, the last reason", async () => {
     await fc.assert(
-      fc.asyncProperty(eventsOf(), eventsOf(), async (one, other) => {
+      fc.asyncProperty(eventsOf("one"), eventsOf("other"), async (one, other) => {
         const { events, relabeled } = run([encode(one) + encode(other)]);
         const blocks = [...one.slice(1, -2), ...other.slice(1, -2)];
         const wanted = normalise([{ type: "start" }, ...blocks, sumOf(one, other), lastFinish(blocks, other)]);
