@@ -10,10 +10,21 @@ import { gemini } from "../sdk/vendors/gemini.ts";
 import { messages } from "../sdk/vendors/messages.ts";
 import { GENERATION_PATH, startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { manualClock } from "../support/clock.ts";
-import { json, startUpstream } from "../support/upstream.ts";
+import { json, startUpstream, type Upstream } from "../support/upstream.ts";
 
 /** Claude models that cannot be kept from thinking: they take `thinking.type` `adaptive` and show nothing of it unless they are asked to. */
 const MODELS = ["claude-opus-5-5", "claude-fable-5", "claude-fable-5-1", "claude-fable-5-2"];
+
+/** What a vendor is asked for a client's request, and what of that was left out. */
+async function sentBy(app: TestApp, upstream: Upstream, client: "chat" | "messages", body: object) {
+  upstream.calls.length = 0;
+  const response = await app.post(GENERATION_PATH[client], body);
+  expect(response.status).toBe(200);
+  await response.arrayBuffer();
+  const call = upstream.calls[0]?.json;
+  if (!isObject(call)) throw new Error("the vendor was not asked");
+  return { call, dropped: response.headers.get("x-sluice-dropped") };
+}
 
 describe("models of the catalog that always think", () => {
   const upstream = startUpstream();
@@ -28,13 +39,9 @@ describe("models of the catalog that always think", () => {
   });
 
   async function sent(client: "chat" | "messages", body: object) {
-    upstream.calls.length = 0;
-    const response = await app.post(GENERATION_PATH[client], body);
-    await response.arrayBuffer();
-    const call = upstream.calls[0]?.json;
-    if (!isObject(call)) throw new Error("the vendor was not asked");
+    const { call, dropped } = await sentBy(app, upstream, client, body);
     const { thinking, output_config } = call;
-    return { thinking, output_config, dropped: response.headers.get("x-sluice-dropped") };
+    return { thinking, output_config, dropped };
   }
   const user = [{ role: "user", content: "Hi" }];
 
@@ -156,15 +163,7 @@ describe("Gemini models", () => {
     upstream.close();
   });
 
-  async function sent(client: "chat" | "messages", body: object) {
-    upstream.calls.length = 0;
-    const response = await app.post(GENERATION_PATH[client], body);
-    expect(response.status).toBe(200);
-    await response.arrayBuffer();
-    const call = upstream.calls[0]?.json;
-    if (!isObject(call)) throw new Error("the vendor was not asked");
-    return { call, dropped: response.headers.get("x-sluice-dropped") };
-  }
+  const sent = (client: "chat" | "messages", body: object) => sentBy(app, upstream, client, body);
 
   const user = { role: "user", content: "Hi" };
   const begun = [user, { role: "assistant", content: "So:" }];
