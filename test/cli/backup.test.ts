@@ -171,7 +171,9 @@ test("what was under way at a backup does not keep it from being restored the da
   const messages = [{ role: "user", content: JSON.stringify(script) }];
   const headers = { "content-type": "application/json", authorization: `Bearer ${key}` };
   const body = JSON.stringify({ model: "sluice/script", stream: true, messages });
-  await fetch(`${server.url}/v1/chat/completions`, { method: "POST", headers, body });
+  // Held on to: a client that is forgotten has left.
+  const reply = await fetch(`${server.url}/v1/chat/completions`, { method: "POST", headers, body });
+  expect(reply.status).toBe(200);
   const store = join(folder, "data", "sluice.db");
   const holds = () => {
     const database = new Database(store, { readonly: true });
@@ -182,6 +184,7 @@ test("what was under way at a backup does not keep it from being restored the da
   await until(() => holds() === 1, "the request is written down");
   const file = join(folder, "copy.db");
   await done("backup", file);
+  expect(reply.bodyUsed).toBe(false);
   server.child.kill("SIGKILL");
   await server.child.exited;
   // As a day later.
