@@ -120,10 +120,7 @@ function readRows({ rows, overrides = [] }: CatalogSources, nowMs: number): Map<
   for (const override of overrides) {
     const base = known.get(override.id);
     if (!base) added.add(override.id);
-    known.set(
-      override.id,
-      new Known(base ? pricedAt(mergeRows(base.row, override), nowMs) : override, !added.has(override.id)),
-    );
+    known.set(override.id, new Known(base ? mergeRows(base.row, override) : override, !added.has(override.id)));
   }
   return known;
 }
