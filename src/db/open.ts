@@ -10,6 +10,8 @@ import { errorCode, StoreError, toStoreError } from "./store-error.ts";
 
 /** How long opening may wait for another process, ms: nothing is served yet, so waiting harms nobody. */
 const OPEN_WAIT_MS = 2_000;
+/** How long until a lock is asked for again for which SQLite does not wait by itself, ms. */
+const ASK_AGAIN_MS = 5;
 /** How long a statement of a reader may wait, ms: readers wait only while the log is begun anew, which takes an instant. */
 const READ_WAIT_MS = 200;
 /**
@@ -108,9 +110,26 @@ function setWait(database: Database, waitMs: number): void {
   if (wait !== String(waitMs)) throw new StoreError("unusable", `SQLite refused to wait ${waitMs} ms for a lock.`);
 }
 
+/**
+ * Turns on the write-ahead log. Of two processes that do so at once in a new file each holds what the other waits for, so that SQLite lets one of them fail
+ * on the spot, whatever wait is set; its next try finds it done.
+ */
+function turnOnLog(database: Database, inMemory: boolean): void {
+  const until = performance.now() + OPEN_WAIT_MS;
+  for (;;) {
+    try {
+      setPragma(database, "journal_mode", "WAL", inMemory ? "memory" : "wal");
+      return;
+    } catch (thrown) {
+      if (!errorCode(thrown).startsWith("SQLITE_BUSY") || performance.now() >= until) throw thrown;
+    }
+    Bun.sleepSync(ASK_AGAIN_MS);
+  }
+}
+
 /** reliability 2 #1. */
 function setPragmas(database: Database, inMemory: boolean): void {
-  setPragma(database, "journal_mode", "WAL", inMemory ? "memory" : "wal");
+  turnOnLog(database, inMemory);
   setPragma(database, "synchronous", "FULL", "2");
   setPragma(database, "foreign_keys", "ON", "1");
   setPragma(database, "trusted_schema", "OFF", "0");

@@ -90,4 +90,18 @@ describe("migrations", () => {
     expect(taken).toEqual([[steps, steps]]);
     store.close();
   });
+
+  test("a process that comes while another is making the file waits for it", async () => {
+    const path = join(folder(), "sluice.db");
+    const source = `import { Database } from "bun:sqlite";
+      const other = new Database(${JSON.stringify(path)}); other.run("BEGIN IMMEDIATE"); console.log("held");
+      await Bun.sleep(100); other.run("ROLLBACK"); other.close();`;
+    const other = Bun.spawn([process.execPath, "-e", source], { stdout: "pipe" });
+    const { value } = await other.stdout.getReader().read();
+    expect(new TextDecoder().decode(value)).toBe("held\n");
+    const store = openStore(path);
+    expect(store.query.query.account.findMany().sync()).toEqual([]);
+    store.close();
+    expect(await other.exited).toBe(0);
+  });
 });
