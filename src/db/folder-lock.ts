@@ -11,6 +11,9 @@ export type FolderLock = {
   release(): void;
 };
 
+/** How long the folder is asked for, ms: a command that looks whether a server has it takes it for an instant, and is none. */
+const ASK_MS = 100;
+
 /** Locks in force. Without this the garbage collector would close a connection that nobody asks again, and free the folder. */
 const held = new Set<Database>();
 
@@ -38,7 +41,7 @@ export function lockDataFolder(folder: string): FolderLock {
   try {
     const opened = withPrivateFiles(() => {
       database = new Database(path, { create: true, readwrite: true, strict: true });
-      database.run("PRAGMA busy_timeout = 0");
+      database.run(`PRAGMA busy_timeout = ${ASK_MS}`);
       database.run("BEGIN EXCLUSIVE");
       return database;
     });

@@ -52,6 +52,16 @@ test("a second server on one folder is refused in plain words; a command may sti
   lockDataFolder(home).release();
 });
 
+test("a server that starts in the instant in which a command looks is not refused", async () => {
+  const home = folder();
+  const source = `import { lockDataFolder } from ${JSON.stringify(join(import.meta.dir, "../../src/db/folder-lock.ts"))};
+    const lock = lockDataFolder(${JSON.stringify(home)}); console.log("held"); await Bun.sleep(30); lock.release();`;
+  const looking = Bun.spawn([process.execPath, "-e", source], { stdout: "pipe", stderr: "inherit" });
+  children.push(looking);
+  expect(new TextDecoder().decode((await looking.stdout.getReader().read()).value)).toBe("held\n");
+  lockDataFolder(home).release();
+});
+
 test("two folders have nothing to do with each other", () => {
   const first = lockDataFolder(folder());
   const second = lockDataFolder(folder());
