@@ -1,7 +1,14 @@
 import type { GatewayError } from "../canon/errors.ts";
-import { BETAS, betasIn, leaveOutExtras, readRefusedExtras } from "../dialects/messages/refused-extras.ts";
+import {
+  BETAS,
+  betasIn,
+  betasKey,
+  leaveOutBetas,
+  leaveOutExtras,
+  readRefusedExtras,
+} from "../dialects/messages/refused-extras.ts";
 import type { Clock } from "../lib/clock.ts";
-import { isObject, JsonText, wholeText } from "../lib/json.ts";
+import { type Edits, isObject, JsonText, wholeText } from "../lib/json.ts";
 import { HOUR_MS } from "../lib/spans.ts";
 import type { Sending } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
@@ -16,7 +23,7 @@ const MAX_MODELS = 1_000;
 /** How often one request is told again, whatever is refused of it. */
 export const MAX_LESSONS = 8;
 
-/** Paths of fields, and betas that were refused together, with the time until which they are kept in mind. */
+/** Paths of fields, and betas that were refused by name or together, with the time until which they are kept in mind. */
 type Refused = Map<string, number>;
 
 /**
@@ -28,7 +35,6 @@ const known = new WeakMap<Vendor, Map<string, Refused>>();
 type Asked = Pick<Job, "request" | "services">;
 
 const keyOf = ({ request }: Asked, { route }: Target): string => `${request.caller.accountId} ${route.model}`;
-const betasKey = (betas: string): string => `${BETAS}: ${betas}`;
 
 function keep<V>(map: Map<string, V>, key: string, value: V, most: number): V {
   map.set(key, value);
@@ -82,12 +88,13 @@ export function leaveOutRefused(sending: Sending, asked: Asked, target: Target):
   if (refused.length === 0) return { sending, lost: [] };
   const text = new JsonText(wholeText(sending.body));
   const told = isObject(text.value) ? text.value : {};
-  const betas = betasIn(sending.headers[BETAS], told);
-  const withoutBetas = betas !== "" && refused.includes(betasKey(betas));
+  const betas = leaveOutBetas(sending.headers[BETAS], told, refused);
   const { edits, lost } = leaveOutExtras(told, refused);
+  if (!betas) return { sending: withBody(sending, text, edits), lost };
   const { [BETAS]: _refused, ...others } = sending.headers;
-  if (withoutBetas && told["anthropic_beta"] !== undefined) edits["anthropic_beta"] = undefined;
-  const body = Object.keys(edits).length > 0 ? text.edit(edits) : sending.body;
-  const headers = withoutBetas ? others : sending.headers;
-  return { sending: { ...sending, body, headers }, lost: withoutBetas ? [BETAS, ...lost] : lost };
+  const headers = betas.header === "" ? others : { ...others, [BETAS]: betas.header };
+  return { sending: { ...withBody(sending, text, { ...edits, ...betas.edits }), headers }, lost: [BETAS, ...lost] };
 }
+
+const withBody = (sending: Sending, text: JsonText, edits: Edits): Sending =>
+  Object.keys(edits).length > 0 ? { ...sending, body: text.edit(edits) } : sending;

@@ -108,6 +108,33 @@ describe("a vendor of the messages dialect that does not know what is newer", ()
     expect(upstream.calls.length - before).toBe(2 + REFUSALS.length);
   });
 
+  // Claude Code's newer ones: Bedrock knows how a turn's own effort is told, and not the scope of a cache.
+  test.each(["rock", "newer"])("is told the betas that it did not name: %s", async (vendor) => {
+    const KNOWN = ["claude-code-20250219", "per-turn-control-2026-07-01"];
+    upstream.always("/v1/messages", (call) => {
+      const own = (call.json as Wire)["anthropic_beta"] ?? call.headers["anthropic-beta"]?.split(",") ?? [];
+      const unknown = (own as string[]).filter((beta) => !KNOWN.includes(beta));
+      const names = unknown.map((beta) => `\`${beta}\``).join(", ");
+      const message = `Unexpected value(s) ${names} for the \`anthropic-beta\` header. Please consult our documentation at docs.claude.com or try again without the header.`;
+      return unknown.length === 0 ? json(REPLY) : json({ message }, { status: 400 });
+    });
+    const told = () => {
+      const { json: body, headers } = upstream.calls.at(-1)!;
+      return (body as Wire)["anthropic_beta"] ?? headers["anthropic-beta"]?.split(",");
+    };
+    const betas = [...KNOWN, "prompt-caching-scope-2026-01-05", "advisor-tool-2026-03-01"].join(",");
+    const first = await ask(`${vendor}/named`, { "anthropic-beta": betas });
+    expect([first.status, lostIn(first), upstream.calls.length]).toEqual([200, ["anthropic-beta"], 2]);
+    expect(told()).toEqual(KNOWN);
+    // Whatever stands beside them.
+    await ask(`${vendor}/named`, { "anthropic-beta": "claude-code-20250219, advisor-tool-2026-03-01" });
+    expect([upstream.calls.length, told()]).toEqual([3, KNOWN.slice(0, 1)]);
+    const none = await ask(`${vendor}/named`, { "anthropic-beta": "advisor-tool-2026-03-01" });
+    expect([none.status, lostIn(none), upstream.calls.length, told()]).toEqual([200, ["anthropic-beta"], 4, undefined]);
+    const all = await ask(`${vendor}/named`, { "anthropic-beta": KNOWN[1]! });
+    expect([all.headers.get("x-sluice-dropped"), told()]).toEqual([null, KNOWN.slice(1)]);
+  });
+
   test("is asked again after an hour, since it may have learnt", async () => {
     refuseExtras();
     await ask("rock/late");
@@ -189,7 +216,15 @@ test("paths of what is refused, in whatever words stand around them", () => {
   expect(readRefusedExtras("model: Extra inputs are not permitted. a: Field required")).toEqual([]);
   expect(readRefusedExtras("messages.0.content.0.text.source: Extra inputs are not permitted")).toEqual([]);
   // What a request says is quoted: no caller tells what others may say.
-  for (const quoted of ["system.0.cache_control: Extra inputs are not permitted", "invalid beta flag"])
+  expect(readRefusedExtras("Unexpected value(s) `a-1`, `b-2` for the `anthropic-beta` header.")).toEqual([
+    "anthropic-beta: a-1",
+    "anthropic-beta: b-2",
+  ]);
+  for (const quoted of [
+    "system.0.cache_control: Extra inputs are not permitted",
+    "invalid beta flag",
+    "Unexpected value(s) `a-1` for the `anthropic-beta` header.",
+  ])
     expect(readRefusedExtras(`tools.0: Input tag '${quoted}' found using 'type' does not match`)).toEqual([]);
   const tag = { type: "tag" };
   const body = {

@@ -16,6 +16,10 @@ const EXTRAS = new RegExp(
 );
 const EXTRA = new RegExp(`(${PATH}): Extra inputs are not permitted`, "g");
 const NO_BETA = new RegExp(`^${LEAD}invalid beta flag\\.?$`, "i");
+/** Which of the betas are not known (Anthropic's "Beta headers": error handling; Bedrock and others say the same of their own). */
+const UNKNOWN_BETAS = new RegExp(
+  `^${LEAD}Unexpected value\\(s\\) (\`[^\`]+\`(?:, \`[^\`]+\`)*) for the \`${BETAS}\` header(?:\\.(?: Please consult [^\`]*)?)?$`,
+);
 
 /** Without these the request would be another one, and a block none: who refuses them is told nothing else. */
 const ESSENTIAL: ReadonlySet<string> = new Set(
@@ -37,11 +41,16 @@ export function betasIn(header: string | null | undefined, body: Wire): string {
     .join(",");
 }
 
+/** What refused betas are kept in mind as: the name of one, or a whole list as {@link betasIn} tells it. */
+export const betasKey = (betas: string): string => `${BETAS}: ${betas}`;
+
 const isEssential = (path: string): boolean => ESSENTIAL.has(path.slice(path.lastIndexOf(".") + 1));
 
-/** What a vendor says that it does not know, and nothing more: paths of fields, or {@link BETAS}. */
+/** What a vendor says that it does not know, and nothing more: paths of fields, betas by name ({@link betasKey}), or {@link BETAS}. */
 export function readRefusedExtras(words: string): string[] {
   if (NO_BETA.test(words)) return [BETAS];
+  const named = UNKNOWN_BETAS.exec(words)?.[1];
+  if (named !== undefined) return named.split(", ").map((name) => betasKey(name.slice(1, -1)));
   if (!EXTRAS.test(words)) return [];
   return [...words.matchAll(EXTRA)].map(([, path = ""]) => path).filter((path) => !isEssential(path));
 }
@@ -88,6 +97,27 @@ class Removal {
 function without(value: Wire, field: string): Wire {
   const { [field]: _gone, ...rest } = value;
   return rest;
+}
+
+/**
+ * A request's betas without those that are refused, by name or as a list: its header ("": none) and what the body's own list becomes. Undefined where it
+ * loses none.
+ */
+export function leaveOutBetas(
+  header: string | undefined,
+  body: Wire,
+  refused: readonly string[],
+): { header: string; edits: Edits } | undefined {
+  const all = betasIn(header, body);
+  if (all === "") return undefined;
+  const isLeft = refused.includes(betasKey(all))
+    ? () => false
+    : (beta: string) => !refused.includes(betasKey(beta.trim()));
+  if (all.split(",").every(isLeft)) return undefined;
+  const own: unknown[] = Array.isArray(body["anthropic_beta"]) ? body["anthropic_beta"] : [];
+  const ownLeft = own.filter((beta) => isLeft(String(beta)));
+  const edits = ownLeft.length < own.length ? { anthropic_beta: ownLeft.length > 0 ? ownLeft : undefined } : {};
+  return { header: (header ?? "").split(",").filter(isLeft).join(","), edits };
 }
 
 /** Edits by which a body has none of these fields, and the places of those that it had. */
