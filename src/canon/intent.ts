@@ -50,6 +50,8 @@ export type Intent = {
   /** Fields that must not go on; absent: none. */
   remove?: readonly string[];
   reasoning: ReasoningIntent;
+  /** What the conversation itself has set since for this answer, in a dialect whose turns may: nobody reads it there in another one. Absent: nothing. */
+  turnReasoning?: ReasoningIntent;
   /** What a model of another dialect thinks all the same is not to be shown. */
   hidesReasoning?: true;
   /** The client wants a usage record at the end of a stream (always true outside the chat dialect). */

@@ -52,8 +52,9 @@ export function planOrders(
   upstream: UpstreamDialect,
   money?: Pick<Hold, "ceiling" | "asStream">,
 ): Orders {
-  const plain = steered(entry, !isSame(client, upstream));
-  const reasoning = planReasoning(intent.reasoning, plain, withForm(route, entry, upstream));
+  const isAcross = !isSame(client, upstream);
+  const wish = isAcross ? (intent.turnReasoning ?? intent.reasoning) : intent.reasoning;
+  const reasoning = planReasoning(wish, steered(entry, isAcross), withForm(route, entry, upstream));
   const maxOutputTokens = outputCeiling(intent, entry, upstream, money?.ceiling);
   const orders: Orders = {
     upstreamModel: route.model,
@@ -63,7 +64,7 @@ export function planOrders(
     remove: intent.remove ? [...intent.remove, ...reasoning.refused] : reasoning.refused,
   };
   if (maxOutputTokens !== undefined) orders.maxOutputTokens = maxOutputTokens;
-  if (ignoresReasoning(intent.reasoning, entry)) orders.isReasoningIgnored = true;
+  if (ignoresReasoning(wish, entry)) orders.isReasoningIgnored = true;
   return orders;
 }
 

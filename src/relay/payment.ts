@@ -78,11 +78,11 @@ function unseenFor(order: ReasoningOrder, usual: string): number {
 }
 
 /** Output tokens that the model may make without showing them: many vendors stream a summary of the reasoning, or nothing at all. */
-function unseenOutput(entry: Entry, { reasoning }: Intent): number {
+function unseenOutput(entry: Entry, intent: Intent): number {
   const [route] = entry.routes;
   const form = route?.form ?? entry.reasoning?.form;
   if (!entry.reasoning || (form && OPEN_THINKERS.has(form))) return 0;
-  const plan = planReasoning(reasoning, entry, route);
+  const plan = planReasoning(intent.turnReasoning ?? intent.reasoning, entry, route);
   return plan.active ? unseenFor(plan.order, entry.reasoning.default) : 0;
 }
 

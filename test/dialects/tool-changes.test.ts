@@ -73,32 +73,3 @@ describe("what a system turn holds beside text", () => {
     expect([body["messages"], body["system"], dropped]).toEqual([[hello], [text], [at(1), at(2), at(3)]]);
   });
 });
-
-describe("a system turn that sets how the model answers from there on", () => {
-  const sets = { role: "system", output_config: { effort: "low" } };
-  const messages = [hello, sets, { ...told(text), clear_at: "next_user_message" }, hello];
-  const named = ["messages[1].output_config", "messages[2].clear_at"];
-
-  test("is taken without content, and by nobody else", () => {
-    const request = (turn: Wire) => () => checkRequest({ model: "m", max_tokens: 9, messages: [hello, turn] });
-    expect(request(sets)).not.toThrow();
-    expect(request({ role: "system" })).toThrow("messages[1].content is required");
-    expect(request({ ...sets, role: "user" })).toThrow("messages[1].content is required");
-  });
-
-  test("goes to its own vendor as it came", () => {
-    const orders = { upstreamModel: "claude-opus-4-8" };
-    const { body, dropped } = send({ from: "messages", to: "messages", orders }, { messages });
-    expect([body["messages"], dropped]).toEqual([messages, []]);
-  });
-
-  test.each(["chat", "responses", "gemini"] as const)("is named where it cannot cross: %s", (to) => {
-    expect(send({ from: "messages", to }, { messages }).dropped).toEqual(named);
-  });
-
-  test("is named where such turns are lifted into the prompt", () => {
-    const orders = { upstreamModel: "claude-opus-4-7" };
-    const { body, dropped } = send({ from: "messages", to: "messages", orders }, { messages });
-    expect([body["system"], dropped]).toEqual([[text], named]);
-  });
-});

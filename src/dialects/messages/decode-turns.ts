@@ -15,6 +15,7 @@ import { unknownFields, unknownPaths } from "../unknown-fields.ts";
 import { decodeSource } from "./media.ts";
 import { textOfServed } from "./server-tools.ts";
 import { isToolChange } from "./tool-changes.ts";
+import { isCleared, lastUserTurn } from "./turn-settings.ts";
 
 type Block = Record<string, unknown>;
 /** Adds what a block means to `parts`. */
@@ -30,8 +31,10 @@ export function withMark<T extends { cache?: unknown }>(part: T, block: Block): 
 /** Fields of a message, and what a reply is beside its content, which some clients send back as it came (dialects.md 2.4). */
 const MESSAGE_FIELDS: ReadonlySet<string> = new Set([
   ...["role", "content", "id", "type", "model", "stop_reason", "stop_sequence", "stop_details", "usage"],
-  ...["container", "context_management", "parsed_output"],
+  ...["container", "context_management", "parsed_output", "clear_at", "output_config"],
 ]);
+/** What a system turn may set that counts for all of what comes behind it, and is read as such. */
+const SET_FIELDS: ReadonlySet<string> = new Set(["effort"]);
 /** Fields of the blocks that have a meaning elsewhere: those that cross, those that are told apart, and what a reply says of its own text and calls. */
 const BLOCK_FIELDS: ReadonlySet<string> = new Set([
   ...["type", "text", "citations", "source", "title", "context", "transformations", "thinking", "signature", "data"],
@@ -202,12 +205,18 @@ const roleOf = (role: unknown): Turn["role"] => (role === "assistant" || role ==
  */
 export function decodeTurns(messages: unknown, dropped: string[]): Turn[] {
   const turns: Turn[] = [];
-  for (const message of listOf(messages)) {
+  const given = listOf(messages);
+  const lastUser = lastUserTurn(given);
+  for (let at = 0; at < given.length; at++) {
+    const message = given[at];
     if (!isObject(message)) continue;
     const { content } = message;
-    for (const field of unknownFields(message, MESSAGE_FIELDS)) dropped.push(`messages[${turns.length}].${field}`);
+    for (const field of unknownFields(message, MESSAGE_FIELDS)) dropped.push(`messages[${at}].${field}`);
+    if ("output_config" in message)
+      dropped.push(...unknownPaths(message["output_config"], SET_FIELDS, `messages[${at}].output_config`));
+    if (isCleared(message, at, lastUser)) continue;
     // Of text alone nobody asks where it stood.
-    const path = typeof content === "string" ? "" : `messages[${turns.length}].content`;
+    const path = typeof content === "string" ? "" : `messages[${at}].content`;
     const parts = decodeContent(content, path, dropped);
     const role = roleOf(message["role"]);
     if (role === "system") nameUnsaid(parts, dropped);

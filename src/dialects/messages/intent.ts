@@ -1,6 +1,7 @@
 import { type Intent, type ReasoningIntent, readEffort } from "../../canon/intent.ts";
 import { isObject } from "../../lib/json.ts";
 import { readModel } from "../model-field.ts";
+import { turnEffort } from "./turn-settings.ts";
 
 const UNRECOGNISED: ReasoningIntent = { kind: "unrecognised" };
 
@@ -18,10 +19,7 @@ export const OFF_TYPES: ReadonlySet<unknown> = new Set(["disabled", "between_too
  * What `thinking` and `output_config.effort` ask for together (dialects.md 5.3): the effort wins for depth, but never over `disabled`.
  * An effort alone is an explicit depth too, since it is the only control of models that always think.
  */
-function readReasoning(body: Record<string, unknown>): ReasoningIntent {
-  const thinking = body["thinking"];
-  const config = body["output_config"];
-  const effort = isObject(config) ? config["effort"] : undefined;
+function readReasoning(thinking: unknown, effort: unknown): ReasoningIntent {
   const said: ReasoningIntent = effort === undefined || effort === null ? { kind: "omitted" } : readEffort(effort);
   if (thinking === undefined || thinking === null) return said;
   const explicit = said.kind === "omitted" || said.kind === "unrecognised" ? undefined : said;
@@ -41,13 +39,16 @@ export function readIntent(given: unknown): Intent {
   const body = isObject(given) ? given : {};
   const model = readModel(body, "a model ID such as <vendor>/<model_name>");
   const ceiling = body["max_tokens"];
+  const { thinking, output_config: config } = body;
   const intent: Intent = {
     model,
     stream: body["stream"] === true,
-    reasoning: readReasoning(body),
+    reasoning: readReasoning(thinking, isObject(config) ? config["effort"] : undefined),
     wantsUsage: true,
   };
   if (typeof ceiling === "number" && Number.isInteger(ceiling) && ceiling >= 0) intent.maxOutputTokens = ceiling;
+  const later = turnEffort(body["messages"]);
+  if (later !== undefined) intent.turnReasoning = readReasoning(thinking, later);
   if (hidesReasoning(body)) intent.hidesReasoning = true;
   return intent;
 }

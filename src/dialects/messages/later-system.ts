@@ -2,11 +2,12 @@ import { isObject, listOf } from "../../lib/json.ts";
 import { CONTINUE_TEXT } from "../turns.ts";
 import { unknownPaths } from "../unknown-fields.ts";
 import { traitsOf } from "./model-traits.ts";
+import { isCleared, lastUserTurn } from "./turn-settings.ts";
 
 type Wire = Record<string, unknown>;
 
-/** What of such a turn is lifted: not how long it is to be seen, and how the model answers from there on. */
-const LIFTED: ReadonlySet<string> = new Set(["role", "content"]);
+/** What of such a turn is lifted, as long as it is to be seen: not how the model answers from there on. */
+const LIFTED: ReadonlySet<string> = new Set(["role", "content", "clear_at"]);
 
 const isText = (block: unknown): boolean => isObject(block) && block["type"] === "text";
 
@@ -28,7 +29,10 @@ export function liftSystem(body: Wire, upstreamModel: string): { messages: unkno
   const messages = listOf(body["messages"]);
   if (!messages.some(isSystem) || traitsOf(upstreamModel).laterSystem) return undefined;
   const system = [...blocksOf(body["system"])];
-  for (const message of messages) if (isSystem(message)) system.push(...blocksOf(message["content"]).filter(isText));
+  const lastUser = lastUserTurn(messages);
+  for (const [at, message] of messages.entries())
+    if (isSystem(message) && !isCleared(message, at, lastUser))
+      system.push(...blocksOf(message["content"]).filter(isText));
   const spoken = messages.filter((message) => !isSystem(message));
   return { messages: spoken.length > 0 ? spoken : [{ role: "user", content: CONTINUE_TEXT }], system };
 }

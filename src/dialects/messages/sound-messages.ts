@@ -4,6 +4,7 @@ import { mediaTypeOf, sniffMediaType } from "../media-type.ts";
 import { isVisible } from "../text.ts";
 import { isLegalId, ToolIds } from "./tool-ids.ts";
 import { isThinking } from "./tool-loop.ts";
+import { setsOutput } from "./turn-settings.ts";
 
 type Block = Record<string, unknown>;
 type Message = Record<string, unknown>;
@@ -125,11 +126,9 @@ function isSound(messages: readonly unknown[]): boolean {
 const blocksOf = (content: unknown): readonly unknown[] =>
   typeof content === "string" ? [{ type: "text", text: content }] : Array.isArray(content) ? content : [];
 
-/**
- * Nothing that can be seen: of the user and the assistant more is asked than that. A turn of no content at all sets how the model answers
- * (@anthropic-ai/sdk 1.14, BetaSystemMessageParam).
- */
-const isMute = ({ content }: Message): boolean => content !== undefined && blocksOf(content).every(isEmptyText);
+/** Nothing that can be seen: of the user and the assistant more is asked than that. A turn of no content may set how the model answers. */
+const isMute = (message: Message): boolean =>
+  message["content"] !== undefined && !setsOutput(message) && blocksOf(message["content"]).every(isEmptyText);
 
 /** A turn being written: the client's own message, and what goes into it; nothing into one of no side, which goes out as it is. */
 type Turn = { message: Message; isSpoken: boolean; results: unknown[]; blocks: unknown[] };
