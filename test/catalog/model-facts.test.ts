@@ -8,6 +8,7 @@ import { GREETING } from "../sdk/replies.ts";
 import { chat } from "../sdk/vendors/chat.ts";
 import { gemini } from "../sdk/vendors/gemini.ts";
 import { messages } from "../sdk/vendors/messages.ts";
+import { responses } from "../sdk/vendors/responses.ts";
 import { GENERATION_PATH, startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { manualClock } from "../support/clock.ts";
 import { json, startUpstream, type Upstream } from "../support/upstream.ts";
@@ -256,5 +257,54 @@ describe("prices that were announced for a day", () => {
     expect(catalog.version).toBe(version + 1);
     expect(pricesFor(catalog.find(model)!)?.prices.output).toBe(2n * pricesFor(first)!.prices.output);
     expect(catalog.version).toBe(version + 1);
+  });
+});
+
+/** OpenAI's page of the model: beyond 272K tokens of input "input and cache rates double and output costs 1.5 times" for the whole request. */
+describe("GPT-6.2 Sol", () => {
+  const upstream = startUpstream();
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startApp({ vendors: [{ ...vendorAt(upstream, "responses", "openai"), models: "catalog" }] });
+  });
+  afterAll(async () => {
+    await app.stop();
+    upstream.close();
+  });
+
+  const body = (effort?: string) => ({
+    ...{ model: "openai/gpt-6.2-sol", messages: [{ role: "user", content: "Hi" }], temperature: 0.5 },
+    ...(effort && { reasoning_effort: effort }),
+  });
+
+  test.each([
+    [272_000, "0.364100000"],
+    [272_001, "0.723204000"],
+  ])("costs of %i tokens in what its vendor asks", async (tokens, cost) => {
+    const usage = {
+      ...{ input_tokens: tokens, output_tokens: 1_000, total_tokens: tokens + 1_000 },
+      input_tokens_details: { cached_tokens: 101_000, cache_write_tokens: 4_000 },
+    };
+    const whole = responses.whole(GREETING, "gpt-6.2-sol") as object;
+    upstream.always("/v1/responses", json({ ...whole, usage }));
+    const response = await app.post(GENERATION_PATH.chat, body());
+    await response.arrayBuffer();
+    const receipt = await app.call(`/v1/usage/${response.headers.get("x-request-id")}`, {
+      headers: { authorization: `Bearer ${app.key}` },
+    });
+    expect(await receipt.json()).toMatchObject({ cost });
+  });
+
+  // "The API rejects requests that set reasoning effort to none."
+  test.each([
+    [undefined, "medium"],
+    ["none", "low"],
+    ["max", "max"],
+  ])("asked for the effort %p it is asked for %s, and told no temperature", async (asked, effort) => {
+    upstream.always("/v1/responses", json(responses.whole(GREETING, "gpt-6.2-sol")));
+    const { call, dropped } = await sentBy(app, upstream, "chat", body(asked));
+    expect(call).toMatchObject({ model: "gpt-6.2-sol", reasoning: { effort } });
+    expect(call).not.toHaveProperty("temperature");
+    expect(dropped).toBe("temperature");
   });
 });
