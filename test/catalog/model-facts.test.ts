@@ -150,8 +150,14 @@ describe("Grok models", () => {
 describe("Gemini models", () => {
   const upstream = startUpstream();
   let app: TestApp;
-  const continuing = ["gemini-2.5-pro", "gemini-3.1-pro-preview", "gemini-3.1-flash-lite", "gemini-3.5-flash"];
-  const refusing = ["gemini-3.5-flash-lite", "gemini-3.6-flash", "gemini-3.8-flash", "gemini-4-argon"];
+  const continuing = ["gemini-2.5-pro", "gemini-3.1-pro-preview", "gemini-3.1-flash-lite"];
+  const refusing = [
+    "gemini-3.5-flash",
+    "gemini-3.5-flash-lite",
+    "gemini-3.6-flash",
+    "gemini-3.8-flash",
+    "gemini-4-argon",
+  ];
   beforeAll(async () => {
     for (const model of [...continuing, ...refusing]) {
       upstream.always(gemini.path(model, false), json(gemini.whole(GREETING, model)));

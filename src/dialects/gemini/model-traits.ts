@@ -16,7 +16,7 @@ export type ModelTraits = {
   penalties: boolean;
   /**
    * Continues a last turn of its own. Gemini 3.5 Flash-Lite, 3.6 and later refuse it ("Requests ending with a model turn are not supported"; ai.google.dev,
-   * "What's new in Gemini 3.6 Flash and 3.5 Flash-Lite").
+   * "What's new in Gemini 3.6 Flash and 3.5 Flash-Lite"), and 3.6 Flash is what answers for 3.5 Flash ("automatically routed"; "Release notes", October 8, 2026).
    */
   prefill: boolean;
   /** Smallest and largest thinking budget, tokens. */
@@ -32,7 +32,7 @@ const BUDGETS: readonly [RegExp, readonly [number, number]][] = [
 const NARROWEST = [512, 24_576] as const;
 
 /** The Gemini models that continue a turn, and the alias that names one of them. */
-const WITH_PREFILL = /gemini-(?:[12][.-]|3(?:\.[0-4])?-|3\.5-flash(?!-lite)|pro)/;
+const WITH_PREFILL = /gemini-(?:[12][.-]|3(?:\.[0-4])?-|pro)/;
 
 /** The traits of an upstream model. An alias without a number, such as `gemini-flash-latest`, counts as a current model. */
 export const traitsOf = remember((model: string): ModelTraits => {
