@@ -81,6 +81,8 @@ export type Entry = {
   uncharted?: boolean;
   /** Top-level wire fields this model's upstream refuses. */
   refuses?: readonly string[];
+  /** The day (YYYY-MM-DD) on which its vendor stops serving it, where it has said so. */
+  retiresAt?: string;
   routes: readonly Route[];
 };
 
@@ -114,6 +116,11 @@ export function toChatEntry(entry: Entry) {
     capabilities: { vision: capabilities.vision, tools: capabilities.tools, reasoning: capabilities.reasoning },
     ...(reasoning && { reasoning_efforts: { levels: reasoning.levels, default: reasoning.default } }),
   };
+}
+
+/** Where a model is in its life, in the messages dialect's words (dialects.md 2.7): one whose vendor has announced its end is deprecated. */
+export function lifecycleOf(entry: Entry) {
+  return entry.retiresAt === undefined ? ("active" as const) : ("deprecated" as const);
 }
 
 const supported = (value: boolean) => ({ supported: value });
@@ -172,9 +179,9 @@ export function toMessagesEntry(entry: Entry) {
     max_input_tokens: entry.contextLength ?? null,
     max_tokens: entry.maxOutputTokens ?? null,
     capabilities: { ...chat.capabilities, ...toCapabilityTree(entry) },
-    lifecycle: "active" as const,
+    lifecycle: lifecycleOf(entry),
     deprecated_at: null,
-    retires_at: null,
+    retires_at: entry.retiresAt === undefined ? null : `${entry.retiresAt}T00:00:00Z`,
     line: null,
   };
 }

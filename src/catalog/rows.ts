@@ -31,6 +31,8 @@ export type CatalogRow = {
   pricing?: RowPricing;
   /** Other prices that the vendor has announced, and the instant of each (ISO 8601), in order: many begin at a lower one. */
   price_changes?: readonly { from: string; pricing: RowPricing }[];
+  /** The day on which its vendor stops serving it (YYYY-MM-DD), once that is announced. It is told, and nothing else: vendors put such days off. */
+  retires_at?: string;
   capabilities?: { vision?: boolean; tools?: boolean; reasoning?: boolean; pdf?: boolean };
   reasoning_efforts?: { levels: readonly string[]; default: string };
   reasoning?: RowReasoning;
@@ -60,11 +62,13 @@ export function nameOf(id: string): string {
  * are replaced whole, since half of an old price list beside half of a new one is a wrong one.
  */
 export function mergeRows(base: CatalogRow, override: CatalogRow): CatalogRow {
-  const { price_changes: changes, ...kept } = base;
+  const { price_changes: changes, retires_at: end, ...kept } = base;
   return {
     ...kept,
     // Whoever has set a price means it to stay.
     ...(changes && override.pricing === undefined && { price_changes: changes }),
+    // Whoever has set where it is had is told of no other vendor's plans.
+    ...(end !== undefined && override.routes === undefined && { retires_at: end }),
     ...override,
     ...(base.capabilities && { capabilities: { ...base.capabilities, ...override.capabilities } }),
     ...(base.reasoning && { reasoning: { ...base.reasoning, ...override.reasoning } }),
@@ -153,6 +157,7 @@ export function toEntry(row: CatalogRow, charted: boolean): Entry {
     ...(reasoning && { reasoning }),
     ...(!known && { uncharted: true }),
     ...(row.refuses && { refuses: row.refuses }),
+    ...(row.retires_at !== undefined && { retiresAt: row.retires_at }),
     routes: routesOf(row),
   };
 }

@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 import { GatewayError, invalidField } from "../canon/errors.ts";
 import { type Catalog, requirePrefix } from "../catalog/catalog.ts";
-import { type Entry, MODALITIES, type Modality, toChatEntry, toMessagesEntry } from "../catalog/entry.ts";
+import { type Entry, lifecycleOf, MODALITIES, type Modality, toChatEntry, toMessagesEntry } from "../catalog/entry.ts";
 import { ModelListReply, ModelReply } from "../wire/models.ts";
 import { wholeResponse } from "./answered.ts";
 import { commonHeaders, methodNotAllowed } from "./errors.ts";
@@ -63,14 +63,14 @@ function cutPage(entries: readonly Entry[], query: URLSearchParams): Page {
   return { entries: entries.slice(start, start + limit), hasMore: start + limit < entries.length };
 }
 
-/** Every model here is active: who asks for other stages only gets none (dialects.md 2.7). */
-function wantsActive(query: URLSearchParams): boolean {
+/** The models in the stages that `lifecycle` asks for, all when it does not (dialects.md 2.7). */
+function inStages(entries: readonly Entry[], query: URLSearchParams): readonly Entry[] {
   const stages = [...query.getAll("lifecycle"), ...query.getAll("lifecycle[]")];
-  return stages.length === 0 || stages.includes("active");
+  return stages.length === 0 ? entries : entries.filter((entry) => stages.includes(lifecycleOf(entry)));
 }
 
 function writeMessagesList(entries: readonly Entry[], query: URLSearchParams): string {
-  const page = cutPage(wantsActive(query) ? entries : [], query);
+  const page = cutPage(inStages(entries, query), query);
   return JSON.stringify({
     data: page.entries.map(toMessagesEntry),
     has_more: page.hasMore,

@@ -67,7 +67,10 @@ const MessagesModel = late(() =>
       max_input_tokens: Type.Union([Type.Integer(), Type.Null()]),
       max_tokens: Type.Union([Type.Integer(), Type.Null()]),
       capabilities: Open({ ...flags(), image_input: Support(), effort: Support(), thinking: Support() }),
-      lifecycle: Type.Literal("active"),
+      lifecycle: Type.Union([Type.Literal("active"), Type.Literal("deprecated")]),
+      retires_at: Type.Union([Type.String(), Type.Null()], {
+        description: "RFC 3339: when its vendor stops serving it, once that is announced.",
+      }),
     },
     { title: "MessagesModel" },
   ),

@@ -239,6 +239,16 @@ describe("rows of the configuration", () => {
     expect(ids(catalog.list("chat"))).toEqual(["big/one"]);
   });
 
+  test("say where a model is had, and then nothing of when another vendor ends it", () => {
+    const end = "2026-12-11";
+    const rows = [{ id: "big/old", retires_at: end, routes: [{ vendor: "big", model: "old" }] }];
+    const vendors = [{ id: "big", models: "catalog" as const }];
+    const found = (override: object) =>
+      createCatalog({ rows, overrides: [{ id: "big/old", ...override }], vendors }).find("big/old");
+    expect(found({ context_length: 9 })?.retiresAt).toBe(end);
+    expect(found({ routes: [{ vendor: "big", model: "mine" }] })?.retiresAt).toBeUndefined();
+  });
+
   test("make new models, routed to the vendor of their prefix unless they say otherwise", () => {
     const catalog = open(
       [
@@ -341,6 +351,7 @@ describe("the built-in rows", () => {
         expect(row.capabilities?.reasoning).toBe(true);
       }
       expect(row.reasoning === undefined).toBe(row.reasoning_efforts === undefined);
+      if (row.retires_at) expect(new Date(row.retires_at).toISOString()).toBe(`${row.retires_at}T00:00:00.000Z`);
       for (const route of row.routes ?? []) expect(VENDORS).toContain(route.vendor);
     }
     expect(seen.size).toBeGreaterThan(150);

@@ -171,6 +171,28 @@ describe("GET /v1/models", () => {
     expect((await ask("/v1/models?limit=0")).status).toBe(200);
   });
 
+  test("a model whose vendor has announced its end says so, and is found by that", async () => {
+    const { list } = start();
+    const { data } = await list("/v1/models", AS_MESSAGES);
+    const stageOf = (id: string) => {
+      const { lifecycle, retires_at } = data.find((model) => model.id === id)!;
+      return { lifecycle, retires_at };
+    };
+    expect(stageOf("openai/gpt-5-mini")).toEqual({ lifecycle: "deprecated", retires_at: "2026-12-11T00:00:00Z" });
+    expect(stageOf("openai/gpt-5.4-mini")).toEqual({ lifecycle: "active", retires_at: null });
+    const idsOf = async (query: string) =>
+      (await list(`/v1/models?${query}`, AS_MESSAGES)).data.map((model) => model.id);
+    const ending = await idsOf("lifecycle=deprecated");
+    expect(ending).toContain("openai/gpt-5-mini");
+    expect(ending).not.toContain("openai/gpt-5.4-mini");
+    const active = await idsOf("lifecycle=active");
+    expect(active).not.toContain("openai/gpt-5-mini");
+    expect((await idsOf("lifecycle[]=deprecated&lifecycle[]=active")).sort()).toEqual(
+      data.map((model) => model.id).sort(),
+    );
+    expect(ending.length + active.length).toBe(data.length);
+  });
+
   test("who asks for retired models only gets none", async () => {
     const { list } = start();
     expect((await list("/v1/models?lifecycle=retired", AS_MESSAGES)).data).toEqual([]);
