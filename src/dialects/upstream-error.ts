@@ -239,10 +239,10 @@ const TOOL_SERVER_FAILED = "external_connector_error";
 /**
  * How a vendor says that it takes no request that has such a thing: OpenRouter in a 404 that none of a model's hosts takes tools, a forced one, or an
  * image; llama.cpp in a 500 that its model cannot see or hear (ggml-org/llama.cpp #15377), or that it was started without tools; mlx-lm in a 404 that its
- * model cannot see. The model is there all the same for who asks for less.
+ * model cannot see; another gateway of this kind of what a strict client would lose there. The model is there all the same for who asks for less.
  */
 const NEVER_TAKEN =
-  /^(?:No endpoints found that (?:support|can handle)|(?:image|audio) input is not supported|tools param requires --jinja|Only 'text' content type is supported)\b/i;
+  /^(?:No endpoints found that (?:support|can handle)|(?:image|audio) input is not supported|tools param requires --jinja|Only 'text' content type is supported|This model's vendor cannot be told all of the request)\b/i;
 
 /** How a field is refused by its name, which stands first and is the client's own choice: such a sentence tells nothing of the gateway's account. */
 const NAMED_FIELD = /: Extra inputs are not permitted/;

@@ -90,6 +90,8 @@ export function prepare(asked: Asked, target: Target): Prepared {
     requestId: request.requestId,
     stream: orders.stream,
   };
+  // A vendor may be another gateway of this kind, which loses what this one can tell it; to others the header says nothing.
+  if (isStrict(request.headers)) whole.headers = { ...whole.headers, [STRICT_HEADER]: "1" };
   const { sending, lost } = leaveOutRefused(whole, asked, target);
   const left = asked.lost ? [...asked.lost, ...dropped] : dropped;
   return {
@@ -111,13 +113,15 @@ export function withFartherLoss(dropped: readonly string[], answer: { headers: F
   return told === null ? dropped : showPaths([...dropped, ...told.slice(0, MAX_TOLD_LOSS).split(/, ?/)]);
 }
 
+/** Whether the client would rather have a 400 than lose something. Whatever else the header holds, who sends it does not want to lose anything. */
+const isStrict = (headers: Fields): boolean => !NOT_STRICT.has(headers.get(STRICT_HEADER)?.trim().toLowerCase() ?? "");
+
 /**
  * Throws GatewayError (invalid_request) when the client asked for strictness: `param` is the first path that this vendor cannot be told,
  * the message names them all. `dropped` is not empty.
  */
 export function refuseLoss(headers: Fields, dropped: readonly string[]): void {
-  // Whatever else it holds, who sends it does not want to lose anything.
-  if (NOT_STRICT.has(headers.get(STRICT_HEADER)?.trim().toLowerCase() ?? "")) return;
+  if (!isStrict(headers)) return;
   const [first = ""] = dropped;
   const text = `This model's vendor cannot be told all of the request, and ${STRICT_HEADER} forbids to leave out: ${dropped.join(", ")}.`;
   throw new GatewayError("invalid_request", text, { param: first });

@@ -58,6 +58,7 @@ const PLAIN_HEADERS: ReadonlySet<string> = new Set([
   "anthropic-version",
   "anthropic-beta",
   "openai-beta",
+  "x-sluice-strict",
 ]);
 
 /** An address without the user and the values that an operator may have written into it. */

@@ -228,11 +228,14 @@ describe("x-sluice-strict", () => {
     },
   );
 
-  test("a request that loses nothing passes, and the header stays here", async () => {
-    const response = await gateway.post("/v1/chat/completions", chat(), { headers: { "x-sluice-strict": "1" } });
+  test.each([
+    ["yes", "1"],
+    ["0", undefined],
+  ])("a request that loses nothing passes, and a vendor is told the wish: %p", async (value, told) => {
+    const response = await gateway.post("/v1/chat/completions", chat(), { headers: { "x-sluice-strict": value } });
     expect(response.status).toBe(200);
     await response.text();
-    expect(upstream.calls.at(-1)?.headers["x-sluice-strict"]).toBeUndefined();
+    expect(upstream.calls.at(-1)?.headers["x-sluice-strict"]).toBe(told);
   });
 
   test("a browser may send it, and read what was left out and who counted", async () => {

@@ -2,6 +2,7 @@ import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { givenExecutable } from "../support/binary.ts";
 import { manualClock } from "../support/clock.ts";
+import { type Listening, listen } from "../support/listening.ts";
 import { chatReply, json, sse, startUpstream } from "../support/upstream.ts";
 import { until } from "../support/wait.ts";
 import { PNG } from "../vendors/image-lab.ts";
@@ -18,7 +19,9 @@ const LISTED = {
 
 const upstream = startUpstream();
 const apps: TestApp[] = [];
+const servers: Listening[] = [];
 afterEach(async () => {
+  for (const server of servers.splice(0)) await server.stop();
   for (const app of apps.splice(0)) await app.stop();
   upstream.reset();
 });
@@ -152,6 +155,50 @@ describe("what is lost behind a far gateway", () => {
     const response = await app.post(PATH, { model: "c/big/thinker", ...turns, stream, reasoning_effort: "ultra" });
     await response.text();
     expect(response.headers.get("x-sluice-dropped")).toBe("reasoning_effort, seed, stop");
+  });
+});
+
+describe("what a strict client would lose behind a far gateway", () => {
+  /** A far gateway, whose model is to be had in another dialect alone, and a near one with a way to it and one that goes past it. */
+  async function farAndNear(): Promise<TestApp> {
+    const far = await startApp({
+      vendors: [vendorAt(upstream, "messages", "lab")],
+      models: [{ id: "lab/m", pricing: "free", routes: [{ vendor: "lab", model: "m" }] }],
+    });
+    const server = listen(far);
+    const row = vendorAt({ url: `http://127.0.0.1:${server.port}` }, "chat", "far");
+    const ways = [
+      { vendor: "far", model: "lab/m" },
+      { vendor: "direct", model: "m" },
+    ];
+    const near = await startApp({
+      vendors: [{ ...row, apiKey: far.key }, vendorAt(upstream, "chat", "direct")],
+      models: [
+        { id: "far/m", pricing: "free", routes: ways.slice(0, 1) },
+        { id: "far/two", pricing: "free", routes: ways },
+      ],
+    });
+    servers.push(server);
+    apps.push(near, far);
+    return near;
+  }
+
+  const strictly = (app: TestApp, model: string) =>
+    app.post(PATHS.chat, { model, ...turns, seed: 7 }, { headers: { "x-sluice-strict": "1" } });
+
+  test("is refused there before anybody is asked, and told here", async () => {
+    const response = await strictly(await farAndNear(), "far/m");
+    const { error } = (await response.json()) as { error: Record<string, string> };
+    expect([response.status, error["code"], error["param"]]).toEqual([400, "invalid_request", "seed"]);
+    expect(upstream.calls).toEqual([]);
+  });
+
+  test("has it go another way, on which nothing is lost", async () => {
+    upstream.always(PATHS.chat, json(chatReply("Hi")));
+    const response = await strictly(await farAndNear(), "far/two");
+    expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, null]);
+    await response.text();
+    expect(upstream.calls.map(({ path, json: body }) => [path, (body as Wire)["seed"]])).toEqual([[PATHS.chat, 7]]);
   });
 });
 
