@@ -89,7 +89,7 @@ export const REASONING_FORMS: readonly ReasoningForm[] = [...new Set(Object.valu
 
 /**
  * What the gateway decided about reasoning.
- * `keep`: the model's control is unknown; the client's own fields stay on the diagonal and are dropped across.
+ * `keep`: the model's control is unknown; the client's own fields stay on the diagonal and are dropped across, but for an off that its vendor's row can say.
  * `nothing`: no reasoning field reaches the upstream; `form` stands with a model that was to be switched off and cannot be.
  * `level`, `budget`, `on`, `off`: written in the model's form; `value` is the exact word the model declares, where it has one.
  */

@@ -1,5 +1,5 @@
 import { type Static, type TProperties, type TSchema, Type } from "@sinclair/typebox";
-import { REASONING_FORMS } from "../canon/intent.ts";
+import { REASONING_FORMS, REASONING_FORMS_OF } from "../canon/intent.ts";
 import { MODALITIES } from "../catalog/entry.ts";
 import { type Quirks, REMOTE_MEDIA, UPSTREAM_DIALECTS } from "../dialects/dialect.ts";
 import { IMAGE_ROW_NAMES } from "../vendors/images/rows.ts";
@@ -89,6 +89,7 @@ const quirkProperties = late(
       seed_field: Type.Optional(Words(["seed", "random_seed"])),
       accepts_top_k: Type.Optional(flag()),
       accepts_cache_control: Type.Optional(flag()),
+      reasoning_off: Type.Optional(Words(REASONING_FORMS_OF.chat)),
       exclusive_reasoning_tokens: Type.Optional(flag()),
       inline_think_tags: Type.Optional(flag()),
       unsigned_thinking: Type.Optional(flag()),

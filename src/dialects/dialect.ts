@@ -109,6 +109,8 @@ export type Quirks = {
   acceptsTopK?: boolean;
   /** chat: the vendor takes `cache_control` marks inside content parts (OpenRouter). False: it refuses them, and they are left out. */
   acceptsCacheControl?: boolean;
+  /** chat: how a model of which nobody knows how it is steered is told not to think, by clients of other dialects. Absent: it is not told. */
+  reasoningOff?: ReasoningForm;
   /** chat: completion_tokens leave reasoning out (xAI). Also recognised by arithmetic where the totals show it. */
   exclusiveReasoningTokens?: boolean;
   /** chat: reasoning arrives inside the text between `<think>` tags, at its very start. */

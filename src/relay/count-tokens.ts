@@ -173,7 +173,7 @@ async function askCounter(job: CountJob, counter: Counter, abort: Abort): Promis
 async function askVendor(job: CountJob, asked: Counter, abort: Abort): Promise<Counted> {
   const { request, services, body, intent, entry } = job;
   const { route, vendor, upstream, counter } = asked;
-  const orders = planOrders(intent, entry, route, request.client, upstream);
+  const orders = planOrders(intent, entry, route, request.client, upstream, vendor.quirks);
   const { text: translated } = translateRequest(body, request.client, upstream, orders, vendor.quirks);
   const answer = await send(vendor, {
     path: counter.path(route.model),

@@ -1,4 +1,4 @@
-import type { Intent, Orders } from "../canon/intent.ts";
+import type { Intent, Orders, ReasoningIntent, ReasoningOrder } from "../canon/intent.ts";
 import type { Entry, Route } from "../catalog/entry.ts";
 import { ignoresReasoning, planReasoning } from "../catalog/reasoning.ts";
 import { asksForNothing } from "../dialects/chat/decode-request.ts";
@@ -43,6 +43,11 @@ function withForm(route: Route, entry: Entry, { reasoningForms }: UpstreamDialec
 const steered = (entry: Entry, isAcross: boolean): Entry =>
   entry.uncharted && entry.reasoning && isAcross ? { ...entry, uncharted: false } : entry;
 
+/** How a wish for no thinking is told to a model of which nobody knows how it is steered: what its client's dialect has for that does not cross. */
+function tellOff(order: ReasoningOrder, wish: ReasoningIntent, { reasoningOff: form }: Quirks): ReasoningOrder {
+  return order.kind === "keep" && wish.kind === "off" && form !== undefined ? { kind: "off", form } : order;
+}
+
 /** What the gateway changes in this request, and nothing else: pure. `client` speaks it; `money`: what the account's hold says of it. */
 export function planOrders(
   intent: Intent,
@@ -50,6 +55,7 @@ export function planOrders(
   route: Route,
   client: ClientDialect,
   upstream: UpstreamDialect,
+  quirks: Quirks,
   money?: Pick<Hold, "ceiling" | "asStream">,
 ): Orders {
   const isAcross = !isSame(client, upstream);
@@ -59,7 +65,7 @@ export function planOrders(
   const orders: Orders = {
     upstreamModel: route.model,
     stream: intent.stream || money?.asStream === true,
-    reasoning: reasoning.order,
+    reasoning: isAcross ? tellOff(reasoning.order, wish, quirks) : reasoning.order,
     dropSampling: reasoning.active,
     remove: intent.remove ? [...intent.remove, ...reasoning.refused] : reasoning.refused,
   };

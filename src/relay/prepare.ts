@@ -55,7 +55,7 @@ export function prepare(asked: Asked, target: Target): Prepared {
   const { route, vendor, upstream, client, context } = target;
   const { request, services, abort } = asked;
   const { quirks, refuses, missesThought } = termsFor(asked, target);
-  const orders = planOrders(asked.intent, asked.entry, route, client, upstream, asked.money);
+  const orders = planOrders(asked.intent, asked.entry, route, client, upstream, quirks, asked.money);
   if (refuses) orders.remove = [...orders.remove, ...refuses];
   if (missesThought) orders.missesThought = true;
   if (!orders.stream && onlyStreams(orders, asked.intent, quirks)) orders.stream = isCollectable(asked.body.value);

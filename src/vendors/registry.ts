@@ -410,6 +410,8 @@ export const registry: readonly VendorRow[] = [
     joinedContent: true,
     // It reads no `tool_choice` at all, `none` neither (ollama/ollama #17921).
     toolChoiceRequired: "auto-alone",
+    // Its `openai/openai.go`: `none` is its own `think: false`.
+    reasoningOff: "effort",
   }),
   // "Invalid tool_choice type: 'object'. Supported string values: none, auto, required"
   localServer("lmstudio", "LM Studio", 1234, { emptyContent: true, toolChoiceRequired: "unnamed" }),
@@ -419,6 +421,8 @@ export const registry: readonly VendorRow[] = [
       reasoningReplay: "reasoning_content",
       // ggml-org/llama.cpp #26535: a choice in any other form than a word is `auto` to it.
       toolChoiceRequired: "unnamed",
+      // What it hands to any model's template; `reasoning_effort: none` it knows since July 2026 alone (ggml-org/llama.cpp #26045).
+      reasoningOff: "template-enable-thinking",
     }),
     // Since its 0.7 (ggml-org/llama.cpp #26508).
     newerUrl: "http://127.0.0.1:9931/v1",

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { registry } from "../../src/vendors/registry.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
-import { json, startUpstream, type Upstream } from "../support/upstream.ts";
+import { chatReply, json, startUpstream, type Upstream } from "../support/upstream.ts";
 
 const PATH = "/v1/messages";
 const reply = {
@@ -20,7 +21,10 @@ beforeAll(async () => {
     { id: "lab/told", context_length: 8_192, max_output_tokens: 6_000 },
     { id: "lab/unknown" },
   ];
-  gateway = await startApp({ vendors: [vendorAt(upstream, "messages", "lab")], models });
+  upstream.always("/v1/chat/completions", json(chatReply("ok")));
+  const local = registry.filter(({ local, modality }) => local && modality === undefined);
+  const servers = local.map(({ id, quirks }) => vendorAt(upstream, "chat", id, quirks));
+  gateway = await startApp({ vendors: [vendorAt(upstream, "messages", "lab"), ...servers], models });
 });
 afterAll(async () => {
   await gateway.stop();
@@ -38,4 +42,35 @@ test.each([
   expect(upstream.calls.at(-1)?.json).toMatchObject({ max_tokens: ceiling });
   await gateway.post("/v1/chat/completions", { model, messages, max_tokens: 5_000 });
   expect(upstream.calls.at(-1)?.json).toMatchObject({ max_tokens: 5_000 });
+});
+
+describe("a model server of this machine, of whose models nobody knows how they are steered", () => {
+  const messages = [{ role: "user", content: "Hi" }];
+  const thinking = { type: "disabled" };
+
+  async function sent(path: string, body: Record<string, unknown>): Promise<unknown[]> {
+    const response = await gateway.post(path, body);
+    expect(response.status).toBe(200);
+    const told = upstream.calls.at(-1)?.json as Record<string, unknown>;
+    const { reasoning_effort, chat_template_kwargs } = told;
+    return [{ reasoning_effort, chat_template_kwargs }, response.headers.get("x-sluice-dropped")];
+  }
+
+  test.each([
+    ["ollama", { reasoning_effort: "none" }],
+    ["llamacpp", { chat_template_kwargs: { enable_thinking: false } }],
+  ])("%s is told by clients of the other dialects not to think", async (id, told) => {
+    const model = `${id}/m`;
+    expect(await sent(PATH, { model, max_tokens: 50, messages, thinking })).toEqual([told, null]);
+    expect(await sent("/v1/responses", { model, input: "Hi", reasoning: { effort: "none" } })).toEqual([told, null]);
+  });
+
+  test("others are not, and what is said in the server's own dialect stays as it is", async () => {
+    const none = { reasoning_effort: undefined, chat_template_kwargs: undefined };
+    const off = { model: "vllm/m", max_tokens: 50, messages, thinking };
+    expect(await sent(PATH, off)).toEqual([none, "thinking"]);
+    expect(await sent(PATH, { model: "llamacpp/m", max_tokens: 50, messages })).toEqual([none, null]);
+    const own = { reasoning_effort: "none" };
+    expect(await sent("/v1/chat/completions", { model: "llamacpp/m", messages, ...own })).toEqual([own, null]);
+  });
 });
