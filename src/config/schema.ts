@@ -80,6 +80,7 @@ const quirkProperties = late(
       nine_character_tool_ids: Type.Optional(flag()),
       document_urls: Type.Optional(flag()),
       no_pdf: Type.Optional(flag()),
+      no_images: Type.Optional(flag()),
       user_first: Type.Optional(flag()),
       alternating_roles: Type.Optional(flag()),
       strict_role_order: Type.Optional(flag()),

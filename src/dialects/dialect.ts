@@ -103,6 +103,8 @@ export type Quirks = {
   documentUrls?: boolean;
   /** chat: no part takes a PDF (DeepSeek: a `file` is an image). Default: a `file` does. */
   noPdf?: boolean;
+  /** No image is taken, since the vendor's models take text alone. Of a model with a row of its own this is said there (`vision: false`). */
+  noImages?: boolean;
   /** chat: seed is spelled `random_seed` (Mistral). */
   seedField?: "seed" | "random_seed";
   /** chat: the vendor knows top_k beside the dialect's own fields. */

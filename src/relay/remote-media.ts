@@ -9,6 +9,7 @@ import { unsayable } from "../dialects/unsayable.ts";
 import { JsonText } from "../lib/json.ts";
 import { follow } from "../lib/signals.ts";
 import type { FetchMedia } from "./fetch-media.ts";
+import { termsFor } from "./plain-servers.ts";
 import type { Asked } from "./prepare.ts";
 import type { Target } from "./read-reply.ts";
 
@@ -73,10 +74,12 @@ const kindOf = (media: FoundMedia): FoundMedia["kind"] =>
  * what can be, as documents, which may be text. A conversation that another model saw goes on, and so does one in which a tool gives a picture or a
  * file. Throws GatewayError (invalid_request, with the place) for what the model is asked about.
  */
-function wordsFor(media: FoundMedia, { entry }: Asked, { quirks }: Target["vendor"]): Words | undefined {
+function wordsFor(media: FoundMedia, asked: Asked, target: Target): Words | undefined {
+  const { quirks } = termsFor(asked, target);
   const kind = kindOf(media);
   const isUnread = quirks.noPdf === true && !isRemote(media.url) && fileTypeOf(media) === "application/pdf";
-  if (kind === "document" ? !isUnread : !entry.textOnly) return undefined;
+  const isUnseen = asked.entry.textOnly || (kind === "image" && quirks.noImages === true);
+  if (kind === "document" ? !isUnread : !isUnseen) return undefined;
   const why = kind === "document" ? "This model's vendor takes no PDF." : "This model takes text alone.";
   if (!media.isPast) throw unsayable({ type: kind, place: media.path }, why);
   return { words: `[Left out here: ${SPOKEN[kind]}. ${why}]` };
@@ -202,7 +205,7 @@ function findMedia(asked: Asked, target: Target): Found | undefined {
   if (reach === "none") refuseFetched(body, target);
   let found: Found | undefined;
   replaceMedia(body, (media) => {
-    const words = wordsFor(media, asked, target.vendor);
+    const words = wordsFor(media, asked, target);
     if (words) {
       found ??= foundNothing();
       found.sound.set(keyOf(media), words);

@@ -3,6 +3,7 @@ import { PLAIN_MS } from "../../src/relay/plain-servers.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { manualClock } from "../support/clock.ts";
 import { type Answer, chatReply, json, startUpstream, type Upstream } from "../support/upstream.ts";
+import { PNG } from "../vendors/image-lab.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -39,6 +40,19 @@ function isOutOfTurn(body: Wire): boolean {
 }
 
 const ask = (...messages: Wire[]): Wire => ({ messages });
+
+const image = { type: "image_url", image_url: { url: `data:image/png;base64,${Buffer.from(PNG).toString("base64")}` } };
+const seesImage = (body: Wire) => JSON.stringify(body).includes("image_url");
+/** How vLLM, Ollama, LM Studio, llama.cpp, OpenRouter and mlx-lm say that a model takes text alone, with their status. */
+const BLIND: readonly [words: string, status?: number][] = [
+  ["big/m is not a multimodal model None"],
+  ["At most 0 image(s) may be provided in one prompt."],
+  ["this model does not support image input (ref: b8bd630e-4a39-4b57-82af-9158ee9d5703)"],
+  ["Model does not support images. Please use a model that does."],
+  ["image input is not supported - hint: if this is unexpected, you may need to provide the mmproj", 500],
+  ["No endpoints found that support image input", 404],
+  ["Only 'text' content type is supported.", 404],
+];
 const brief = { role: "developer", content: "Be brief." };
 
 describe("a chat server of which nothing is known", () => {
@@ -429,6 +443,28 @@ describe("a chat server of which nothing is known", () => {
       { response_format: undefined, tools: [tool] },
       null,
     ],
+    ...BLIND.map(([words, status = 400]): [string, Wire, (body: Wire) => boolean, Refusal, Wire, string | null] => [
+      `an image that is not asked about (${words})`,
+      ask(
+        { ...user, content: [image, { type: "text", text: "What is it?" }] },
+        { role: "assistant", content: "?" },
+        user,
+      ),
+      seesImage,
+      { words, status },
+      ask(
+        {
+          ...user,
+          content: [
+            { type: "text", text: "[Left out here: an image. This model takes text alone.]" },
+            { type: "text", text: "What is it?" },
+          ],
+        },
+        { role: "assistant", content: "?" },
+        user,
+      ),
+      "messages[0].content[0]",
+    ]),
   ])(
     "that refuses %s, is told it again without, and the next ones so at once",
     async (_what, body, isRefused, refusal, again, dropped) => {
@@ -456,6 +492,24 @@ describe("a chat server of which nothing is known", () => {
       expect((await post({ ...body, model: model.replace("lab", "all") })).status).toBe(isTaken ? 200 : 400);
     },
   );
+
+  test("that takes no image keeps its word for the one that is asked about", async () => {
+    refusing(seesImage, { words: "m is not a multimodal model" });
+    const model = `lab/m${models++}`;
+    const asked = { model, ...ask({ ...user, content: [image] }) };
+    const { error } = (await (await post(asked)).json()) as { error: Wire };
+    expect(error["message"]).toContain("is not a multimodal model");
+    expect(upstream.calls).toHaveLength(1);
+    // Once that is known, nobody is asked.
+    expect(
+      (await post({ model, ...ask({ ...user, content: [image] }, { role: "assistant", content: "?" }, user) })).status,
+    ).toBe(200);
+    expect(upstream.calls).toHaveLength(3);
+    const later = await post(asked);
+    const { error: ours } = (await later.json()) as { error: Wire };
+    expect([later.status, ours["param"]]).toEqual([400, "messages[0].content[0]"]);
+    expect(upstream.calls).toHaveLength(3);
+  });
 
   test.each<[string, Wire, Wire, (body: Wire) => boolean, string]>([
     [

@@ -114,6 +114,11 @@ const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
   ],
   [/\balternat(?:e|ing)\b|unexpected role '\w+' after role/i, IN_TURNS],
   [/\bcall ids?\b.*\blength (?:of )?9\b/i, { nineCharacterToolIds: true }],
+  // A model that sees nothing: vLLM (and one that was started without images), Ollama, LM Studio, llama.cpp, OpenRouter, mlx-lm.
+  [
+    /\bis not a multimodal model\b|\bat most 0 image|\bdoes not support image(?:s| input)\b|^image input is not supported|^No endpoints found that support image input|^Only 'text' content type/i,
+    { noImages: true },
+  ],
 ];
 
 const FORCED_REFUSED =
