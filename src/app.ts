@@ -19,6 +19,7 @@ import type { Book } from "./ledger/book.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
 import { Retention } from "./ledger/rollup-retention.ts";
 import type { Clock } from "./lib/clock.ts";
+import { isLoopback } from "./lib/loopback.ts";
 import { type Rhythm, repeat } from "./lib/repeat.ts";
 import { HOUR_MS, MINUTE_MS } from "./lib/spans.ts";
 import { AddressLimiter } from "./limits/addresses.ts";
@@ -43,7 +44,6 @@ import { ReasoningStore } from "./relay/reasoning-store.ts";
 import { Running } from "./relay/running.ts";
 import { Tokenizer } from "./relay/tokenizer/tokenizer.ts";
 import { builtinVendor } from "./vendors/builtin/vendor.ts";
-import { LOOPBACK } from "./vendors/environment-proxy.ts";
 import { VendorHealth } from "./vendors/health.ts";
 import { createImageUpstreams } from "./vendors/images/index.ts";
 import { listDiscovered } from "./vendors/models-list.ts";
@@ -492,7 +492,7 @@ function endRevoked(keys: Keys, running: Running): () => void {
 const tellUnlisted = (log: Log) => (vendor: Vendor, reason: unknown) =>
   log.warn("discovery", { vendor: vendor.id, ...errorFields(reason), stack: undefined });
 
-const isNearby = ({ baseUrl }: Vendor): boolean => LOOPBACK.test(URL.parse(baseUrl)?.hostname ?? "");
+const isNearby = ({ baseUrl }: Vendor): boolean => isLoopback(URL.parse(baseUrl)?.hostname ?? "");
 
 /** What one vendor lists is `found` as soon as it has answered, however long another one takes. Resolves with whether all have. */
 async function discoverModels(

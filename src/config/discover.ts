@@ -1,3 +1,4 @@
+import { isLoopback } from "../lib/loopback.ts";
 import { completed, withoutBlanks, withoutWays } from "../vendors/registry.ts";
 import type { AuthForm, DrawingSettings, Vendor, VendorModels, VendorRow } from "../vendors/vendor.ts";
 import { type ModelSetting, toCamelCase, type VendorSetting } from "./schema.ts";
@@ -201,13 +202,11 @@ export function resolveVendors(sources: VendorSources): Discovery {
   return { vendors, warnings };
 }
 
-const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/;
-
 /** `host:port` with all loopback names as one. */
 function endpoint(baseUrl: string): string {
   if (!URL.canParse(baseUrl)) return baseUrl;
   const url = new URL(baseUrl);
-  const host = LOOPBACK.test(url.hostname) ? "localhost" : url.hostname;
+  const host = isLoopback(url.hostname) ? "localhost" : url.hostname;
   return `${host}:${url.port || (url.protocol === "https:" ? 443 : 80)}`;
 }
 

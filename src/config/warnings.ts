@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import { builtInRows } from "../catalog/rows.ts";
-import { LOOPBACK } from "../http/guard.ts";
+import { OWN_HOSTS } from "../http/guard.ts";
 import { isObject } from "../lib/json.ts";
 import { nearest } from "./nearest.ts";
 import { readCertificate } from "./pem.ts";
@@ -13,7 +13,7 @@ const hostOf = (url: string) => new URL(url).hostname.toLowerCase();
 export function allowedHosts(host: string, urls: readonly (string | undefined)[]): string[] {
   const names = urls.filter((url) => url !== undefined).map(hostOf);
   const listened = host.includes(":") ? `[${host}]` : host.toLowerCase();
-  if (!LOOPBACK.includes(listened) && !isWildcard(host)) names.push(listened);
+  if (!OWN_HOSTS.includes(listened) && !isWildcard(host)) names.push(listened);
   return [...new Set(names)];
 }
 

@@ -14,8 +14,8 @@ export type GuardSettings = {
 /** Why a request must not be served, or undefined. */
 export type Guard = (request: AskedHead) => GatewayError | undefined;
 
-/** Names of this machine that are always served, as a Host header has them. Others of its addresses are where they are listened on. */
-export const LOOPBACK: readonly string[] = ["localhost", "127.0.0.1", "[::1]"];
+/** Names of this machine that are always served, as a Host header has them: no others, which a page elsewhere could have. Others of its addresses are where they are listened on. */
+export const OWN_HOSTS: readonly string[] = ["localhost", "127.0.0.1", "[::1]"];
 
 /**
  * One host and no more: a name or IPv4 address, or an IPv6 address in brackets, then maybe a port (reliability 7.3). The names of containers have
@@ -53,7 +53,7 @@ const refuse = (message: string) => new GatewayError("permission_denied", messag
  * none of those headers but Host, and pass. The check returns a `permission_denied` error instead of throwing it.
  */
 export function createGuard(settings: GuardSettings): Guard {
-  const loopback = new Set(LOOPBACK);
+  const loopback = new Set(OWN_HOSTS);
   const named = new Set(settings.allowedHosts.map((host) => host.toLowerCase()));
   const origins = new Set(settings.corsOrigins.map(normalizeOrigin));
 

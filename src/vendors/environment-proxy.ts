@@ -1,4 +1,5 @@
 import { isInIpRange, parseIp, parseIpRange } from "../lib/ip-range.ts";
+import { isLoopback } from "../lib/loopback.ts";
 import type { Vendor } from "./vendor.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -11,9 +12,6 @@ const VARIABLES: Readonly<Record<string, readonly string[]>> = {
   "http:": ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"],
   "https:": ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"],
 };
-
-/** Host names, as URLs have them, of this machine itself. */
-export const LOOPBACK = /^(?:localhost|.*\.localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
 const read = (environment: Environment, names: readonly string[]): [name: string, value: string] | undefined => {
   for (const name of names) {
@@ -53,7 +51,7 @@ export function environmentProxy(address: string, environment: Environment): str
   if (environment[SWITCH] !== "1") return undefined;
   const url = URL.parse(address);
   const found = url && read(environment, VARIABLES[url.protocol] ?? []);
-  if (!url || !found || LOOPBACK.test(url.hostname) || isExcepted(url, environment)) return undefined;
+  if (!url || !found || isLoopback(url.hostname) || isExcepted(url, environment)) return undefined;
   const [name, value] = found;
   const proxy = URL.parse(/^[a-z][\w+.-]*:\/\//i.test(value) ? value : `http://${value}`);
   if (proxy && /^https?:$/.test(proxy.protocol) && proxy.hostname !== "") return proxy.href;

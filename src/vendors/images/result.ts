@@ -1,5 +1,6 @@
 import { GatewayError } from "../../canon/errors.ts";
 import { sniffMediaType } from "../../dialects/media-type.ts";
+import { isLoopback } from "../../lib/loopback.ts";
 import { IMAGE_TYPES, MAX_IMAGE_BYTES, TOO_LARGE_IMAGE } from "../image-upstream.ts";
 import { upstreamHeaders } from "../outgoing.ts";
 import { fetchUnfollowed } from "../send.ts";
@@ -48,15 +49,13 @@ export function takeBase64(data: string): Taken {
   return takeBytes(Buffer.from(start > 0 ? data.slice(start) : data, "base64"));
 }
 
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
-
 /** `url` as an address of the vendor's own server, all names of this machine being one; undefined for any other. */
 function ownAddress(url: URL, baseUrl: string): URL | undefined {
   const own = URL.parse(baseUrl);
   if (!own || url.username !== "") return undefined;
   if (url.origin === own.origin) return url;
   const isSame = url.protocol === own.protocol && url.port === own.port;
-  if (!isSame || !LOOPBACK.test(url.hostname) || !LOOPBACK.test(own.hostname)) return undefined;
+  if (!isSame || !isLoopback(url.hostname) || !isLoopback(own.hostname)) return undefined;
   // Its path stays one: one that begins with two slashes, read as an address, would name another server.
   own.pathname = url.pathname;
   own.search = url.search;
