@@ -21,8 +21,8 @@ const MAX_NAMES = 10_000;
 const MAX_PAGES = 20;
 /** The whole list has to be there in this time, milliseconds. */
 const LIST_TIMEOUT_MS = 10_000;
-/** A server on this machine answers at once or is not there, milliseconds (contract 2). */
-const PROBE_TIMEOUT_MS = 300;
+/** A server on this machine opens at once or is not there, and lists its models at once unless it is at work, milliseconds. */
+const PROBE_MS = { toOpen: 300, toList: 1_500 };
 
 export type ListOptions = {
   /** `sluice/<version>`. */
@@ -241,19 +241,20 @@ async function knock(baseUrl: string, timeoutMs: number): Promise<void> {
 }
 
 /**
- * Asks the local rows' ports once, all at the same time, and gives those that answered with a model list within `timeoutMs`, in the
+ * Asks the local rows' ports once, all at the same time, and gives those that opened and then answered with a model list, each within its time, in the
  * order of the rows (contract 2); of several rows with one ID the first that did. Never throws: a silent port, or one where something else lives, is
  * simply not a model server.
  */
 export async function probeLocal(
   rows: readonly VendorRow[],
-  { timeoutMs = PROBE_TIMEOUT_MS }: { timeoutMs?: number } = {},
+  { timeoutMs }: { timeoutMs?: number } = {},
 ): Promise<LocalServer[]> {
   const asked = rows
     .filter((row) => row.local)
     .map(async ({ local: _local, ...vendor }): Promise<LocalServer> => {
-      await knock(vendor.baseUrl, timeoutMs);
-      return { vendor, models: await listModels(vendor, new AbortController().signal, { timeoutMs }) };
+      await knock(vendor.baseUrl, timeoutMs ?? PROBE_MS.toOpen);
+      const options = { timeoutMs: timeoutMs ?? PROBE_MS.toList };
+      return { vendor, models: await listModels(vendor, new AbortController().signal, options) };
     });
   const answers = await Promise.allSettled(asked);
   const found = new Map<string, LocalServer>();

@@ -290,6 +290,12 @@ describe("probeLocal", () => {
     expect(found.map(({ vendor, models }) => [vendor.id, models])).toEqual([["one", listed(model)]]);
   });
 
+  test("one that is at work is waited for a while", async () => {
+    upstream.answer("/busy/models", { ...json({ data: [{ id: "tiny" }] }), headersAfter: Bun.sleep(500) });
+    const [found] = await probeLocal([rowAt("busy", `${upstream.url}/busy`)]);
+    expect(found?.models).toEqual(listed("tiny"));
+  });
+
   test("an address where nobody says yes or no is given up in time", async () => {
     expect(await probeLocal([rowAt("dark", "http://192.0.2.1:81/v1")], { timeoutMs: 50 })).toEqual([]);
   });
