@@ -74,7 +74,7 @@ const quirkProperties = late(
       ),
       custom_tools: Type.Optional(flag()),
       legacy_functions: Type.Optional(flag()),
-      prefill: Type.Optional(Words(["prefix", "continue"])),
+      prefill: Type.Optional(Words(["prefix", "partial", "continue", "none"])),
       empty_content: Type.Optional(flag()),
       joined_content: Type.Optional(flag()),
       nine_character_tool_ids: Type.Optional(flag()),

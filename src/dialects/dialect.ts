@@ -79,8 +79,11 @@ export type Quirks = {
   customTools?: boolean;
   /** chat: the vendor still knows `functions` and `function_call`; elsewhere they become tools. */
   legacyFunctions?: boolean;
-  /** chat: how a last assistant turn is marked that the model is to continue: `prefix` on it (Mistral), or vLLM's two fields. */
-  prefill?: "prefix" | "continue";
+  /**
+   * chat: how a last assistant turn is marked that the model is to continue: `prefix` (Mistral) or `partial` (Kimi) on it, or vLLM's two fields. `none`: it
+   * is answered and not continued, or only under conditions (Qwen while it does not think, DeepSeek at another address).
+   */
+  prefill?: "prefix" | "partial" | "continue" | "none";
   /** chat: a null assistant content is refused, `""` is sent. */
   emptyContent?: boolean;
   /** chat: content must be a string, the user's too where the model sees no pictures: parts of text are joined. */

@@ -154,6 +154,8 @@ export const registry: readonly VendorRow[] = [
       noPdf: true,
       // While it thinks, which is its default, a forced choice is refused.
       toolChoiceRequired: "auto-unless-off",
+      // "Chat Prefix Completion" is a beta at another base URL; elsewhere, while the model thinks, such a turn is refused.
+      prefill: "none",
       maxStopSequences: 16,
       noJsonSchema: true,
     },
@@ -246,6 +248,8 @@ export const registry: readonly VendorRow[] = [
       reasoningReplay: "reasoning_content",
       reasoningReplayCalls: true,
       toolChoiceRequired: "auto",
+      // platform.kimi.ai, "Partial Mode".
+      prefill: "partial",
       plainSchemas: true,
       letterFirstNames: true,
       maxStopSequences: 5,
@@ -289,6 +293,8 @@ export const registry: readonly VendorRow[] = [
       userFirst: true,
       acceptsTopK: true,
       toolChoiceRequired: "auto-while-reasoning",
+      // Its `partial` is for models that do not think (alibabacloud.com, "Partial mode"), which most of them do by default.
+      prefill: "none",
     },
   },
   {

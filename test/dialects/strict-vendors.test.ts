@@ -352,6 +352,33 @@ describe("a forced tool at model servers of this machine", () => {
   });
 });
 
+describe("a last turn of the assistant's, which the model is to continue", () => {
+  const started = { role: "assistant", content: "{" };
+  const begin = (id: string) =>
+    send({ from: "messages", to: "chat", quirks: quirksOf(id) }, { messages: [user, started] });
+
+  test.each([
+    ["moonshotai", { partial: true }],
+    ["mistral", { prefix: true }],
+  ])("%s is told so on it", (id, mark) => {
+    const { body, dropped } = begin(id);
+    expect([(body["messages"] as unknown[]).at(-1), dropped]).toEqual([{ ...started, ...mark }, []]);
+    expect((send(toVendor(id), { messages: [user, started] }).body["messages"] as unknown[]).at(-1)).toEqual({
+      ...started,
+      ...mark,
+    });
+  });
+
+  test.each(["qwen", "deepseek"])("%s goes on with it elsewhere or seldom: that is named", (id) => {
+    const { body, dropped } = begin(id);
+    expect([(body["messages"] as unknown[]).at(-1), dropped]).toEqual([expect.objectContaining(started), ["prefill"]]);
+    // A client of its own dialect may know how it is told.
+    const marked = { ...started, partial: true, reasoning_content: "" };
+    const own = send(toVendor(id), { messages: [user, marked] });
+    expect([(own.body["messages"] as unknown[]).at(-1), own.dropped]).toEqual([marked, []]);
+  });
+});
+
 test("Ollama, which forgets whose a result in parts is, gets its text as one string; what is more than text stays in parts", () => {
   const parts = [
     { type: "text", text: "a" },

@@ -244,8 +244,9 @@ function withHint(messages: readonly unknown[], hint: string | undefined): reado
 function amendPrefill(messages: readonly unknown[], list: EditList, quirks: Quirks): readonly unknown[] {
   const last = messages.at(-1);
   if (!quirks.prefill || !isObject(last) || last["role"] !== "assistant") return messages;
-  if (quirks.prefill === "prefix") return [...messages.slice(0, -1), { ...last, prefix: true }];
-  if (list.body["add_generation_prompt"] === undefined) {
+  if (quirks.prefill === "prefix" || quirks.prefill === "partial")
+    return [...messages.slice(0, -1), { ...last, [quirks.prefill]: true }];
+  if (quirks.prefill === "continue" && list.body["add_generation_prompt"] === undefined) {
     list.set("continue_final_message", true);
     list.set("add_generation_prompt", false);
   }

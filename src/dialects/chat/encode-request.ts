@@ -136,7 +136,7 @@ function encodeTools(prompt: Prompt, quirks: Quirks, body: Wire, dropped: string
 export function encodeRequest(given: Prompt, quirks: Quirks, upstreamModel?: string): Encoded {
   const dropped: string[] = [];
   // The dialect's own vendor answers behind such a turn (dialects.md 4.2); many others go on with it.
-  if (given.continues && quirks.customTools) dropped.push("prefill");
+  if (given.continues && (quirks.customTools || quirks.prefill === "none")) dropped.push("prefill");
   const { prompt, toolNames } = fitToolNames(given, chatNames(quirks), dropped);
   const writer = new TurnWriter(quirks, dropped, upstreamModel);
   const messages = writer.write(prompt.turns);
