@@ -5,7 +5,7 @@ import { findMain } from "./extract-main.ts";
 import { readMetadata } from "./extract-metadata.ts";
 import { readPdf } from "./extract-pdf.ts";
 import { parseTree, squeeze } from "./extract-tree.ts";
-import { type DocumentKind, fenceLanguage, kindOf, parseContentType } from "./extract-type.ts";
+import { type DocumentKind, fenceLanguage, isXhtml, kindOf, parseContentType } from "./extract-type.ts";
 import { unscript } from "./extract-unscripted.ts";
 import { type Cut, cutBlocks, estimateTokens } from "./fetch-cut.ts";
 import { isShell, toMarkdown } from "./markdown.ts";
@@ -79,8 +79,8 @@ function baseOf(written: string | undefined, url: string): string {
   return base && /^https?:$/.test(base.protocol) ? base.href : url;
 }
 
-function readHtml(text: string, url: string): Content {
-  const { root, cut } = parseTree(text);
+function readHtml(text: string, url: string, xhtml: boolean): Content {
+  const { root, cut } = parseTree(text, { xhtml });
   unscript(root);
   const { base, next, ...about } = readMetadata(root);
   const main = findMain(root);
@@ -184,7 +184,7 @@ async function readPdfFile(page: RawPage): Promise<Content> {
 }
 
 const TEXT: Readonly<Record<Exclude<DocumentKind, "pdf">, (text: string, page: RawPage, type: string) => Content>> = {
-  html: (text, { url }) => readHtml(text, url),
+  html: (text, { url }, type) => readHtml(text, url, isXhtml(type)),
   markdown: (text) => readMarkdown(text),
   text: (text) => ({ blocks: paragraphs(text) }),
   code: (text, _page, type) => ({ blocks: text.trim() === "" ? [] : [fence(text.trimEnd(), fenceLanguage(type))] }),

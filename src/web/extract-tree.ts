@@ -74,12 +74,13 @@ class Builder {
 }
 
 /**
- * HTML, or XML where `xml` says so, as a tree, in time linear to its length for sound markup. Bounded in depth, nodes and characters;
- * never throws for what the text holds.
+ * HTML, or XML where `xml` says so, as a tree, in time linear to its length for sound markup. `xhtml`: HTML in the form of XML, where `<script/>` is a
+ * whole element; in HTML it begins one (HTML standard, 14). Bounded in depth, nodes and characters; never throws for what the text holds.
  */
-export function parseTree(text: string, { xml = false } = {}): Tree {
+export function parseTree(text: string, { xml = false, xhtml = false } = {}): Tree {
   const builder = new Builder(xml);
-  const parser = new Parser(builder, { xmlMode: xml, decodeEntities: true, lowerCaseTags: !xml });
+  const form = { xmlMode: xml, recognizeSelfClosing: xml || xhtml, recognizeCDATA: xml || xhtml };
+  const parser = new Parser(builder, { ...form, decodeEntities: true, lowerCaseTags: !xml });
   const end = Math.min(text.length, MAX_CHARACTERS);
   let at = 0;
   for (; at < end && !builder.full; at += SLICE) parser.write(text.slice(at, Math.min(at + SLICE, end)));

@@ -39,6 +39,20 @@ export function parseContentType(header: string): { type: string; charset: strin
 const looksLikeHtml = (head: string) =>
   /^\s*(?:<!--[\s\S]{0,500}?-->\s*)?<(?:!doctype\s+html|html|head|body)\b/i.test(head);
 
+/** What stands before the first element of XML: its declaration, styles, remarks. */
+const PROLOG = String.raw`^(?:\u00ef\u00bb\u00bf)?\s*(?:<\?xml[^>]*>\s*|<!--(?:(?!-->)[\s\S])*-->\s*)*`;
+const XHTML = new RegExp(String.raw`${PROLOG}<(?:!doctype\s+html|html)\b`, "i");
+const FEED = new RegExp(String.raw`${PROLOG}(?:<!doctype\s[^>]*>\s*)?<(?:rss|feed|rdf:rdf)\b`, "i");
+
+/** XML that is a page is a page, and what is called HTML may be a feed (MIME Sniffing standard, "distinguishing if a resource is a feed or HTML"). */
+function byFirstElement(said: DocumentKind, head: string): DocumentKind {
+  if (said === "xml" && XHTML.test(head)) return "html";
+  return said === "html" && FEED.test(head) ? "xml" : said;
+}
+
+/** Whether a page is written by the rules of XML, by its media type. */
+export const isXhtml = (type: string): boolean => /[/+]xml$/.test(type);
+
 /** A PDF file may have something before it, as what a program printed too much (ISO 32000-1, H.3: its readers look at 1,024 bytes). */
 const looksLikePdf = (head: string, type: string) =>
   /^(?:\u00ef\u00bb\u00bf)?\s*%PDF-/.test(head) || (byType(type) === "pdf" && head.includes("%PDF-"));
@@ -90,7 +104,7 @@ export function kindOf(type: string, bytes: Uint8Array, charset?: string): Docum
   if (shown && (shown === "pdf" || !/json|javascript|css/.test(type))) return shown;
   const said = byType(type);
   if (said === "pdf" || isBinary(head, charset)) return undefined;
-  if (said) return said;
+  if (said) return byFirstElement(said, head);
   if (type !== "" && type !== "application/octet-stream" && type !== "binary/octet-stream") {
     return type.startsWith("application/") && isPlain(bytes) ? "text" : undefined;
   }

@@ -128,6 +128,36 @@ describe("pages of every kind", () => {
     expect(markdown).toContain("import os\n\n\ndef f():\n    x()\n\n\n\ndef g(): pass");
   });
 
+  const declared =
+    '<?xml version="1.0" encoding="UTF-8"?>\n<?xml-stylesheet href="a.xsl"?>\n<!-- made by a program -->\n';
+  test.each(["application/xhtml+xml", "application/xml", "text/xml"])(
+    "a page by the rules of XML is a page, its elements closed where it closes them: %j",
+    async (contentType) => {
+      const head = '<head><title>Weirs</title><script src="a.js"/><style/></head>';
+      const inside =
+        '<h1>Weirs<a id="top"/></h1><p>The <i class="icon"/>first.</p><textarea/><p><![CDATA[a < b]]> <br/>last</p>';
+      const doctype =
+        '<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "http://www.w3.org/TR/xhtml1/DTD/xhtml1-strict.dtd">';
+      const text = `${declared}${doctype}\n<html xmlns="http://www.w3.org/1999/xhtml">${head}<body>${inside}</body></html>`;
+      const bytes = new TextEncoder().encode(text);
+      const page = await readPage({ url: BASE, contentType, bytes, cut: false, maxTokens: 500 });
+      expect([page.kind, page.title]).toEqual(["html", "Weirs"]);
+      expect(page.markdown).toBe("# Weirs\n\nThe first.\n\na < b  \nlast");
+    },
+  );
+
+  test.each([
+    ["RSS", "<rss><channel><title>B</title><item><title>One</title><link>/1</link></item></channel></rss>"],
+    ["Atom", '<feed><title>B</title><entry><title>One</title><link href="/1"/></entry></feed>'],
+    ["RDF", "<rdf:RDF><channel><title>B</title></channel><item><title>One</title><link>/1</link></item></rdf:RDF>"],
+  ])("a feed that its server calls HTML is one: %s", async (_form, feed) => {
+    for (const before of ["", declared]) {
+      const bytes = new TextEncoder().encode(before + feed);
+      const page = { url: BASE, contentType: "text/html; charset=utf-8", bytes, cut: false, maxTokens: 500 };
+      expect((await readPage(page)).markdown).toBe("# B\n\n- [One](https://site.example/1)");
+    }
+  });
+
   test("a date that says no zone is the same wherever this runs", () => {
     const dates = [
       ...["March 3, 2026", "3 Mar 2026", "03/03/2026", "2026/3/3", "Tue, 03 Mar 2026", "2026-03-03"],
