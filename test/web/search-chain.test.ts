@@ -405,6 +405,11 @@ describe("what comes from engines is made clean", () => {
   test.each([
     ["a <b>bold</b> &amp; <i class=x>odd</i> text", "a bold & odd text"],
     ["1 < 2 and 3 > 2", "1 < 2 and 3 > 2"],
+    [
+      "<b>Vec</b><T, A>, std::vector<int>, Map<K, V> and Option<A><br/>",
+      "Vec<T, A>, std::vector<int>, Map<K, V> and Option<A>",
+    ],
+    ["کتاب\u200cها \u{1f468}\u200d\u{1f469}\u200d\u{1f467}", "کتاب\u200cها \u{1f468}\u200d\u{1f469}\u200d\u{1f467}"],
     ["&lt;script&gt; &#x27;&#39; &nope; &#0; &#x110000;", "<script> '' &nope; &#0; &#x110000;"],
     ["a\u202eb\u200bc\u0000d\u{e0041}e\n\tf", "abcde f"],
     ["\ud800x", "\ufffdx"],

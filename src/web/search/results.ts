@@ -23,13 +23,17 @@ function decodeEntity(whole: string, name: string): string {
   return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : whole;
 }
 
-/** Controls, and marks that are not seen and turn or hide the text around them. */
-const UNSEEN = /[\p{Cc}\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]|[\u{e0000}-\u{e007f}]/gu;
+/** Markup, in small letters as engines write it: what stands in brackets else is a program's, such as `Vec<T>`. */
+const TAG =
+  /<\/?(?:a|abbr|b|big|blockquote|br|cite|code|del|dd|div|dl|dt|em|font|h[1-6]|hr|i|img|ins|kbd|li|mark|ol|p|pre|q|s|samp|script|small|span|strike|strong|style|sub|sup|table|tbody|td|th|thead|tr|tt|u|ul|var|wbr)(?:\s[^<>]{0,500})?\/?>/g;
+
+/** Controls, and marks that are not seen and turn or hide the text around them. Not those that part and join letters, which Persian is spelt with, and emoji. */
+const UNSEEN = /[\p{Cc}\u00ad\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]|[\u{e0000}-\u{e007f}]/gu;
 
 /** An engine's text in one line, without markup and without what cannot be seen, at most `most` characters. */
 export function cleanText(written: string, most: number): string {
   const text = cutText(written, MAX_READ)
-    .replace(/<\/?[a-z][^<>]{0,500}>/gi, "")
+    .replace(TAG, "")
     .replace(/&(#x[0-9a-f]{1,6}|#\d{1,7}|[a-z]{2,8});/gi, decodeEntity)
     .replace(/\s+/g, " ")
     .replace(UNSEEN, "")
