@@ -16,8 +16,8 @@ const MEANT: ReadonlyMap<string, string> = new Map([
   ["/v1/messages/count_tokens", WITHOUT_V1],
   ["/mcp/web", MCP],
 ]);
-/** Where clients look for an MCP server that they were given the address of alone. */
-const MCP_PATHS: ReadonlySet<string> = new Set(["/mcp", "/sse", "/v1/mcp", "/v1/mcp/web"]);
+/** Where clients look for an MCP server that they were given the address of alone, or with a slash behind its path, as many servers want. */
+const MCP_PATHS: ReadonlySet<string> = new Set(["/mcp", "/mcp/web", "/sse", "/v1/mcp", "/v1/mcp/web"]);
 
 /** The endpoint that was meant by a path, where it is missed by no more than its beginning or a slash, and what is to be said of it. */
 function findMeant(path: string): { meant: string; advice: string } | undefined {

@@ -25,6 +25,7 @@ test.each([
   ["/messages", "/v1/messages", "ends in /v1"],
   ["/messages/count_tokens", "/v1/messages/count_tokens", "ends in /v1"],
   ["/mcp", "/mcp/web", "at this path alone"],
+  ["/mcp/web/", "/mcp/web", "at this path alone"],
   ["/sse", "/mcp/web", "at this path alone"],
 ])("%s is told of %s", async (path, meant, base) => {
   const { status, message } = await lookFor(path);
