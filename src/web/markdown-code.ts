@@ -13,8 +13,12 @@ const BESIDE =
 const isBeside = ({ name, attributes }: Element): boolean =>
   name === "button" || (name !== "code" && BESIDE.test(attributes["class"] ?? ""));
 
-/** Elements of a table between which there is nothing but the file's own white space. */
-const BETWEEN = /^(?:table|tbody|tr)$/;
+/** A program in Doxygen's pages: elements of lines and of what can be folded in, and nothing between them but the file's own white space. */
+const hasLines = ({ name, attributes }: Element): boolean =>
+  name === "div" && /(?:^|\s)(?:fragment|foldopen)(?:$|\s)/.test(attributes["class"] ?? "");
+
+/** So it is with elements of a table. */
+const hasRows = ({ name }: Element): boolean => /^(?:table|tbody|tr)$/.test(name);
 
 /**
  * A program that is no `pre`, where white space would be lost: a table with a row for each of its lines, numbered in a cell of its own (GitHub's gists,
@@ -86,8 +90,9 @@ function languageOf(pre: Element, around: readonly Element[]): string {
 /** A program's text as it stands: every blank kept, line breaks by newline, `br`, or an element for each line. */
 function codeOf(element: Element): string {
   let text = "";
+  const isApart = hasRows(element) || hasLines(element);
   for (const child of element.children) {
-    if (typeof child === "string") text += BETWEEN.test(element.name) ? child.trim() : child;
+    if (typeof child === "string") text += isApart ? child.trim() : child;
     else if (child.name === "br") text += "\n";
     else if (!isBeside(child)) {
       const inner = codeOf(child);

@@ -697,8 +697,8 @@ describe("what belongs to a page", () => {
     ],
     [
       "of Doxygen",
-      '<div class="fragment"><div class="line"><span class="lineno">    1</span>{</div><div class="line"> </div><div class="foldopen"><div class="line"><span class="lineno">    3</span>  int x;</div></div><div class="ttc"><div class="ttname">x</div></div></div>',
-      "```\n{\n \n  int x;\n```",
+      '<div class="fragment"><div class="line"><span class="lineno">    1</span>{</div>\n<div class="line"> </div>\n<div class="foldopen">\n<div class="line"><span class="lineno">    3</span>  int x;</div>\n<div class="line"><span class="lineno">    4</span>  int y;</div>\n</div>\n<div class="ttc"><div class="ttname">x</div></div></div>',
+      "```\n{\n \n  int x;\n  int y;\n```",
     ],
     [
       "of Hugo, the numbers in a column",
