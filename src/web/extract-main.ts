@@ -129,6 +129,23 @@ function isHidden(element: Element): boolean {
   return /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)/i.test(attributes["style"] ?? "");
 }
 
+/** Links to other pages from which on a table of contents is the way to them. */
+const WAYS_ON = 2;
+
+/**
+ * A table of contents of this page says again what its headings do; one of a book or a chapter leads to pages of their own (PostgreSQL's and Debian's
+ * manuals, DocBook).
+ */
+function leadsOn(element: Element): boolean {
+  if (!/^(?:div|ul|ol|dl)$/.test(element.name) || element.attributes["class"]?.trim() !== "toc") return false;
+  let ways = 0;
+  for (const { name, attributes } of walkElements(element)) {
+    const { href } = attributes;
+    if (name === "a" && href && !href.includes("#") && ++ways === WAYS_ON) return true;
+  }
+  return false;
+}
+
 const saysJunk = (words: string) => words.split(/[\s_-]+/).some((word) => JUNK.has(word)) || WIDGET.test(words);
 
 function hasJunkName(element: Element): boolean {
@@ -146,31 +163,40 @@ function hasJunkName(element: Element): boolean {
 const MOST = 0.6;
 const LITTLE = 200;
 
-/** What is to be read below an element outside of links, how much of it bears the name of junk, and whether the main part or the page's heading is there. */
-type Weighed = { weight: number; named: number; main: boolean; heading: boolean };
+/** What is to be read below an element outside of links, how much of it bears the name of junk, and whether the main part, the page's heading or a chapter's is there. */
+type Weighed = { weight: number; named: number; main: boolean; heading: boolean; titled: boolean };
 
 /**
  * The elements below `body` that are junk by their class or id. Frames around everything are named so too, for what stands in them beside the page
  * (`wy-grid-for-nav`, `has-sidebar`): what holds the main part is none, nor, where no part is the main one, what holds most of the text outside of links.
  * Words of a paragraph are none: manuals mark a program's `menu`. Inside the main part what holds the heading is none (`hero-banner`), nor is anything where most of it is named so: a restaurant's `menu-section`.
+ * A table of contents under a heading is none where it leads on.
  */
 function findJunk(body: Element): Set<Element> {
   const found: { element: Element; weight: number; inMain: boolean }[] = [];
   let mainWeight = 0;
   let mainNamed = 0;
-  const weigh = (element: Element, inMain: boolean, inText: boolean): Weighed => {
+  const weigh = (element: Element, inMain: boolean, around: boolean, below: boolean): Weighed => {
+    const { name } = element;
     const isTop = !inMain && isMain(element);
-    const all = { weight: 0, named: 0, main: isMain(element), heading: element.name === "h1" };
+    const inText = around || (below && leadsOn(element));
+    const all = { weight: 0, named: 0, main: isMain(element), heading: name === "h1", titled: /^h[12]$/.test(name) };
     for (const child of element.children) {
       if (typeof child === "string") all.weight += squeeze(child).length;
       else if (!isSilent(child, element) && !isHidden(child)) {
-        const { weight, named, main, heading } = weigh(child, inMain || isTop, inText || element.name === "p");
+        const { weight, named, main, heading, titled } = weigh(
+          child,
+          inMain || isTop,
+          inText || name === "p",
+          all.titled,
+        );
         if (child.name !== "a") {
           all.weight += weight;
           all.named += named;
         }
         all.main ||= main;
         all.heading ||= heading;
+        all.titled ||= titled;
       }
     }
     if (isTop) {
@@ -183,7 +209,7 @@ function findJunk(body: Element): Set<Element> {
     }
     return all;
   };
-  const { weight: whole, main } = weigh(body, false, false);
+  const { weight: whole, main } = weigh(body, false, false, false);
   const isMainNamed = mainNamed >= LITTLE && mainNamed > mainWeight * MOST;
   const isBeside = ({ weight, inMain }: { weight: number; inMain: boolean }) =>
     inMain ? !isMainNamed : main || weight < LITTLE || weight <= whole * MOST;

@@ -530,6 +530,27 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe(`# Tides\n\n## ${heading}\n\nHow it is done.\n\n${TEXT}`);
   });
 
+  describe("a table of contents", () => {
+    const toc = (...links: string[]) =>
+      `<div class="toc"><p><strong>Contents</strong></p><dl class="toc">${links.map((href, at) => `<dt><a href="${href}">Part ${at + 1}</a></dt>`).join("")}</dl></div>`;
+    const title = '<div class="titlepage"><div><h2>Tides</h2></div></div>';
+
+    test("under a heading is shown where it leads on to pages of their own", async () => {
+      const links = ["ebb.html", "ebb.html#neap", "flow.html"];
+      const { markdown } = await readHtml(`<div class="chapter">${title}${toc(...links)}<p>${TEXT}</p></div>`);
+      const shown = links.map((href, at) => `- **[Part ${at + 1}](https://site.example/a/b/${href})**`).join("\n");
+      expect(markdown).toBe(`## Tides\n\n**Contents**\n\n${shown}\n\n${TEXT}`);
+    });
+
+    test("is none of the page where it names places in it, or stands before every heading", async () => {
+      const bare = `## Tides\n\n${TEXT}`;
+      const ownPlaces = toc("#neap", "tides.html#spring");
+      expect((await readHtml(`${title}${ownPlaces}<p>${TEXT}</p>`)).markdown).toBe(bare);
+      const sites = toc("ebb.html", "flow.html");
+      expect((await readHtml(`<div>${sites}</div><div>${title}<p>${TEXT}</p></div>`)).markdown).toBe(bare);
+    });
+  });
+
   test("places that links lead to are no parts of the site, nor are words with a tip", async () => {
     const terms = `<dl><dt id="term-cookie">Cookie</dt><dd>A small file.</dd></dl><h4 id="menu">Menu</h4>`;
     const { markdown } = await readHtml(
