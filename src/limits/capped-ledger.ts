@@ -6,6 +6,7 @@ import {
   firstOutput,
   firstSlice,
   growAt,
+  loosen,
   nextSlice,
   type Slice,
   type SliceWish,
@@ -44,7 +45,7 @@ export class CappedLedger implements Ledger {
     try {
       // What the key's money ends in the vendor is told and the ledger is, which believes no vendor that makes more.
       const inner = await this.inner.hold(ceiling === undefined ? request : { ...request, maxOutputTokens: ceiling });
-      return new CappedHold(inner, { account, claim, requests, slices, ceiling });
+      return new CappedHold(inner, { account, claim, requests, slices, ceiling, stream: request.stream });
     } catch (thrown) {
       claim.release();
       throw thrown;
@@ -62,13 +63,14 @@ function beginSlices(request: HoldRequest, account: KeyAccount, prices: Prices |
   }
   if (isFree(prices)) return undefined;
   const payment = request.terms ?? request.payment ?? plainTerms(request.stream);
-  const wish: SliceWish = {
+  const whole: SliceWish = {
     prices,
     payment,
     estimatedInput: request.estimateInput(),
     maxOutputTokens: request.maxOutputTokens,
     choices: request.choices,
   };
+  const wish = loosen(whole, account.freeNano);
   const slice = firstSlice(wish, account.freeNano);
   if ("affordableOutput" in slice) throw account.refuseMoney();
   return { wish, slice };
@@ -81,6 +83,8 @@ type CappedParts = {
   slices: Slices | undefined;
   /** What the key's money lets the vendor be told of each reply, where that is less than was asked for. */
   ceiling: number | undefined;
+  /** The client is given a stream. */
+  stream: boolean;
 };
 
 /** An account's hold with a key's claim beside it: whichever has less decides. */
@@ -95,9 +99,9 @@ class CappedHold implements Hold {
     private readonly inner: Hold,
     private readonly parts: CappedParts,
   ) {
-    const { slices, ceiling } = parts;
+    const { slices, ceiling, stream } = parts;
     this.ceiling = ceiling === undefined ? inner.ceiling : Math.min(ceiling, inner.ceiling ?? ceiling);
-    this.asStream = inner.asStream;
+    this.asStream = inner.asStream || (!stream && slices?.wish.payment.sliced === true);
     this.short = inner.short || (slices !== undefined && slices.slice.output < firstOutput(slices.wish));
     if (!slices) return;
     this.#grown = slices.slice.output;

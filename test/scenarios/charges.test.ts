@@ -517,6 +517,50 @@ describe("the money is used up", () => {
         Array.from({ length: 20 }, () => ({ outcome: "completed" })),
       );
     });
+
+    test.each(["paying", "local"])(
+      "and under a key's cap that could hold one, whatever else the account has: plan %s",
+      async (plan) => {
+        const { app, accountId } = lab.gateway;
+        const body = big("chat", "chat");
+        const capTotalNano = holdOf(body, 60_000) * 2n;
+        await lab.fund(DOLLAR * 1_000n);
+        await lab.join(plan);
+        const { key } = await app.keys.create({ accountId, name: "capped", kind: "api", capTotalNano });
+        lab.vendors.chat.always(PATH.chat, soundAnswer(WIRES.chat, "stream"));
+        const headers = { authorization: `Bearer ${key}` };
+        const post = () => lab.gateway.post(PATH.chat, body, { headers });
+        const answers = await Promise.all(Array.from({ length: 20 }, post));
+        expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
+        const texts = await Promise.all(answers.map((answer) => answer.text()));
+        for (const text of texts) expect(text).toContain(SAID);
+        const cost = costOf(INPUT, OUTPUT) * 20n;
+        const account = await lab.gateway.call("/v1/account", { headers });
+        expect(await account.json()).toMatchObject({ key: { cap_total_usd: { used: Number(cost) / 1e9 } } });
+        await expectCharged(
+          DOLLAR * 1_000n,
+          plan === "local" ? 0n : cost,
+          Array.from({ length: 20 }, () => ({ outcome: "completed", costNano: costOf(INPUT, OUTPUT) })),
+        );
+      },
+    );
+
+    test("and ends at its ceiling when a key's cap is used up", async () => {
+      const { app, accountId } = lab.gateway;
+      const body = big("chat", "chat");
+      await lab.join("local");
+      const capTotalNano = holdOf(body, 4_096);
+      const { key } = await app.keys.create({ accountId, name: "capped", kind: "api", capTotalNano });
+      const never = gate();
+      play("chat", [WIRES.chat.head(), WIRES.chat.text(words.repeat(250)), never.opened]);
+      const response = await lab.gateway.post(PATH.chat, body, { headers: { authorization: `Bearer ${key}` } });
+      const reply = (await response.json()) as { choices: { finish_reason: string; message: { content: string } }[] };
+      expect([response.status, reply.choices[0]?.finish_reason]).toEqual([200, "length"]);
+      await lab.vendors.chat.calls[0]?.whenAborted;
+      const output = Math.ceil((reply.choices[0]?.message.content.length ?? 0) / 4);
+      expect(output).toBeGreaterThan(3_584);
+      await expectCharged(0n, 0n, [{ finish: "length", output, estimated: true }]);
+    });
   });
 
   test("a long stream holds more as it goes, and a deposit in the middle lets it go on", async () => {
