@@ -76,6 +76,8 @@ export class WorkerPool {
   readonly #workers = new Map<number, Worker>();
   readonly #pauses = new Map<number, number>();
   readonly #passage: Passage;
+  /** The configuration of the start: a part of it counts until the next one, also for a worker that is started meanwhile. */
+  readonly #begunWith: Config;
   /** Of each worker, until its books are closed: that may take longer than it is among the workers. */
   readonly #burials = new Set<Promise<void>>();
   /** What workers that are gone had counted. */
@@ -90,6 +92,7 @@ export class WorkerPool {
     const { app, folder } = parts;
     const { gateway } = app;
     const front = gateway.server() as Listening;
+    this.#begunWith = app.standing().config;
     this.#passage = new Passage({ folder, answer: gateway.answerRequest });
     // Whoever asks the listening server about a request asks both doors from now on.
     gateway.setServer(this.#passage.besides(front) as Parameters<typeof gateway.setServer>[0]);
@@ -164,7 +167,8 @@ export class WorkerPool {
   #view(): View {
     const { app, place, count, requests, secretsOf } = this.parts;
     const { config, vendors, discovered, reloads } = app.standing();
-    const { server, models, plans, web, traces, logLevel } = config;
+    const { models, plans } = config;
+    const { server, web, traces, logLevel } = this.#begunWith;
     return {
       ...place,
       passage: PASSAGE,
@@ -179,7 +183,7 @@ export class WorkerPool {
       plans,
       reloads,
       blockingMs: app.services.blockingMs,
-      secrets: secretsOf(config, vendors),
+      secrets: secretsOf(this.#begunWith, vendors),
       logLevel,
       notesRequests: requests !== undefined,
       notesBodies: requests?.bodies === true,

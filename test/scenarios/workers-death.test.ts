@@ -53,6 +53,19 @@ async function countKnocks(lab: WorkersLab): Promise<number> {
   return Number(/^sluice_worker_requests_total (\d+)$/m.exec(text)?.[1]);
 }
 
+/** Kills all workers, and waits until others listen. */
+async function replaceWorkers(lab: WorkersLab, account: Account): Promise<void> {
+  const before = lab.workers;
+  for (const pid of before) process.kill(pid, "SIGKILL");
+  await untilTwoRun(lab, before);
+  const heard = await countKnocks(lab);
+  const isHeard = async () => {
+    await lab.askMany(account, 6, (at) => ({ id: `again-${at}` }));
+    return (await countKnocks(lab)) > heard;
+  };
+  await until(isHeard, "a new one listens");
+}
+
 const fallen = (before: ReadonlyMap<string, number>, after: ReadonlyMap<string, number>) =>
   [...before].filter(([name, value]) => (after.get(name) ?? 0) < value).map(([name]) => name);
 
@@ -229,15 +242,7 @@ describe.skipIf(!isLinux)("workers that die, and gateways that do", () => {
       return countEach(answers.map(({ status }) => status));
     };
     expect(await ask()).toEqual({ 200: STREAMS });
-    const before = lab.workers;
-    for (const pid of before) process.kill(pid, "SIGKILL");
-    await untilTwoRun(lab, before);
-    const heard = await countKnocks(lab);
-    const isHeard = async () => {
-      await lab.askMany(account, 6, (at) => ({ id: `again-${at}` }));
-      return (await countKnocks(lab)) > heard;
-    };
-    await until(isHeard, "a new one listens");
+    await replaceWorkers(lab, account);
     expect(await ask()).toEqual({ 200: STREAMS });
   }, 30_000);
 
@@ -276,5 +281,17 @@ describe.skipIf(!isLinux)("workers that die, and gateways that do", () => {
     await until(() => lab.running.stderr.split("taken over").length === 3, "it is taken over again");
     expect(await ask()).toEqual({ 404: 24 });
     expect([lab.running.child.pid, ...lab.workers]).toEqual(all);
+  }, 30_000);
+
+  test("what takes effect at the next start does not in a worker that is started before it", async () => {
+    const { lab, account } = await startLab();
+    lab.configure('server: { public_url: "https://new.example", cors_origins: ["https://page.example"] }\n');
+    lab.running.child.kill("SIGHUP");
+    await until(() => lab.running.stderr.includes("of server takes effect at the next start"), "that is told");
+    await replaceWorkers(lab, account);
+    const ask = (headers: Record<string, string>) =>
+      lab.askMany(account, STREAMS, (at) => ({ id: `next-${at}` }), {}, { headers });
+    expect(await ask({ host: "new.example" })).toEqual({ 403: STREAMS });
+    expect(await ask({ origin: "https://page.example" })).toEqual({ 403: STREAMS });
   }, 30_000);
 });
