@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { startApp, type TestApp, type TestAppOptions, vendorAt } from "../support/app.ts";
 import { insideOnly, oneProcessOnly } from "../support/black-box-config.ts";
@@ -71,8 +71,10 @@ beforeEach(() => {
   first.reset();
   second.reset();
 });
-afterAll(async () => {
-  for (const app of apps) await app.stop();
+afterEach(async () => {
+  for (const app of apps.splice(0)) await app.stop();
+});
+afterAll(() => {
   first.close();
   second.close();
 });
