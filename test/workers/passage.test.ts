@@ -5,16 +5,20 @@ import { join } from "node:path";
 import type { GatewayError } from "../../src/canon/errors.ts";
 import { Passage, passOn } from "../../src/workers/passage.ts";
 import { makeFolder, removeFolder } from "../support/binary.ts";
-import { within } from "../support/wait.ts";
+import { until, within } from "../support/wait.ts";
 
 /** More than any socket's queue holds (512 of Bun's, at the most what the system lets). */
 const MANY = 1_200;
 
-/** A gateway that has something else to do for a while before it takes whoever knocks. */
+/** A gateway that has something else to do, until a file is there, before it takes whoever knocks. */
 const BUSY = `
-  Bun.serve({ unix: process.argv[1], idleTimeout: 0, fetch: async (request) => new Response("heard " + (await request.text())) });
+  const [path, done] = process.argv.slice(1);
+  Bun.serve({ unix: path, idleTimeout: 0, fetch: async (request) => new Response("heard " + (await request.text())) });
   process.stdout.write("listens");
-  process.stdin.once("data", () => { process.stdout.write("busy"); Bun.sleepSync(700); });
+  process.stdin.once("data", () => {
+    process.stdout.write("busy");
+    while (!require("node:fs").existsSync(done)) Bun.sleepSync(5);
+  });
 `;
 
 let folder: string;
@@ -27,7 +31,8 @@ test.skipIf(process.platform !== "linux")(
   "who is passed on while too many knock at once waits, and is heard",
   async () => {
     const path = join(folder, "busy.sock");
-    const gateway = Bun.spawn([process.execPath, "-e", BUSY, path], {
+    const done = join(folder, "done");
+    const gateway = Bun.spawn([process.execPath, "-e", BUSY, path, done], {
       stdin: "pipe",
       stdout: "pipe",
       stderr: "inherit",
@@ -48,8 +53,12 @@ test.skipIf(process.platform !== "linux")(
         },
       });
       const request = new Request("http://localhost/v1/account", { method: "POST", body: stream });
-      const answer = await within(passOn(request, "", path), "it is heard", 5_000);
-      expect(refused).toBeGreaterThan(0);
+      const asked = passOn(request, "", path);
+      await until(() => refused > 0, "those for whom there is no room");
+      // It knocks meanwhile, in vain.
+      await Bun.sleep(300);
+      writeFileSync(done, "");
+      const answer = await within(asked, "it is heard");
       expect(await answer?.text()).toBe("heard a body");
     } finally {
       for (const socket of crowd) socket.destroy();
