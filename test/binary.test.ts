@@ -31,7 +31,7 @@ afterEach(async () => {
 });
 
 /** Starts with `args`, remembered so that it is ended whatever happens. */
-async function start(args: string[] = [], options: { cwd?: string; env?: Record<string, string> } = {}) {
+async function start(args: string[] = ["--port", "0"], options: { cwd?: string; env?: Record<string, string> } = {}) {
   running = await startBinary(args, { folder, ...options });
   return running;
 }
@@ -87,7 +87,7 @@ describe("the executable in an empty folder", () => {
   test("keeps its data to itself, and writes nothing anywhere else", async () => {
     const cwd = join(folder, "cwd");
     mkdirSync(cwd);
-    const { url, key, stop } = await start([], { cwd });
+    const { url, key, stop } = await start(undefined, { cwd });
     expect((await ask(url, key)).status).toBe(200);
     expect(await stop()).toBe(0);
     const data = join(folder, "data");
@@ -160,6 +160,7 @@ describe("the executable in a hostile folder", () => {
     const cwd = join(folder, "hostile");
     const { mark } = setTraps(cwd);
     const before = readdirSync(cwd).sort();
+    // At the usual port: one that is given would hide what it is told there.
     const { url, key, lines, stderr } = await start([], { cwd });
     expect(new URL(url).hostname).toBe("127.0.0.1");
     expect(["46999", "46998"]).not.toContain(new URL(url).port);
@@ -202,7 +203,7 @@ describe("the executable in a hostile folder", () => {
 
   test("drops what would lead its traffic elsewhere, and says so", async () => {
     const env = { HTTPS_PROXY: "http://user:secret@127.0.0.1:9", NODE_TLS_REJECT_UNAUTHORIZED: "0" };
-    const { url, key, stderr } = await start([], { env });
+    const { url, key, stderr } = await start(undefined, { env });
     expect(stderr).toContain("HTTPS_PROXY");
     expect(stderr).toContain("NODE_TLS_REJECT_UNAUTHORIZED");
     expect(stderr).not.toContain("secret");

@@ -92,7 +92,7 @@ test.skipIf(process.platform !== "linux").each(["--help", "openapi", "version --
 test.skipIf(process.platform === "win32")(
   "a full disk loses nothing, and a command that only reads works there",
   async () => {
-    const server = await serve(folder);
+    const server = await serve(folder, ["--port", "0"]);
     server.child.kill("SIGKILL");
     await server.child.exited;
     const env = { ...cleanEnvironment({ folder }), SLUICE_LOCAL_DISCOVERY: "false" };

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { tryPort } from "../../src/cli/port.ts";
 import { cleanEnvironment, makeFolder, type RunningBinary, removeFolder } from "../support/binary.ts";
 import { until } from "../support/wait.ts";
 import { COMMAND, serve, sluice } from "./support.ts";
@@ -184,6 +185,8 @@ describe("ports and folders", () => {
   test("the usual port taken: the next free one, and a word about it on stderr", async () => {
     const other = makeFolder();
     try {
+      // A server of a test beside this one may have it for a moment; who has it for longer keeps it.
+      for (let look = 0; look < 50 && tryPort("127.0.0.1", 4600) === "taken"; look++) await Bun.sleep(100);
       const first = await start();
       const second = await start([], {}, other);
       expect(second.url).not.toBe(first.url);

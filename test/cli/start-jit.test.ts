@@ -31,7 +31,11 @@ test("code is compiled late while a server starts, and as usual once it stands, 
   writeFileSync(spy, SPY);
   const command = [process.execPath, "--preload", spy, MAIN];
   const env = { SLUICE_LOCAL_DISCOVERY: "false" };
-  const server = await startBinary(PROCESSES > 1 ? ["--workers", "1"] : [], { folder, env, command });
+  const server = await startBinary(["--port", "0", ...(PROCESSES > 1 ? ["--workers", "1"] : [])], {
+    folder,
+    env,
+    command,
+  });
   try {
     const told = () => server.stderr.match(/^JIT \d+$/gm) ?? [];
     await until(() => told().length === 2 * PROCESSES, "the usual measure");
@@ -56,7 +60,7 @@ test("a start that has thousands to clear up does not wait for that", async () =
   );
   store.close();
   const command = [process.execPath, "--preload", spy, MAIN];
-  const server = await startBinary([], { folder, env: { SLUICE_LOCAL_DISCOVERY: "false" }, command });
+  const server = await startBinary(["--port", "0"], { folder, env: { SLUICE_LOCAL_DISCOVERY: "false" }, command });
   try {
     // Its first lines are there, and the half second behind a start is not over, or just so.
     expect(server.stderr.match(/^JIT \d+$/gm)?.slice(0, 2)).toEqual(["JIT 20", "JIT 1"]);

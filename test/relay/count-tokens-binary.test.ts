@@ -10,7 +10,7 @@ let running: RunningBinary;
 beforeAll(async () => {
   buildBinary();
   folder = makeFolder();
-  running = await startBinary([], { folder });
+  running = await startBinary(["--port", "0"], { folder });
 });
 afterAll(async () => {
   running.child.kill("SIGKILL");
