@@ -268,10 +268,14 @@ describe.skipIf(!isLinux)("workers that die, and gateways that do", () => {
   test("a reload reaches every process", async () => {
     const { lab, account } = await startLab();
     const ask = () => lab.askMany(account, 24, (at) => ({ id: `new-${at}` }), { model: "lab/new" });
+    // The gateway has taken it over and says so; its workers hear of it in the same instant.
+    const untilAll = (status: number) =>
+      until(async () => (await ask())[status] === 24, `every process answers with ${status}`);
     expect(await ask()).toEqual({ 404: 24 });
     lab.configure("  - { id: lab/new, pricing: { input: 1, output: 2 }, routes: [{ vendor: lab, model: new }] }\n");
     lab.running.child.kill("SIGHUP");
     await until(() => lab.running.stderr.includes("taken over"), "the configuration is taken over");
+    await untilAll(200);
     expect(await ask()).toEqual({ 200: 24 });
     // What means nothing to them is sent to all, as a service manager would.
     const all = [lab.running.child.pid, ...lab.workers];
@@ -279,6 +283,7 @@ describe.skipIf(!isLinux)("workers that die, and gateways that do", () => {
     lab.configure();
     lab.running.child.kill("SIGHUP");
     await until(() => lab.running.stderr.split("taken over").length === 3, "it is taken over again");
+    await untilAll(404);
     expect(await ask()).toEqual({ 404: 24 });
     expect([lab.running.child.pid, ...lab.workers]).toEqual(all);
   }, 30_000);

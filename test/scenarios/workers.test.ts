@@ -55,8 +55,13 @@ describe.skipIf(!isLinux)("two workers beside the gateway are one gateway", () =
   test("a rate is one rate: as many pass as one process would let pass", async () => {
     // 12 a minute: a quarter at once, then one every five seconds.
     const account = accounts.slow;
-    expect(await lab.askMany(account, 60, (at) => ({ id: `rate-${at}` }))).toEqual({ 200: 3, 429: 57 });
-    expect(lab.vendor.calls.filter((id) => id.startsWith("rate-")).length).toBe(3);
+    const startedAt = performance.now();
+    const { 200: passed, 429: refused } = await lab.askMany(account, 60, (at) => ({ id: `rate-${at}` }));
+    const later = Math.floor((performance.now() - startedAt) / 5_000);
+    expect(passed! + refused!).toBe(60);
+    expect(passed).toBeGreaterThanOrEqual(3);
+    expect(passed).toBeLessThanOrEqual(3 + later);
+    expect(lab.vendor.calls.filter((id) => id.startsWith("rate-")).length).toBe(passed!);
   });
 
   test("what runs at the same time is counted over all processes, and comes free again", async () => {
@@ -171,13 +176,13 @@ describe.skipIf(!isLinux)("two workers beside the gateway are one gateway", () =
       return sendRaw(port, `POST /v1/chat/completions HTTP/1.1\r\n${head}${rest}`);
     });
     const arrived = () => lab.vendor.calls.filter((id) => id.startsWith("held-")).length === count;
-    await until(arrived, "the vendor works on all of them", 10_000);
+    await until(arrived, "the vendor works on all of them", 30_000);
     const health = Array.from({ length: 24 }, () => sendRaw(port, `GET /healthz HTTP/1.1\r\n${own}\r\n`));
     const answers = await within(Promise.all(health), "every process says how it is");
     expect(answers.map(({ status }) => status)).toEqual(Array(24).fill(200));
     lab.vendor.gate.open();
     expect(countEach((await Promise.all(asked)).map(({ status }) => status))).toEqual({ 200: count });
-  }, 30_000);
+  }, 60_000);
 
   test("figures and the request log tell of all processes together", async () => {
     const account = accounts.counted;
