@@ -15,7 +15,7 @@ import { addHeaders, commonHeaders, errorAnswer, noteFault } from "./errors.ts";
 import type { KnownParts } from "./known-parts.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { pathOf } from "./request.ts";
-import { SSE_HEADERS } from "./sse.ts";
+import { pingFor, SSE_HEADERS } from "./sse.ts";
 
 /** How much of a model's name is noted that nobody knows, characters: names that are known are shorter. */
 const MAX_NOTED_MODEL = 256;
@@ -117,7 +117,7 @@ export async function answerAdmitted(
     if (asked.rate) addHeaders(headers, rateHeaders(dialect.name, asked.rate));
     if (reply.kind === "stream") {
       addHeaders(headers, SSE_HEADERS);
-      const { ping } = dialect;
+      const ping = pingFor(dialect.ping, request.headers);
       return { headers, chunks: reply.chunks, ping, clock: services.clock, client: request };
     }
     headers["content-type"] = "application/json";

@@ -27,6 +27,15 @@ export type Streamed = {
   client: { close(): void };
 };
 
+/**
+ * A dialect's `ping` as this client reads it. SDKs that say `x-stainless-lang` (OpenAI's, Anthropic's) read line by line, and some take the blank line
+ * behind a comment for a record without data, on which they end the stream: Go's before 3.43 (openai/openai-go #621), Python's where a vendor's records
+ * have ids (openai/openai-python #2722). They get the comment's line alone. Others read up to blank lines (Dify) and would take what follows a comment
+ * without one for a part of it.
+ */
+export const pingFor = (ping: string, headers: Pick<Headers, "has">): string =>
+  ping.startsWith(":") && headers.has("x-stainless-lang") ? ping.replace("\n\n", "\n") : ping;
+
 /** Where the text goes. */
 export type Sink = {
   /** Takes a piece; `last`: nothing follows. Asks for the next one by {@link SseFlow.pull} when it has room. */

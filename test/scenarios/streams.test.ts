@@ -92,6 +92,22 @@ describe("silence", () => {
     expect(charged(lab.rows())).toMatchObject([{ outcome: "completed", input: INPUT, output: OUTPUT }]);
   });
 
+  test.each([
+    ["/v1/chat/completions", ask("chat", ONE_ROUTE.chat, "stream")],
+    ["/v1/responses", { model: ONE_ROUTE.chat, input: "Hi", stream: true, store: false }],
+  ])("is filled with single lines for SDKs that take a blank line for a record: %s", async (path, body) => {
+    const wire = WIRES.chat;
+    const more = gate();
+    play("chat", [begun(wire), more.opened, rest(wire)]);
+    const reading = readAlong(await lab.gateway.post(path, body, { headers: { "x-stainless-lang": "go" } }));
+    await reading.has(PIECES[0]);
+    await clock.advance(30_000);
+    more.open();
+    const text = await reading.end();
+    expect(text.match(/^:.*$/gm)).toHaveLength(2);
+    expect(text).not.toMatch(/^:.*\n\n/m);
+  });
+
   test.each(WAYS)("before the first byte the headers go out after 5 s, then pings: $name", async (way) => {
     insideOnly(CLOCK_BY_HAND);
     const wire = WIRES[way.upstream];
