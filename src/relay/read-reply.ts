@@ -265,15 +265,16 @@ export class StreamReader {
   }
 }
 
+/** An answer that is given up for its size. */
+export const tooLong = (): GatewayError =>
+  new GatewayError("upstream_error", "The vendor's answer is larger than the gateway reads.");
+
 /** How a reply ends whose reading broke. What ended the request itself is thrown on. */
 function failure(thrown: unknown, decoder: Decoder): Event[] {
   if (thrown instanceof Ended) throw thrown;
   // Torn off behind what would do as an end: nothing of the reply is missing.
   if (decoder.finishing) return decoder.end();
-  const error =
-    thrown instanceof FrameTooLong
-      ? new GatewayError("upstream_error", "The vendor's answer is larger than the gateway reads.")
-      : streamTruncated(thrown);
+  const error = thrown instanceof FrameTooLong ? tooLong() : streamTruncated(thrown);
   // What the decoder has held back is part of the reply, as are the last counts that it knows of.
   return [...decoder.end().filter(({ type }) => type !== "error"), { type: "error", error }];
 }

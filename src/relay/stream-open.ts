@@ -6,13 +6,26 @@ import type { SilenceWatch } from "./deadline.ts";
 import { open } from "./dispatch.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Job } from "./job.ts";
-import { decoderOf, FINISHING_MS, readWhole, StreamReader, type Target, type UpstreamReader } from "./read-reply.ts";
+import {
+  decoderOf,
+  FINISHING_MS,
+  readWhole,
+  StreamReader,
+  type Target,
+  tooLong,
+  type UpstreamReader,
+} from "./read-reply.ts";
 import { serveTools } from "./server-tools.ts";
 import { RoundsReader } from "./server-tools-stream.ts";
 import { type Written, withUsage, writeRest, writeStep } from "./stream-write.ts";
 
 /** An upstream that sends nothing for this long is given up (contract 7). */
 export const SILENCE_MS = 90_000;
+/**
+ * What may come before the first words of a reply, characters: it waits until there are some, since another vendor may be asked until then. A vendor of
+ * the responses dialect repeats there what it was told, twice, and a request is 32 MiB at the most.
+ */
+const MAX_BEFORE_WORDS = 64 * 1024 * 1024;
 
 /** A stream that has begun: where the rest comes from; no reader: all is there. */
 export type Opened = { writer: StreamWriter; reader?: UpstreamReader };
@@ -67,6 +80,7 @@ async function readFirst(
       text += written.text;
       if (written.error && !meter.sawOutput) throw written.error;
       if (written.error || written.ended || meter.sawOutput) return { writer, first: { ...written, text }, reader };
+      if (text.length > MAX_BEFORE_WORDS) throw tooLong();
     }
   } catch (thrown) {
     // Whatever it was: nobody else knows of this reader, whose vendor would wait to be read.

@@ -177,6 +177,26 @@ describe("silence", () => {
   });
 });
 
+describe("much that comes before any words", () => {
+  const record = `data: ${JSON.stringify({ pad: "x".repeat(1024 * 1024) })}\n\n`;
+
+  test("is not collected without end: another may be asked until then, and all of it would be held", async () => {
+    play("chat", Array<string>(80).fill(record), "silence");
+    const response = await post({ client: "chat", upstream: "chat" });
+    expect([response.status, (await readFailure("chat", response)).code]).toEqual([502, "upstream_error"]);
+    await within(lab.vendors.chat.calls[0]?.whenAborted ?? Promise.reject(), "the abort");
+    expect(lab.rows()).toEqual([]);
+  });
+
+  test("is passed on with the first of them", async () => {
+    const wire = WIRES.chat;
+    play("chat", [...Array<string>(8).fill(record), begun(wire), rest(wire)]);
+    const text = await (await post({ client: "chat", upstream: "chat" })).text();
+    expect(text.length).toBeGreaterThan(8 * record.length);
+    expectFinished("chat", readRecords(text));
+  });
+});
+
 /** Reads a stream that goes on and on, until a quarter of a minute before half an hour is over. */
 async function readTillCutOff(way: Way) {
   const wire = WIRES[way.upstream];
