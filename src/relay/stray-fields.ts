@@ -4,8 +4,15 @@ import type { Intent } from "../canon/intent.ts";
 import { isObject } from "../lib/json.ts";
 import type { Services } from "./job.ts";
 
-/** Fields that name further models, of which a vendor takes one where the first fails: OpenRouter's, and Anthropic's. */
-const OTHER_MODELS: ReadonlySet<string> = new Set(["models", "fallbacks"]);
+/**
+ * Fields that name further models, of which a vendor takes one where the first fails: OpenRouter's, Anthropic's, and LiteLLM's, which whoever makes the
+ * first one fail (a prompt that is too long, or refused) has answer; and the one by which LiteLLM is told another deployment of Azure's (BerriAI/litellm,
+ * `litellm/router.py` and `litellm/main.py`).
+ */
+const OTHER_MODELS: ReadonlySet<string> = new Set([
+  ...["models", "fallbacks"],
+  ...["context_window_fallbacks", "content_policy_fallbacks", "deployment_id"],
+]);
 
 /** Fields that say which model is asked, and how much of it. */
 const DECISIVE: ReadonlySet<string> = new Set([

@@ -44,6 +44,19 @@ test.each(SIDES)(
   },
 );
 
+test.each([
+  { context_window_fallbacks: [{ cheap: ["dear"] }] },
+  { content_policy_fallbacks: [{ cheap: ["dear"] }] },
+  { deployment_id: "dear" },
+])("nor has LiteLLM answer with one, in any of its words: %j", async (further) => {
+  const [field = ""] = Object.keys(further);
+  const { status, dropped, sent } = await send("chat", further);
+  expect([status, dropped, sent && field in sent]).toEqual([200, field, false]);
+  await lab.join("local");
+  expect((await send("chat", further)).dropped).toBeNull();
+  expect(lab.vendors.chat.calls[1]?.json).toMatchObject(further);
+});
+
 test.each(SIDES)("a key for some models reaches no others by it: %s", async (side) => {
   await lab.join("local");
   const [field = ""] = Object.keys(FURTHER[side]);
