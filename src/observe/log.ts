@@ -36,6 +36,9 @@ const MAX_READ_CHARACTERS = 16 * 1024;
 /** Shorter values are words, not secrets: removing them would blank the log. */
 const MIN_SECRET_CHARACTERS = 8;
 
+/** How much may wait for a reader who takes nothing, characters: a log shipper that stands still is not to have all of the memory. */
+const MAX_UNREAD = 1024 * 1024;
+
 const STDERR = 2;
 const REMOVED = "[removed]";
 
@@ -70,13 +73,31 @@ function writerToStderr(): (line: string) => void {
 }
 
 let isWatched = false;
+/** What waits for the reader, characters, and lines that were left out meanwhile. */
+let unread = 0;
+let leftOut = 0;
 
-/** The stream is made with the first line: that takes Bun 3 ms, which a start has no need of. Lines that nobody reads any more are lost. */
+/**
+ * The stream is made with the first line: that takes Bun 3 ms, which a start has no need of. Lines that nobody reads any more are lost; those for which
+ * there is no room are counted, and the next one that is written tells of them.
+ */
 function writeToStream(line: string): void {
   if (!isWatched) process.stderr.on("error", () => {});
   isWatched = true;
-  process.stderr.write(line);
+  if (unread > MAX_UNREAD) {
+    leftOut++;
+    return;
+  }
+  const text = leftOut > 0 ? tellLeftOut(leftOut) + line : line;
+  leftOut = 0;
+  unread += text.length;
+  process.stderr.write(text, () => {
+    unread -= text.length;
+  });
 }
+
+const tellLeftOut = (lines: number): string =>
+  `{"level":"error","time":"${new Date().toISOString()}","event":"left-out","lines":${lines}}\n`;
 
 function isFile(descriptor: number): boolean {
   try {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
-import { closeSync, existsSync, openSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { cleanEnvironment, makeFolder, removeFolder } from "../support/binary.ts";
@@ -40,12 +40,12 @@ async function start(path: string, command: readonly string[] = COMMAND): Promis
   return { url, key: /sk-sluice-\w+/.exec(said)?.[0] ?? "" };
 }
 
-/** Asks for an echo, which is noted in the log. */
-async function ask({ url, key }: { url: string; key: string }): Promise<number> {
+/** Asks for an echo, or for another model, which is noted in the log. */
+async function ask({ url, key }: { url: string; key: string }, model = "sluice/echo"): Promise<number> {
   const response = await fetch(`${url}/v1/chat/completions`, {
     method: "POST",
     headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
-    body: JSON.stringify({ model: "sluice/echo", messages: [{ role: "user", content: "Hello" }] }),
+    body: JSON.stringify({ model, messages: [{ role: "user", content: "Hello" }] }),
   });
   await response.text();
   return response.status;
@@ -126,5 +126,45 @@ test.skipIf(!hasLimits)(
     await until(() => lines().some((line) => line.includes("left-out")), "the request log to go on");
     expect(lines().map((line) => isJson(line) && JSON.parse(line).status)).toEqual([200, 200, undefined]);
     expect(JSON.parse(lines()[2] ?? "")).toMatchObject({ event: "left-out", lines: 1 });
+  },
+);
+
+test.skipIf(Bun.which("mkfifo") === null)(
+  "a reader of the log that stands still costs no memory without end: what it does not take is counted, and told when it goes on",
+  async () => {
+    const path = join(folder, "log");
+    Bun.spawnSync(["mkfifo", path]);
+    const still = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const gateway = await start(path);
+    // Half a kilobyte of log each.
+    const model = `sluice/${"n".repeat(1_000)}`;
+    let asked = 0;
+    for (; asked < 3_000; asked += 50) {
+      const statuses = await Promise.all(Array.from({ length: 50 }, () => ask(gateway, model)));
+      expect(new Set(statuses)).toEqual(new Set([404]));
+    }
+    const reader = Bun.spawn(["cat", path], { stdout: "pipe" });
+    let said = "";
+    const reading = (async () => {
+      for await (const bytes of reader.stdout) said += new TextDecoder().decode(bytes);
+    })();
+    await until(() => said.length > 0, "somebody reads");
+    closeSync(still);
+    const isTold = async () => {
+      asked++;
+      await ask(gateway);
+      return said.includes('"event":"left-out"');
+    };
+    await until(isTold, "the log to go on");
+    await until(() => said.endsWith("\n") && said.includes(`"event":"generate"`), "the line behind it");
+    server?.kill("SIGTERM");
+    await reading;
+    const events = said
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { event: string; lines?: number });
+    const left = events.reduce((sum, { lines = 0 }) => sum + lines, 0);
+    expect(left).toBeGreaterThan(100);
+    expect(events.filter(({ event }) => event === "generate").length + left).toBe(asked);
   },
 );
