@@ -124,7 +124,7 @@ export function createLog(settings: LogSettings): Log {
 
   const clean = (text: string): string => {
     const shown = scrub(text.slice(0, MAX_READ_CHARACTERS));
-    return shown.length > MAX_VALUE_CHARACTERS ? `${shown.slice(0, MAX_VALUE_CHARACTERS - 1)}…` : shown;
+    return shown.length > MAX_VALUE_CHARACTERS ? `${shown.slice(0, MAX_VALUE_CHARACTERS - 1).toWellFormed()}…` : shown;
   };
 
   const emit = (level: LogLevel, event: string, fields: Fields = {}): void => {

@@ -147,7 +147,7 @@ export class RequestLog {
   addBodies(requestId: string, request: string, reply: string): void {
     const { bodies, scrub } = this.#settings;
     if (!bodies) return;
-    const cut = (text: string) => scrub(text.slice(0, MAX_LOOKED_THROUGH)).slice(0, MAX_BODY);
+    const cut = (text: string) => scrub(text.slice(0, MAX_LOOKED_THROUGH)).slice(0, MAX_BODY).toWellFormed();
     this.add("info", { event: "bodies", request_id: requestId, request: cut(request), reply: cut(reply) });
   }
 

@@ -150,6 +150,14 @@ describe("log", () => {
     }
   });
 
+  test("nor is a character, at half of which strict readers of JSON stop", () => {
+    const { line } = capture();
+    for (let before = 2040; before < 2050; before++) {
+      const read = JSON.parse(line({ value: `${"x".repeat(before)}🚀 and on` })) as { value: string };
+      expect(read.value.isWellFormed()).toBe(true);
+    }
+  });
+
   test("short values are no secrets", () => {
     const { log, line } = capture();
     log.addSecret("");

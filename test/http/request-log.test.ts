@@ -105,6 +105,15 @@ describe("the request log", () => {
     expect([request, reply]).toEqual([`${"x".repeat(64 * 1024 - 12)}[removed] an`, "Yes"]);
   });
 
+  test("no text ends in half a character, at which strict readers of JSON stop", async () => {
+    const { log, lines } = open({ bodies: true });
+    const cut = `${"x".repeat(64 * 1024 - 1)}🚀 and on`;
+    log.addBodies("req_1", cut, cut);
+    await log.flush();
+    const half = lines().filter(({ request, reply }) => !`${request}${reply}`.isWellFormed());
+    expect([lines().length, half]).toEqual([1, []]);
+  });
+
   test("bounded by size: the oldest file goes; by age: what is old goes", async () => {
     let at = Date.UTC(2026, 0, 1);
     const { log, path, files } = open({ maxBytes: 512 * 1024, now: () => ++at });
