@@ -74,6 +74,9 @@ function createTables() {
 
 type Piece = { str?: unknown; hasEOL?: unknown; transform?: unknown; height?: unknown };
 
+/** Dots that lead the eye from a title to its page, as tables of contents have them: they would fill the room that is there for the text. */
+const LEADERS = / ?(?:\. ?){8,}/g;
+
 const heightOf = ({ height }: Piece) => (typeof height === "number" && height > 0 ? height : 10);
 const bottomOf = ({ transform }: Piece) =>
   Array.isArray(transform) && typeof transform[5] === "number" ? transform[5] : undefined;
@@ -96,6 +99,7 @@ export function joinPieces(pieces: readonly Piece[]): string {
   return text
     .replace(/(\p{Ll})-\n(?=\p{Ll})/gu, "$1")
     .replace(/[^\S\n]+/g, " ")
+    .replace(LEADERS, " … ")
     .split(/\n\s*\n/)
     .map((paragraph) => paragraph.replace(/\s*\n\s*/g, "\n").trim())
     .filter((paragraph) => paragraph !== "")

@@ -463,6 +463,24 @@ describe("pages of every kind", () => {
     expect((await readPage(page)).published).toBe(expected);
   });
 
+  test.each([
+    ["as LaTeX sets them", `1.2 Ebb ${". ".repeat(40)}12`, "1.2 Ebb … 12"],
+    ["as office programs do", `1.2 Ebb${".".repeat(60)}12`, "1.2 Ebb … 12"],
+    ["and no others", "And so on... or on . . . and on.", "And so on... or on . . . and on."],
+  ])("dots that lead to a page's number take no room in a PDF file's contents: %s", async (_how, line, shown) => {
+    const draw = `BT /P 12 Tf 50 700 Td (${line}) Tj ET`;
+    const file = [
+      ...["%PDF-1.4", "1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj", "2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj"],
+      "3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R/Resources<</Font<</P 5 0 R>>>>>>endobj",
+      `4 0 obj<</Length ${draw.length}>>stream\n${draw}\nendstream endobj`,
+      "5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj",
+      "trailer<</Root 1 0 R>>",
+    ].join("\n");
+    const bytes = new TextEncoder().encode(file);
+    const page = { url: BASE, bytes, contentType: "application/pdf", cut: false, maxTokens: 100 };
+    expect((await readPage(page)).markdown).toBe(`## Page 1\n\n${shown}`);
+  });
+
   test("pages of a PDF file are read until there is no room", async () => {
     const bytes = new Uint8Array(await Bun.file(join(FOLDER, "paper.pdf")).arrayBuffer());
     const read = await readPage({ url: BASE, contentType: "application/pdf", bytes, cut: false, maxTokens: 12 });
