@@ -1,3 +1,4 @@
+import { commentEnd } from "../dialects/comment.ts";
 import type { Sleeper, Wait } from "../lib/alarms.ts";
 import { type Clock, wakeAfter } from "../lib/clock.ts";
 import { type Chunks, nextTo, type PieceTaker } from "../relay/chunks.ts";
@@ -27,14 +28,9 @@ export type Streamed = {
   client: { close(): void };
 };
 
-/**
- * A dialect's `ping` as this client reads it. SDKs that say `x-stainless-lang` (OpenAI's, Anthropic's) read line by line, and some take the blank line
- * behind a comment for a record without data, on which they end the stream: Go's before 3.43 (openai/openai-go #621), Python's where a vendor's records
- * have ids (openai/openai-python #2722). They get the comment's line alone. Others read up to blank lines (Dify) and would take what follows a comment
- * without one for a part of it.
- */
+/** A dialect's `ping` as this client reads it. */
 export const pingFor = (ping: string, headers: Pick<Headers, "has">): string =>
-  ping.startsWith(":") && headers.has("x-stainless-lang") ? ping.replace("\n\n", "\n") : ping;
+  ping.startsWith(":") ? ping.trimEnd() + commentEnd(headers) : ping;
 
 /** Where the text goes. */
 export type Sink = {

@@ -1,4 +1,5 @@
 import { GatewayError, toGatewayError } from "../canon/errors.ts";
+import { commentEnd } from "../dialects/comment.ts";
 import type { StreamWriter } from "../dialects/translate.ts";
 import type { Fields } from "../lib/http1/fields.ts";
 import { type ReadTaker, readTo } from "../vendors/answer.ts";
@@ -38,6 +39,8 @@ export class RelayedStream implements Chunks, ReadTaker {
   readonly #state: { committed: boolean };
   readonly #visit: Pick<Visit, "end">;
   readonly #watch: SilenceWatch;
+  /** As this client reads comments: its request is let go. */
+  readonly #commentEnd: string;
   #opened: Opened | undefined;
   /** The way that the answer comes along, until it is told how it fared. */
   #way: Way | undefined;
@@ -54,6 +57,7 @@ export class RelayedStream implements Chunks, ReadTaker {
     this.#job = job;
     this.#state = state;
     this.#visit = visit;
+    this.#commentEnd = commentEnd(job.request.headers);
     this.#watch = new SilenceWatch(job.services.clock, SILENCE_MS, STREAM_MS, this);
   }
 
@@ -193,14 +197,14 @@ export class RelayedStream implements Chunks, ReadTaker {
       this.#tellHealth(error);
       await exchange.fail("upstream-failed", error);
       this.#ended = true;
-      return { done: false, value: text + closingNote(exchange) + this.#errorText(error) };
+      return { done: false, value: text + this.#closingNote(exchange) + this.#errorText(error) };
     }
     if (ended) {
       // Its vendor did well, whatever becomes of the books.
       this.#tellHealth();
       await exchange.complete();
       this.#ended = true;
-      return { done: false, value: text + closingNote(exchange) + writer.end(tail) };
+      return { done: false, value: text + this.#closingNote(exchange) + writer.end(tail) };
     }
     if (text === "") return undefined;
     this.#watch.rest(text.length);
@@ -216,7 +220,7 @@ export class RelayedStream implements Chunks, ReadTaker {
     await exchange.complete();
     this.#ended = true;
     abort.abort(clientLeft());
-    return { done: false, value: text + closingNote(exchange) + writer.end(tail) };
+    return { done: false, value: text + this.#closingNote(exchange) + writer.end(tail) };
   }
 
   async #breakOff(thrown: unknown): Promise<Result> {
@@ -235,7 +239,7 @@ export class RelayedStream implements Chunks, ReadTaker {
     }
     if (request.left.aborted) return this.#closeUp();
     this.#ended = true;
-    return { done: false, value: closingNote(exchange) + this.#errorText(ended.tell()) };
+    return { done: false, value: this.#closingNote(exchange) + this.#errorText(ended.tell()) };
   }
 
   /** An error as the stream's last records. */
@@ -282,6 +286,12 @@ export class RelayedStream implements Chunks, ReadTaker {
     else this.#job.services.health.endedWell(way);
   }
 
+  /** What the stream's end says of its money, as comments before the closing records; nothing where nothing is paid. */
+  #closingNote(exchange: Exchange): string {
+    const notes = Object.entries(closingHeaders(exchange));
+    return notes.map(([name, value]) => `: ${name}: ${value}${this.#commentEnd}`).join("");
+  }
+
   /** By its watch. */
   giveUp(reason: GivenUp): void {
     const { abort, exchange } = this.#job;
@@ -308,12 +318,6 @@ function reasonOf(reason: GivenUp): Ended {
   }
   const text = "The stream was not read for a minute, and was given up.";
   return new Ended("client-left", new GatewayError("request_timeout", text));
-}
-
-/** What a stream's end says of its money, as comments before the closing records; nothing where nothing is paid. */
-function closingNote(exchange: Exchange): string {
-  const notes = Object.entries(closingHeaders(exchange));
-  return notes.map(([name, value]) => `: ${name}: ${value}\n\n`).join("");
 }
 
 const NO_HEADERS: Fields = { get: () => null, has: () => false };

@@ -93,6 +93,15 @@ describe("completed: the vendor's usage", () => {
     expect(receipt?.price?.prices).toEqual({ input: 3_000_000n, output: 15_000_000n });
   });
 
+  test.each(SIDES)("told by a single line to SDKs that take a blank line for a record: %s", async (side) => {
+    await lab.fund(DOLLAR);
+    lab.vendors[side].answer(PATH[side], soundAnswer(WIRES[side], "stream"));
+    const headers = { "x-stainless-lang": "go" };
+    const text = await (await lab.gateway.post(PATH[side], ask(side, PRICED[side], "stream"), { headers })).text();
+    expectFinished(side, readRecords(text));
+    expect(text).toMatch(/\n\n: x-sluice-cost-usd: 0\.000138000\n(?!\n)/);
+  });
+
   test("the charge is in the books before the client hears the end", async () => {
     await lab.fund(DOLLAR);
     const wire = WIRES.chat;
