@@ -87,8 +87,7 @@ export function* exportGroups(rows: readonly ReportRow[]): ExportPages & Generat
   }
 }
 
-async function listGroups(store: Store, filter: UsageFilter, groupBy: Grouping, query: URLSearchParams) {
-  const rows = await summarise(store, { ...filter, groupBy });
+function listGroups(rows: readonly ReportRow[], groupBy: Grouping, query: URLSearchParams) {
   const { shown, next } = cutGroups(rows, readCursor(query), readLimit(query));
   return {
     object: "list",
@@ -125,11 +124,11 @@ export async function answerUsage(request: Request, store: Store, scope: UsageSc
   const groupBy = readGrouping(query, scope.groupings);
   const format = readFormat(query, request);
   const headers = { ...commonHeaders(requestIdOf(request)), "cache-control": "no-store" };
-  if (format && groupBy) {
-    const groups = exportGroups(await summarise(store, { ...filter, groupBy }));
-    return exportResponse(format, `usage-by-${groupBy}`, GROUP_COLUMNS, groups, headers);
+  const groups = groupBy && (await summarise(store, { ...filter, groupBy }, request.signal));
+  if (format && groups) {
+    return exportResponse(format, `usage-by-${groupBy}`, GROUP_COLUMNS, exportGroups(groups), headers);
   }
   if (format) return exportResponse(format, "usage", ENTRY_COLUMNS, exportEntries(store, filter), headers);
-  const body = groupBy ? await listGroups(store, filter, groupBy, query) : listEntries(store, filter, query);
+  const body = groups ? listGroups(groups, groupBy, query) : listEntries(store, filter, query);
   return toResponse(ownJson(body, requestIdOf(request)));
 }

@@ -1,5 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { inArray, sql } from "drizzle-orm";
+import { GatewayError } from "../canon/errors.ts";
 import type { Store } from "../db/open.ts";
 import { account, apiKey } from "../db/schema.ts";
 import { usageKept, usageRollup } from "../db/schema-rollup.ts";
@@ -117,6 +118,12 @@ function toTotals(sums: readonly bigint[]): Totals {
   return { ...(counts as Record<(typeof COUNTS)[number], number>), costNano, chargedNano };
 }
 
+/** Lets others have their turn. Throws GatewayError where nobody waits for the rest any more. */
+async function giveWay(signal: AbortSignal | undefined): Promise<void> {
+  await setImmediate();
+  if (signal?.aborted) throw new GatewayError("invalid_request", "The client left.");
+}
+
 /** Adds what a reading has of these times, by group, to what was found before. */
 async function addUp(
   { database }: Store,
@@ -124,6 +131,7 @@ async function addUp(
   ranges: readonly Range[],
   groupBy: Grouping,
   found: Map<string, Totals>,
+  signal: AbortSignal | undefined,
 ): Promise<void> {
   const statements = sliceStatements(reading, groupBy);
   const readEnd = database.query(statements.end);
@@ -140,7 +148,7 @@ async function addUp(
         if (sum) addTotals(sum, toTotals(sums));
         else found.set(name, toTotals(sums));
       }
-      if (next) await setImmediate();
+      if (next) await giveWay(signal);
       place = next;
     }
   }
@@ -167,19 +175,19 @@ async function readNames(
 /**
  * Usage put together by day, model, key or account, in that order (contract 3). Read from the sums, so that it takes no longer when there are
  * millions of rows; only the first and the last hour of the time asked for are read row by row. Sums are many too where keys are: they are read a
- * slice at a time, and others are served in between.
+ * slice at a time, and others are served in between. Throws GatewayError (invalid_request) where `signal` is aborted by then.
  */
-export async function summarise(store: Store, wish: ReportWish): Promise<ReportRow[]> {
+export async function summarise(store: Store, wish: ReportWish, signal?: AbortSignal): Promise<ReportRow[]> {
   const range = { fromMs: Math.max(0, wish.sinceMs ?? 0), toMs: Math.min(END_OF_TIME, wish.untilMs ?? END_OF_TIME) };
   const kept = readKept(store);
   const { days, hours, rows } = cutRange(range, kept);
   const found = new Map<string, Totals>();
-  await addUp(store, ofSums(DAY_MS, wish), days, wish.groupBy, found);
-  await addUp(store, ofSums(HOUR_MS, wish), hours, wish.groupBy, found);
-  await addUp(store, ofRows(wish), rows, wish.groupBy, found);
+  await addUp(store, ofSums(DAY_MS, wish), days, wish.groupBy, found, signal);
+  await addUp(store, ofSums(HOUR_MS, wish), hours, wish.groupBy, found, signal);
+  await addUp(store, ofRows(wish), rows, wish.groupBy, found, signal);
   // Once a day some rows and hours go: a part of those that were to be read may be gone.
   const { rowsFromMs, hoursFromMs } = readKept(store);
-  if (rowsFromMs !== kept.rowsFromMs || hoursFromMs !== kept.hoursFromMs) return summarise(store, wish);
+  if (rowsFromMs !== kept.rowsFromMs || hoursFromMs !== kept.hoursFromMs) return summarise(store, wish, signal);
   const names = await readNames(store, wish.groupBy, [...found.keys()]);
   const show = (group: string) => (wish.groupBy === "day" ? toDay(group) : group);
   return [...found]

@@ -15,6 +15,8 @@ import {
   type UsageFilter,
 } from "../../src/ledger/usage-report.ts";
 import { DAY_MS, HOUR_MS } from "../../src/lib/spans.ts";
+import { startApp } from "../support/app.ts";
+import { insideOnly } from "../support/black-box-config.ts";
 import { planOf } from "../support/query-plans.ts";
 import { type TestRow, usageWriter } from "./usage-rows.ts";
 
@@ -171,6 +173,27 @@ describe("a report", () => {
     store.database.run("DELETE FROM usage");
     store.database.run("DELETE FROM usage_rollup WHERE span_ms = ?", [HOUR_MS]);
     expect(sumUp(await asking)).toMatchObject(whole);
+  });
+
+  test("ends where its client has left", async () => {
+    insideOnly("rows that no request wrote");
+    const app = await startApp();
+    const write = usageWriter(app.store, new Writer(app.store));
+    const { accountId } = app;
+    const row = (at: number) => ({
+      requestId: `r${at}`,
+      atMs: DAY_0 + at,
+      accountId,
+      keyId: `key_${at}`,
+      model: "a/x",
+    });
+    await Promise.all(Array.from({ length: 1_500 }, (_, at) => write(row(at))));
+    const headers = { authorization: `Bearer ${app.key}` };
+    const ask = async (path: string, init: RequestInit = {}) => (await app.call(path, { headers, ...init })).status;
+    for (const path of ["/v1/usage?group_by=key", "/v1/usage?group_by=key&format=csv"]) {
+      expect([await ask(path), await ask(path, { signal: AbortSignal.abort() })]).toEqual([200, 400]);
+    }
+    await app.stop();
   });
 
   test("searches, and never walks through a table; a settle touches the table and two indices", async () => {
