@@ -336,6 +336,10 @@ const WORDS: Partial<Record<ErrorCode, string>> = {
   invalid_request: "The vendor refused the request.",
 };
 
+/** A 403 is no word about the key itself: a model or an endpoint that it is not for, a region, a host name that the vendor does not go by. */
+const FORBIDDEN =
+  "The vendor does not allow this gateway what was asked. The operator has to check the vendor's key, what it may do, and the vendor's address.";
+
 /**
  * What a client may know of an upstream's error answer: contract 6's code for it, our words, and for faults of the request the
  * vendor's own reason, scrubbed. Context overflow is recognised whatever the vendor calls it, and re-worded so that agents compact.
@@ -371,7 +375,7 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
   if (meant === 404) return new GatewayError(code, "The vendor does not know this model or path.", details);
   if (retry === false)
     return new GatewayError(code, "The vendor refused: this gateway's account there has no credit left.", details);
-  const words = WORDS[code] ?? "The vendor answered with an error.";
+  const words = (meant === 403 ? FORBIDDEN : WORDS[code]) ?? "The vendor answered with an error.";
   // Another gateway of this kind has said as much, and what its vendor says is not to be pushed out by it.
   const said = excerpt.startsWith(words) ? excerpt : `${words} It says: ${excerpt}`;
   return new GatewayError(code, excerpt === "" ? words : said, details);

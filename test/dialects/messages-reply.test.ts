@@ -133,7 +133,7 @@ describe("whole replies", () => {
     ["rate_limit_error", "rate_limit_exceeded", "The vendor's rate limit"],
     ["billing_error", "upstream_error", "The vendor refused: this gateway's account there has no credit left."],
     ["authentication_error", "upstream_auth", "The vendor refused this gateway's credentials."],
-    ["permission_error", "upstream_auth", "The vendor refused this gateway's credentials."],
+    ["permission_error", "upstream_auth", "The vendor does not allow this gateway what was asked."],
     ["not_found_error", "upstream_error", "The vendor does not know this model or path."],
     ["invalid_request_error", "invalid_request", "The vendor refused the request. It says: x"],
     ["api_error", "upstream_error", "The vendor answered with a server error."],

@@ -202,6 +202,18 @@ describe("what a strict client would lose behind a far gateway", () => {
   });
 });
 
+test("a far gateway that goes by another host name does not read as one that refuses the key", async () => {
+  const app = await nearGateway();
+  // As its guard tells who names a host that it does not know.
+  const message = "This host name is not served here.";
+  const error = { message, type: "permission_error", param: null, code: "permission_denied" };
+  upstream.always(PATHS.chat, json({ error }, { status: 403 }));
+  const response = await app.post(PATHS.chat, { model: "c/big/thinker", ...turns });
+  const { error: told } = (await response.json()) as { error: Wire };
+  expect([response.status, told["code"]]).toEqual([502, "upstream_auth"]);
+  expect(told["message"]).toStartWith("The vendor does not allow this gateway what was asked.");
+});
+
 describe("images at a gateway behind a gateway", () => {
   const ORDERS = "/v1/images/generations";
   const FAR = "01a21e9b-1b64-777d-a7e6-9d595e572587";
