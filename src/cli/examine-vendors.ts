@@ -52,6 +52,9 @@ function diagnose(vendor: Vendor, error: GatewayError, key: string | undefined):
   const status = upstreamStatus(error);
   const inFile = `${key === undefined ? "api_key" : "api_keys"} of vendor ${id} in the configuration file`;
   const checkKey = `check ${key === undefined ? (env ?? inFile) : inFile}`;
+  if (error.code === "upstream_auth" && status === 403) {
+    return fault(check, `${host} answers 403 to ${key ?? "the key"}`, `${checkKey}, what it may do, and base_url`);
+  }
   if (error.code === "upstream_auth") return fault(check, `${host} refuses ${key ?? "the key"}`, checkKey);
   if (error.code === "vendor_not_configured") return fault(check, `${host}: ${error.message}`, checkKey);
   if (isKeysFault(error)) {

@@ -389,6 +389,8 @@ describe("doctor", () => {
         if (key === "Bearer sk-good-key-0001") return Response.json({ data: [{ id: "a" }] });
         if (key === "Bearer sk-empty-key-0004")
           return Response.json({ error: { message: "Insufficient Balance" } }, { status: 402 });
+        if (key === "Bearer sk-barred-key-0005")
+          return Response.json({ error: { message: "This host name is not served here." } }, { status: 403 });
         return Response.json({ error: { message: "bad key sk-wrong-key-0002" } }, { status: 401 });
       },
     });
@@ -400,6 +402,7 @@ describe("doctor", () => {
       row("wrong", `${upstream.url}v1`, "sk-wrong-key-0002"),
       row("gone", "http://127.0.0.1:9/v1", "sk-gone-key-0003"),
       row("empty", `${upstream.url}v1`, "sk-empty-key-0004"),
+      row("barred", `${upstream.url}v1`, "sk-barred-key-0005"),
       row("two", `${upstream.url}v1`, "sk-good-key-0001", "sk-wrong-key-0002"),
     ];
     writeFileSync(join(folder, "data", "sluice.yaml"), `vendors:\n${file.join("")}  - { id: openai }\n`, {
@@ -413,6 +416,9 @@ describe("doctor", () => {
     expect(of("vendor empty")).toMatchObject([
       { state: "fault", detail: expect.stringContaining("no credit left"), advice: expect.stringContaining("pay in") },
     ]);
+    expect(of("vendor barred")).toMatchObject([
+      { detail: expect.stringContaining("403"), advice: expect.stringContaining("base_url") },
+    ]);
     expect(of("vendor two")).toMatchObject([
       { state: "ok", detail: expect.stringContaining("its models: 1") },
       {
@@ -422,7 +428,7 @@ describe("doctor", () => {
       },
     ]);
     expect(of("vendors")).toMatchObject([{ state: "fault", detail: expect.stringContaining("OPENAI_API_KEY") }]);
-    expect(JSON.stringify(findings)).not.toMatch(/sk-(good|wrong|gone|empty)/);
+    expect(JSON.stringify(findings)).not.toMatch(/sk-(good|wrong|gone|empty|barred)/);
   });
 
   test("a proxy that cannot be used is one fault among what else is found", async () => {
