@@ -5,6 +5,7 @@ import { PLAIN_MS } from "../../src/relay/plain-servers.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { manualClock } from "../support/clock.ts";
 import { json, startUpstream, type Upstream } from "../support/upstream.ts";
+import { PNG } from "../vendors/image-lab.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -347,4 +348,65 @@ describe("a messages server whose model thinks, and that wants it back behind ca
     expect((await ask({ ...loop(call), thinking: OFF })).status).toBe(400);
     expect(seen()).toEqual([undefined, OFF, OFF]);
   });
+});
+
+describe("a server whose model sees nothing", () => {
+  const data = Buffer.from(PNG).toString("base64");
+  const text = "What is it?";
+  const WORDS = "big/m is not a multimodal model None";
+  /** An agent's tool has read a picture, and the user has spoken since. */
+  const messages: Wire = {
+    max_tokens: 50,
+    messages: [
+      { role: "user", content: "Look." },
+      { role: "assistant", content: [{ type: "tool_use", id: "toolu_1", name: "read", input: {} }] },
+      {
+        role: "user",
+        content: [
+          {
+            ...{ type: "tool_result", tool_use_id: "toolu_1" },
+            content: [{ type: "image", source: { type: "base64", media_type: "image/png", data } }],
+          },
+        ],
+      },
+      { role: "assistant", content: [{ type: "text", text: "A square." }] },
+      { role: "user", content: [{ type: "text", text }] },
+    ],
+    tools: [{ name: "read", input_schema: { type: "object" } }],
+  };
+  const responses: Wire = {
+    input: [
+      { role: "user", content: [{ type: "input_image", image_url: `data:image/png;base64,${data}` }] },
+      { type: "message", role: "assistant", content: [{ type: "output_text", text: "A square." }] },
+      { role: "user", content: text },
+    ],
+  };
+  const MESSAGE = {
+    ...{ id: "msg_1", type: "message", role: "assistant", model: "m", stop_reason: "end_turn" },
+    ...{ content: [{ type: "text", text: "ok" }], usage: { input_tokens: 3, output_tokens: 2 } },
+  };
+
+  test.each([
+    ["messages", "/v1/messages", messages, MESSAGE, "messages[2].content[0].content[0]"],
+    ["responses", "/v1/responses", responses, REPLY, "input[0].content[0]"],
+  ] as const)(
+    "is told of the dialect %s without earlier images, once it has refused one",
+    async (dialect, path, body, reply, place) => {
+      const upstream = startUpstream();
+      upstream.always(path, ({ text: told }) =>
+        told.includes(data)
+          ? json({ error: { message: WORDS, type: "BadRequestError" } }, { status: 400 })
+          : json(reply),
+      );
+      const app = await startApp({ vendors: [vendorAt(upstream, dialect, "lab")] });
+      for (const attempts of ["2", null]) {
+        const response = await app.post(path, { model: "lab/m", ...body });
+        expect([response.status, response.headers.get("x-sluice-attempts")]).toEqual([200, attempts]);
+        expect(response.headers.get("x-sluice-dropped")).toBe(place);
+        expect(upstream.calls.at(-1)?.text).toContain("[Left out here: an image.");
+      }
+      await app.stop();
+      upstream.close();
+    },
+  );
 });

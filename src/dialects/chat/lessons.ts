@@ -1,3 +1,4 @@
+import { imageLessons } from "../blind-models.ts";
 import type { Lesson, Quirks, VendorTerms } from "../dialect.ts";
 
 /** The place of a field in words, such as `body.messages.0.name`, `messages[0].name` or `'body', 'messages', 0, 'name'`. */
@@ -114,11 +115,6 @@ const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
   ],
   [/\balternat(?:e|ing)\b|unexpected role '\w+' after role/i, IN_TURNS],
   [/\bcall ids?\b.*\blength (?:of )?9\b/i, { nineCharacterToolIds: true }],
-  // A model that sees nothing: vLLM (and one that was started without images), Ollama, LM Studio, llama.cpp, OpenRouter, mlx-lm.
-  [
-    /\bis not a multimodal model\b|\bat most 0 image|\bdoes not support image(?:s| input)\b|^image input is not supported|^No endpoints found that support image input|^Only 'text' content type/i,
-    { noImages: true },
-  ],
 ];
 
 const FORCED_REFUSED =
@@ -166,6 +162,7 @@ export function lessons(words: string, terms: VendorTerms): Lesson[] {
     places.length > 0 && !places.some(isEssential)
       ? [{ ...places.reduce(withoutField, terms), isOnce: isOnce(OF_FIELDS_VALUE) }]
       : [];
+  taught.push(...imageLessons(words, terms));
   if (REASONING_REFUSED.test(words)) {
     taught.push({ quirks, refuses: [...refuses, ...REASONING_FIELDS], isOnce: isOnce(OF_LEVELS) });
   }

@@ -1,3 +1,4 @@
+import { imageLessons } from "../blind-models.ts";
 import type { Lesson, VendorTerms } from "../dialect.ts";
 
 /**
@@ -9,4 +10,4 @@ const THOUGHT_MISSED =
 
 /** See {@link UpstreamDialect.lessons}. A model that does not think misses nothing; the next conversation may have it all. */
 export const lessons = (words: string, terms: VendorTerms): Lesson[] =>
-  THOUGHT_MISSED.test(words) ? [{ ...terms, missesThought: true, isOnce: true }] : [];
+  THOUGHT_MISSED.test(words) ? [{ ...terms, missesThought: true, isOnce: true }] : imageLessons(words, terms);

@@ -1,5 +1,6 @@
 import type { Orders, ReasoningOrder } from "../../canon/intent.ts";
 import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
+import { imageLessons } from "../blind-models.ts";
 import type { Lesson, Quirks, ReplyChanges, VendorTerms } from "../dialect.ts";
 import { formatName } from "../format-name.ts";
 import { EARLIER_REASONING, loopBegin, type Said } from "../lost-reasoning.ts";
@@ -190,7 +191,9 @@ const SUMMARY_REFUSED = /\breasoning[. ]summar(?:y|ies)\b/i;
 
 /** See {@link UpstreamDialect.lessons}. A summary that a client asked for itself is asked for all the same. */
 export const lessons = (words: string, terms: VendorTerms): Lesson[] =>
-  SUMMARY_REFUSED.test(words) ? [{ ...terms, quirks: { ...terms.quirks, noReasoningSummary: true } }] : [];
+  SUMMARY_REFUSED.test(words)
+    ? [{ ...terms, quirks: { ...terms.quirks, noReasoningSummary: true } }]
+    : imageLessons(words, terms);
 
 const isDeveloper = (item: unknown): item is Wire => isObject(item) && item["role"] === "developer";
 

@@ -1,0 +1,12 @@
+import type { Lesson, VendorTerms } from "./dialect.ts";
+
+/**
+ * How servers say that their model sees nothing: vLLM (also of one that was started without images), Ollama, LM Studio, llama.cpp, OpenRouter and mlx-lm,
+ * each in the same words in whatever dialect it is asked.
+ */
+const BLIND =
+  /\bis not a multimodal model\b|\bat most 0 image|\bdoes not support image(?:s| input)\b|^image input is not supported|^No endpoints found that support image input|^Only 'text' content type/i;
+
+/** What a refusal in these words teaches of images; see {@link UpstreamDialect.lessons}. */
+export const imageLessons = (words: string, terms: VendorTerms): Lesson[] =>
+  BLIND.test(words) ? [{ ...terms, quirks: { ...terms.quirks, noImages: true } }] : [];
