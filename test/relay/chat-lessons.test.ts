@@ -511,6 +511,16 @@ describe("a chat server of which nothing is known", () => {
     expect(upstream.calls).toHaveLength(3);
   });
 
+  test.each([
+    "This model does not support images larger than 20 MB.",
+    "The model does not support image inputs of type image/gif",
+  ])("that takes other images is told of all: %s", async (words) => {
+    refusing(seesImage, { words });
+    const body = ask({ ...user, content: [image] }, { role: "assistant", content: "?" }, user);
+    expect((await post({ model: `lab/m${models++}`, ...body })).status).toBe(400);
+    expect(upstream.calls).toHaveLength(1);
+  });
+
   test.each<[string, Wire, Wire, (body: Wire) => boolean, string]>([
     [
       "one value of several (OpenAI)",
