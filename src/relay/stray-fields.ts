@@ -7,11 +7,11 @@ import type { Services } from "./job.ts";
 /**
  * Fields that name further models, of which a vendor takes one where the first fails: OpenRouter's, Anthropic's, and LiteLLM's, which whoever makes the
  * first one fail (a prompt that is too long, or refused) has answer; and the one by which LiteLLM is told another deployment of Azure's (BerriAI/litellm,
- * `litellm/router.py` and `litellm/main.py`).
+ * `router.py`, `proxy/route_llm_request.py` and `main.py`).
  */
 const OTHER_MODELS: ReadonlySet<string> = new Set([
   ...["models", "fallbacks"],
-  ...["context_window_fallbacks", "content_policy_fallbacks", "deployment_id"],
+  ...["context_window_fallbacks", "content_policy_fallbacks", "router_settings_override", "deployment_id"],
 ]);
 
 /** Fields that say which model is asked, and how much of it. */

@@ -47,6 +47,7 @@ test.each(SIDES)(
 test.each([
   { context_window_fallbacks: [{ cheap: ["dear"] }] },
   { content_policy_fallbacks: [{ cheap: ["dear"] }] },
+  { router_settings_override: { fallbacks: [{ cheap: ["dear"] }] } },
   { deployment_id: "dear" },
 ])("nor has LiteLLM answer with one, in any of its words: %j", async (further) => {
   const [field = ""] = Object.keys(further);
