@@ -29,6 +29,9 @@ const START_JIT_SCALE = 20;
 /** Set by a process that executes itself again, to its own id: so that this happens once, whatever the environment holds afterwards. */
 const MARK = "STARTED_BY_SLUICE";
 
+/** Ctrl-C, Ctrl-Break and the closed window of Windows. */
+const FROM_TERMINAL = ["SIGINT", "SIGBREAK", "SIGHUP"] as const;
+
 function say(sentence: string): void {
   process.stderr.write(`sluice: ${sentence}\n`);
 }
@@ -76,10 +79,13 @@ function isServe(words: readonly string[]): boolean {
   return first === undefined || first === "serve" || first.startsWith("-");
 }
 
-/** Where a process cannot replace itself (Windows): a child with the same terminal; signals and the exit code pass through. */
+/**
+ * Where a process cannot replace itself (Windows): a child with the same terminal, which hears what comes from there by itself. This one only outlives
+ * that, and hands on the exit code: Windows has no signals from one process to another, and sending one ends the child where it stands.
+ */
 async function runAsChild(command: string[]): Promise<never> {
+  for (const signal of FROM_TERMINAL) process.on(signal, () => {});
   const child = Bun.spawn(command, { stdio: ["inherit", "inherit", "inherit"], env: { ...process.env } });
-  for (const signal of ["SIGINT", "SIGTERM", "SIGBREAK"] as const) process.on(signal, () => child.kill(signal));
   process.exit(await child.exited);
 }
 

@@ -24,6 +24,38 @@ async function start(env: Record<string, string> = {}): Promise<RunningBinary> {
 
 const count = (text: string, word: string) => text.split(word).length - 1;
 
+/** Starts it as where a process cannot replace itself (Windows), in a group of its own, as a terminal's programs are. */
+async function startWithChild(): Promise<RunningBinary> {
+  const preload = join(folder, "windows.ts");
+  writeFileSync(preload, "process.execve = undefined;\n");
+  const [bun = "", main = ""] = FROM_SOURCE;
+  const gateway = await startBinary(["serve", "--port", "0"], {
+    ...{ folder, command: ["setsid", bun, "--preload", preload, main] },
+    env: { HTTPS_PROXY: "http://127.0.0.1:9" },
+  });
+  running.push(gateway);
+  return gateway;
+}
+
+describe.skipIf(process.platform !== "linux")("a start as a child, where a process cannot replace itself", () => {
+  test("hears Ctrl-C once: what runs may end", async () => {
+    const { url, key, child } = await startWithChild();
+    const script = { blocks: [{ type: "text", text: "x".repeat(20), chunk: 1 }], chunk_delay_ms: 100 };
+    const asked = await fetch(`${url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({
+        ...{ model: "sluice/script", stream: true },
+        messages: [{ role: "user", content: JSON.stringify(script) }],
+      }),
+    });
+    // The terminal tells all of its programs.
+    process.kill(-child.pid, "SIGINT");
+    expect(await asked.text()).toEndWith("data: [DONE]\n\n");
+    expect(await child.exited).toBe(0);
+  });
+});
+
 describe("a start from source", () => {
   test("executes itself once, though Bun reads a proxy from .env at each execution", async () => {
     writeFileSync(join(folder, ".env"), "HTTP_PROXY=http://127.0.0.1:9\nSLUICE_BLOCKING_SECONDS=60\n");
