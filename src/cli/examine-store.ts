@@ -63,6 +63,8 @@ function examineAbsence(dataFolder: string): Finding {
   while (!existsSync(place) && dirname(place) !== place) place = dirname(place);
   const why = `there is none, and ${place}`;
   const elsewhere = "choose another folder with --data";
+  // On Windows, a drive or a share.
+  if (!existsSync(place)) return fault("store", `there is none, and no ${place}`, elsewhere);
   if (!statSync(place).isDirectory()) return fault("store", `${why} is a file, not a folder`, elsewhere);
   try {
     accessSync(place, constants.W_OK | constants.X_OK);
