@@ -101,7 +101,7 @@ type Seen = { status: number; headers: Headers; body: string };
 /** The first words are looked for in so much of an answer, characters. */
 const MAX_LOOKED_AT = 100_000;
 /** For an answer, ms. */
-const PATIENCE_MS = 8_000;
+const PATIENCE_MS = 15_000;
 
 /** Plays one cell in the lab and checks all of it: what the client sees, what it is charged, what the vendors saw, and what is kept. */
 export async function playFault(lab: FaultLab, each: FaultCase): Promise<void> {

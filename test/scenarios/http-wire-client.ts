@@ -2,7 +2,7 @@ import type { Socket } from "bun";
 import { within } from "../support/wait.ts";
 
 /** How long a client waits for what is to come, ms. */
-const PATIENCE_MS = 5_000;
+const PATIENCE_MS = 15_000;
 const HEAD_END = "\r\n\r\n";
 
 /** One answer as its framing delimits it. */
