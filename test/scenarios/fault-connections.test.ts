@@ -92,9 +92,26 @@ describe("25 a record of 10 MB", () => {
   });
 });
 
+/** When each was asked, ms. */
+const askedAt: number[] = [];
+afterEach(() => {
+  askedAt.length = 0;
+});
+
 /** A request of the chat dialect to the vendor that writes bytes. */
-const askRaw = (mode: "blocking" | "stream" = "blocking") =>
-  lab.gateway.post(CLIENT_PATH.chat, askAs("chat", modelOf("raw", 1), mode));
+const askRaw = (mode: "blocking" | "stream" = "blocking") => {
+  askedAt.push(performance.now());
+  return lab.gateway.post(CLIENT_PATH.chat, askAs("chat", modelOf("raw", 1), mode));
+};
+
+/**
+ * So many connections may be new though none was lost: since that vendor has closed some that had rested, those that it keeps are used again within a second
+ * alone. On a busy machine that is over now and then, within one request or between the two.
+ */
+const mostRenewed = (): number => {
+  const untilNext = askedAt.map((at, index) => (askedAt[index + 1] ?? performance.now()) - at);
+  return 2 * untilNext.filter((ms) => ms >= LEAST_IDLE_MS / 2).length;
+};
 const body = JSON.stringify(FAULT_WIRES.chat.reply());
 const sound = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
 const write = (piece: string, finish: RawAnswer["finish"] = "keep"): RawAnswer => ({ pieces: [piece], finish });
@@ -159,7 +176,7 @@ describe("a connection that is kept", () => {
     }
     expect(lab.raw.calls).toHaveLength(4);
     // One may be left from before.
-    expect(lab.raw.connections()).toBeLessThanOrEqual(1);
+    expect(lab.raw.connections()).toBeLessThanOrEqual(1 + mostRenewed());
   });
 
   test("and closed by its vendor without a word after every answer: every request is served, and sent once", async () => {
@@ -240,6 +257,6 @@ describe("an answer in two pieces", () => {
       seen.add(saidTo("chat", records));
     }
     expect([...seen]).toEqual([`${PIECES[0]}wörld 🌍.`]);
-    expect(lab.raw.connections()).toBe(made);
+    expect(lab.raw.connections() - made).toBeLessThanOrEqual(mostRenewed());
   });
 });
