@@ -7,7 +7,7 @@ import { until } from "../support/wait.ts";
 import { COMMAND, serve, sluice } from "./support.ts";
 
 // Every command is a process of its own, on a machine that may be busy.
-setDefaultTimeout(30_000);
+setDefaultTimeout(60_000);
 
 let folder: string;
 let server: RunningBinary | undefined;

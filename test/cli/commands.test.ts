@@ -10,7 +10,7 @@ const NOBODY = ["unshare", "--user", "--map-user=54321", "--map-group=54321"];
 const canBeNobody = Bun.which("unshare") !== null && Bun.spawnSync([...NOBODY, "true"]).exitCode === 0;
 
 // Every command is a process of its own, on a machine that may be busy.
-setDefaultTimeout(30_000);
+setDefaultTimeout(60_000);
 
 let folder: string;
 beforeEach(() => {

@@ -5,7 +5,7 @@ import { type StoreError, toStoreError } from "../../src/db/store-error.ts";
 import { makeFolder, removeFolder } from "../support/binary.ts";
 import { serve, sluice } from "./support.ts";
 
-setDefaultTimeout(30_000);
+setDefaultTimeout(60_000);
 
 let folder: string;
 beforeEach(() => {

@@ -7,7 +7,7 @@ import { makeFolder, removeFolder } from "../support/binary.ts";
 import { serve, sluice } from "./support.ts";
 
 // Every command is a process of its own, on a machine that may be busy.
-setDefaultTimeout(30_000);
+setDefaultTimeout(60_000);
 
 let folder: string;
 beforeEach(() => {

@@ -8,7 +8,7 @@ import { cleanEnvironment, makeFolder, removeFolder } from "../support/binary.ts
 import { until } from "../support/wait.ts";
 import { COMMAND, sluice } from "./support.ts";
 
-setDefaultTimeout(30_000);
+setDefaultTimeout(60_000);
 
 let folder: string;
 let log: RequestLog;

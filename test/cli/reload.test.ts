@@ -6,7 +6,7 @@ import { chatReply, json, startUpstream, type Upstream } from "../support/upstre
 import { until } from "../support/wait.ts";
 import { COMMAND, serve } from "./support.ts";
 
-setDefaultTimeout(30_000);
+setDefaultTimeout(60_000);
 
 const PATH = "/v1/chat/completions";
 let folder: string;

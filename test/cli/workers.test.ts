@@ -4,7 +4,7 @@ import { makeFolder, removeFolder, startBinary } from "../support/binary.ts";
 import { sluice } from "./support.ts";
 
 // Every command is a process of its own, on a machine that may be busy.
-setDefaultTimeout(30_000);
+setDefaultTimeout(60_000);
 
 let folder: string;
 beforeEach(() => {

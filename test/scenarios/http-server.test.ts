@@ -17,7 +17,7 @@ import { startWireLab, type WireLab } from "./http-wire-lab.ts";
 import { CHUNKED, chat, HOST, JSON_TYPE, KEY, lengthOf, lines, PROBE, sound } from "./http-wire-requests.ts";
 import { WIRES } from "./wires.ts";
 
-setDefaultTimeout(20_000);
+setDefaultTimeout(30_000);
 
 const VENDOR_PATH = "/v1/chat/completions";
 const MIB = 1024 * 1024;

@@ -25,7 +25,7 @@ import {
 } from "./http-wire-requests.ts";
 import { PIECES, readRecords, SAID, type Side, WIRES } from "./wires.ts";
 
-setDefaultTimeout(20_000);
+setDefaultTimeout(30_000);
 
 const VENDOR_PATH = "/v1/chat/completions";
 const MIB = 1024 * 1024;

@@ -10,7 +10,7 @@ import { makeFolder, type RunningBinary, removeFolder } from "../support/binary.
 import { settle } from "../support/clock.ts";
 import { gate, until } from "../support/wait.ts";
 
-setDefaultTimeout(30_000);
+setDefaultTimeout(60_000);
 
 const PATH = "/v1/chat/completions";
 const ECHO = { model: "sluice/echo", messages: [{ role: "user", content: "one two three" }] };

@@ -113,7 +113,7 @@ describe.skipIf(!isLinux)("workers that die, and gateways that do", () => {
     expect(await lab.running.stop()).toBe(0);
     expect(lab.running.stderr).toContain('"event":"worker-died"');
     expect((await readBooks(lab, account)).breaches).toEqual([]);
-  }, 30_000);
+  }, 60_000);
 
   test("no counter falls while a dead worker's books are closed", async () => {
     const { lab, account } = await startLab();
@@ -132,7 +132,7 @@ describe.skipIf(!isLinux)("workers that die, and gateways that do", () => {
     }
     lab.vendor.gate.open();
     await Promise.all(streams.map(({ done }) => done));
-  }, 30_000);
+  }, 60_000);
 
   test("what a dead worker had limited is free again", async () => {
     const { lab } = await startLab();
@@ -152,7 +152,7 @@ describe.skipIf(!isLinux)("workers that die, and gateways that do", () => {
     for (let round = 0; round < 3; round++) {
       expect(await lab.askMany(narrow, 4, (at) => ({ id: `free-${round}-${at}` }))).toEqual({ 200: 4 });
     }
-  }, 30_000);
+  }, 60_000);
 
   test("SIGTERM lets the streams of every process end, and then all of them", async () => {
     const { lab, account } = await startLab();
@@ -180,7 +180,7 @@ describe.skipIf(!isLinux)("workers that die, and gateways that do", () => {
     expect(books.openHolds).toEqual({ count: 0n });
     expect(books.outcomes.filter((outcome) => outcome === "completed").length).toBeGreaterThanOrEqual(STREAMS);
     expect(books.breaches).toEqual([]);
-  }, 30_000);
+  }, 60_000);
 
   test("SIGTERM says that it waits for answers, also where only a worker has any", async () => {
     const { lab, account } = await startLab();
@@ -200,7 +200,7 @@ describe.skipIf(!isLinux)("workers that die, and gateways that do", () => {
     lab.vendor.gate.open();
     expect((await stream.done).whole).toBe(true);
     expect(await within(lab.running.child.exited, "the gateway ends")).toBe(0);
-  }, 30_000);
+  }, 60_000);
 
   test("a second SIGTERM has every process tell at once whom it cuts off, and write it down", async () => {
     const { lab, account } = await startLab();
@@ -214,7 +214,7 @@ describe.skipIf(!isLinux)("workers that die, and gateways that do", () => {
     const books = await readBooks(lab, account);
     expect([books.openHolds, books.breaches]).toEqual([{ count: 0n }, []]);
     expect(books.outcomes.filter((outcome) => outcome === "interrupted").length).toBe(STREAMS);
-  }, 30_000);
+  }, 60_000);
 
   test("SIGTERM lets what the authority answers through a worker end as well", async () => {
     const { lab, account } = await startLab();
@@ -230,7 +230,7 @@ describe.skipIf(!isLinux)("workers that die, and gateways that do", () => {
     const answers = await Promise.all(asked.map((answer) => answer.then(({ status }) => status).catch(String)));
     expect(countEach(answers)).toEqual({ 200: STREAMS });
     expect(await within(lab.running.child.exited, "the gateway ends")).toBe(0);
-  }, 30_000);
+  }, 60_000);
 
   test("what workers pass on is answered though somebody has removed the socket for that: by those that run, and by one that starts then", async () => {
     const { lab, account } = await startLab();
@@ -244,7 +244,7 @@ describe.skipIf(!isLinux)("workers that die, and gateways that do", () => {
     expect(await ask()).toEqual({ 200: STREAMS });
     await replaceWorkers(lab, account);
     expect(await ask()).toEqual({ 200: STREAMS });
-  }, 30_000);
+  }, 60_000);
 
   test("without its authority no worker goes on, and the next start settles what was open", async () => {
     const { lab, account } = await startLab();
@@ -263,7 +263,7 @@ describe.skipIf(!isLinux)("workers that die, and gateways that do", () => {
     expect(books.openHolds).toEqual({ count: 0n });
     expect(books.breaches).toEqual([]);
     expect(await lab.askMany(account, 10, (at) => ({ id: `again-${at}` }))).toEqual({ 200: 10 });
-  }, 30_000);
+  }, 60_000);
 
   test("a reload reaches every process", async () => {
     const { lab, account } = await startLab();
@@ -286,7 +286,7 @@ describe.skipIf(!isLinux)("workers that die, and gateways that do", () => {
     await untilAll(404);
     expect(await ask()).toEqual({ 404: 24 });
     expect([lab.running.child.pid, ...lab.workers]).toEqual(all);
-  }, 30_000);
+  }, 60_000);
 
   test("what takes effect at the next start does not in a worker that is started before it", async () => {
     const { lab, account } = await startLab();
@@ -298,5 +298,5 @@ describe.skipIf(!isLinux)("workers that die, and gateways that do", () => {
       lab.askMany(account, STREAMS, (at) => ({ id: `next-${at}` }), {}, { headers });
     expect(await ask({ host: "new.example" })).toEqual({ 403: STREAMS });
     expect(await ask({ origin: "https://page.example" })).toEqual({ 403: STREAMS });
-  }, 30_000);
+  }, 60_000);
 });
