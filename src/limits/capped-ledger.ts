@@ -72,7 +72,7 @@ function beginSlices(request: HoldRequest, account: KeyAccount, prices: Prices |
   };
   const wish = loosen(whole, account.freeNano);
   const slice = firstSlice(wish, account.freeNano);
-  if ("affordableOutput" in slice) throw account.refuseMoney();
+  if ("affordableOutput" in slice) throw account.refuseMoney(slice.affordableOutput);
   return { wish, slice };
 }
 

@@ -187,8 +187,11 @@ export class KeyAccount {
     return new KeyClaim(this, requests, nano);
   }
 
-  /** Why there is no money for a request: a day that ends can be waited for, a cap for all time cannot. */
-  refuseMoney(): GatewayError {
+  /**
+   * Why there is no money for a request: a day that ends can be waited for, a cap for all time cannot. `affordableOutput`: of a generation, how many tokens
+   * of output could be paid for (contract 6).
+   */
+  refuseMoney(affordableOutput?: number): GatewayError {
     const { capDayNano, capTotalNano } = this.#caps;
     const totalLeft = (capTotalNano ?? UNBOUNDED) - this.tally.totalNano;
     const text =
@@ -198,7 +201,8 @@ export class KeyAccount {
     if (capDayNano !== null && capDayNano - this.tally.dayNano < totalLeft) {
       return this.#refuseDay(`${text} in a day.`);
     }
-    return new GatewayError("insufficient_quota", `${text}.`, { retry: false });
+    const extra = { ...(affordableOutput !== undefined && { affordable_output_tokens: affordableOutput }) };
+    return new GatewayError("insufficient_quota", `${text}.`, { retry: false, extra });
   }
 
   #refuseDay(message: string): GatewayError {

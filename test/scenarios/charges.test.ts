@@ -148,6 +148,20 @@ describe("refused before dispatch: nothing", () => {
     expect(error["type"]).toBe(client === "chat" ? "insufficient_quota" : "billing_error");
   });
 
+  test.each(SIDES)("so does one for a key that may cost no more, whatever its account has: %s", async (client) => {
+    const body = ask(client, PRICED[client], "stream", { max_tokens: 5_000 });
+    await lab.fund(DOLLAR);
+    const { app, accountId } = lab.gateway;
+    const capTotalNano = holdOf(body, 255);
+    const { key } = await app.keys.create({ accountId, name: "capped", kind: "api", capTotalNano });
+    const response = await lab.gateway.post(PATH[client], body, { headers: { authorization: `Bearer ${key}` } });
+    expect([response.status, response.headers.get("x-should-retry")]).toEqual([402, "false"]);
+    expect(await response.json()).toMatchObject({
+      error: { affordable_output_tokens: 255, code: "insufficient_quota" },
+    });
+    await expectCharged(DOLLAR, 0n, []);
+  });
+
   test("a body that is no request", async () => {
     await lab.fund(DOLLAR);
     const response = await lab.gateway.post(PATH.chat, { model: PRICED.chat, messages: "Hi" });
