@@ -1,5 +1,11 @@
 import { lookup, Resolver } from "node:dns/promises";
 
+/**
+ * For how long addresses of one kind wait for those of the other, milliseconds: there are name servers that say nothing when they are asked for IPv6 (RFC
+ * 4074, 4.1), and those are asked again and again for 24 seconds. RFC 8305 waits a twentieth of a second; here as many as there are shall be checked.
+ */
+const OTHER_KIND_MS = 1_000;
+
 /** Every address of a name. Rejects when there is none. */
 export type Resolve = (host: string) => Promise<readonly string[]>;
 
@@ -25,7 +31,11 @@ export function resolveByDns(servers?: readonly string[]): Resolve {
     // A new one each time: it reads who is to be asked when it is made, and that changes with the network.
     const resolver = new Resolver();
     if (servers) resolver.setServers(servers);
-    const [four, six] = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
+    const asked = [resolver.resolve4(host), resolver.resolve6(host)] as const;
+    const giveUp = () => setTimeout(() => resolver.cancel(), OTHER_KIND_MS);
+    const patience = Promise.any(asked).then(giveUp, () => undefined);
+    const [four, six] = await Promise.allSettled(asked);
+    clearTimeout(await patience);
     if (four.status === "rejected" && six.status === "rejected") throw four.reason;
     const found = (kind: typeof four) => (kind.status === "fulfilled" ? kind.value : []);
     return interleave(found(four), found(six));

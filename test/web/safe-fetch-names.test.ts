@@ -8,12 +8,14 @@ import { within } from "../support/wait.ts";
 
 const A = 1;
 const AAAA = 28;
-/** What the name server says of a name: its addresses of each kind, or nothing at all. */
-const NAMES: Readonly<Record<string, { [A]?: string[]; [AAAA]?: string[] } | "silence">> = {
+/** What the name server says of a name: its addresses of each kind, or nothing at all, perhaps of one kind only. */
+const NAMES: Readonly<Record<string, { [A]?: string[] | "silence"; [AAAA]?: string[] | "silence" } | "silence">> = {
   both: { [A]: ["192.0.2.1", "192.0.2.2", "192.0.2.3"], [AAAA]: ["2001:db8::1"] },
   four: { [A]: ["192.0.2.4"] },
   six: { [AAAA]: ["2001:db8::6"] },
   none: {},
+  "knows-no-six": { [A]: ["192.0.2.5"], [AAAA]: "silence" },
+  "knows-no-four": { [A]: "silence", [AAAA]: ["2001:db8::5"] },
   dead: "silence",
 };
 
@@ -38,6 +40,7 @@ function answerTo(question: Buffer): Buffer | undefined {
   const name = NAMES[labels.at(-2)!];
   if (name === "silence") return undefined;
   const addresses = name?.[kind] ?? [];
+  if (addresses === "silence") return undefined;
   const records = addresses.flatMap((address) => {
     const bytes = bytesOf(address);
     return [0xc0, 12, 0, kind, 0, 1, 0, 0, 0, 60, 0, bytes.length, ...bytes];
@@ -65,6 +68,13 @@ test.each([
   ["six", ["2001:db8::6"]],
 ])("%s: every address of a name, the kinds in turn", async (name, addresses) => {
   expect(await resolve(`${name}.example`)).toEqual(addresses);
+});
+
+test.each([
+  ["knows-no-six", ["192.0.2.5"]],
+  ["knows-no-four", ["2001:db8::5"]],
+])("%s: a server that says nothing of one kind keeps those of the other for a moment", async (name, addresses) => {
+  expect(await within(resolve(`${name}.example`), "the addresses that are told")).toEqual(addresses);
 });
 
 test("a name without any is refused", async () => {
