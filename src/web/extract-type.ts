@@ -93,6 +93,10 @@ function byType(type: string): DocumentKind | undefined {
     : undefined;
 }
 
+/** Whether a server says that its document's own signs are what there is to read, as those do that hold source code: nobody takes `text/plain` for HTML (MIME Sniffing standard, 7). */
+const isSource = (type: string, said: DocumentKind | undefined): boolean =>
+  type === "text/plain" || said === "json" || said === "code";
+
 /**
  * What a document is: what its first bytes show, then what its server says, then text where it may be some, or its
  * bytes are nothing else. Undefined for images, sound,
@@ -101,8 +105,8 @@ function byType(type: string): DocumentKind | undefined {
 export function kindOf(type: string, bytes: Uint8Array, charset?: string): DocumentKind | undefined {
   const head = Buffer.from(bytes.subarray(0, SHOWING)).toString("latin1");
   const shown = byBytes(head, type);
-  if (shown && (shown === "pdf" || !/json|javascript|css/.test(type))) return shown;
   const said = byType(type);
+  if (shown === "pdf" || (shown && !isSource(type, said))) return shown;
   if (said === "pdf" || isBinary(head, charset)) return undefined;
   if (said) return byFirstElement(said, head);
   if (type !== "" && type !== "application/octet-stream" && type !== "binary/octet-stream") {

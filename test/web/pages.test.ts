@@ -341,10 +341,13 @@ describe("pages of every kind", () => {
     expect(work()).toBeLessThan(500);
   });
 
-  test("Markdown that is HTML in truth, and JSON that is not HTML", async () => {
+  test("Markdown that is HTML in truth, source and JSON that are not", async () => {
     const page = (text: string, contentType: string) =>
       readPage({ url: BASE, bytes: new TextEncoder().encode(text), contentType, cut: false, maxTokens: 100 });
     expect((await page("<!DOCTYPE html><p>Hi <b>you</b></p>", "text/markdown")).markdown).toBe("Hi **you**");
+    // Source code comes as plain text, and is shown as such by browsers too.
+    const source = "<!DOCTYPE html>\n<script src=a.js></script>";
+    expect((await page(source, "text/plain; charset=utf-8")).markdown).toBe(source);
     expect((await page('"<html>"', "application/json")).kind).toBe("json");
     expect((await page("{oops", "application/json")).markdown).toBe("```json\n{oops\n```");
     // Numbers that would change are left as they stand.
