@@ -204,7 +204,7 @@ export async function readPage(page: RawPage): Promise<ReadPage> {
   const kind = kindOf(type, page.bytes, charset);
   if (!kind) {
     const shown = /^[\w.+-]+\/[\w.+-]{1,80}$/.test(type) ? type : "an unknown format";
-    throw new UnreadablePage("unsupported_content_type", `This is ${shown}, which holds no text to read.`);
+    throw new UnreadablePage("unsupported_content_type", `What is there (${shown}) cannot be read as text.`);
   }
   const content =
     kind === "pdf" ? await readPdfFile(page) : TEXT[kind](decodeText(page.bytes, charset, !page.cut), page, type);

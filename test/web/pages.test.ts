@@ -272,7 +272,7 @@ describe("pages of every kind", () => {
     const bytes = new Uint8Array(Buffer.from("<p>Grüße an alle</p>", "utf16le"));
     const page = { url: BASE, bytes, cut: false, maxTokens: 100 };
     expect((await readPage({ ...page, contentType: "text/html; charset=utf-16le" })).markdown).toBe("Grüße an alle");
-    await expect(readPage({ ...page, contentType: "text/html" })).rejects.toThrow("holds no text");
+    await expect(readPage({ ...page, contentType: "text/html" })).rejects.toThrow("cannot be read as text");
   });
 
   test.each([
@@ -378,10 +378,13 @@ describe("pages of every kind", () => {
     ["application/octet-stream", "\0\0\x01"],
     ["text/plain", "a\0b"],
     ["application/pdf", "no pdf at all"],
-  ])("%s holds no text to read", async (contentType, text) => {
+    ["application/vnd.openxmlformats-officedocument.wordprocessingml.document", "PK\x03\x04\x14\0"],
+  ])("%s cannot be read as text", async (contentType, text) => {
     const bytes = new Uint8Array(Buffer.from(text, "latin1"));
     const work = readPage({ url: BASE, bytes, contentType, cut: false, maxTokens: 100 });
-    await expect(work).rejects.toMatchObject({ code: "unsupported_content_type" });
+    // A document of an office program has text: that is not denied.
+    const message = `What is there (${contentType}) cannot be read as text.`;
+    await expect(work).rejects.toMatchObject({ code: "unsupported_content_type", message });
   });
 
   test("a damaged and a cut PDF file are said to be", async () => {
