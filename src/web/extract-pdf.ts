@@ -1,5 +1,6 @@
 import { cutText } from "../lib/cut-text.ts";
 import { isoDate } from "./extract-metadata.ts";
+import { readForm } from "./extract-pdf-form.ts";
 
 /** Pages that are read at most, whatever there is room for. */
 const MAX_PAGES = 500;
@@ -126,6 +127,7 @@ export async function readPdf(bytes: Uint8Array, enough: (blocks: readonly strin
   try {
     const blocks: string[] = [];
     const last = Math.min(document.numPages, MAX_PAGES);
+    const filled = await readForm(document);
     let read = 0;
     while (read < last && !enough(blocks)) {
       const page = await document.getPage(++read);
@@ -133,7 +135,8 @@ export async function readPdf(bytes: Uint8Array, enough: (blocks: readonly strin
       const joined = joinPieces(items as Piece[]);
       const text = joined.replace(UNKNOWN_SIGNS, "");
       state.lost ||= text !== joined;
-      const paragraphs = text.split("\n\n").filter((paragraph) => paragraph.trim() !== "");
+      const form = filled.get(read) ?? [];
+      const paragraphs = [...text.split("\n\n"), form.join("\n")].filter((paragraph) => paragraph.trim() !== "");
       if (paragraphs.length > 0) blocks.push(`## Page ${read}`, ...paragraphs);
       page.cleanup();
     }

@@ -487,6 +487,35 @@ describe("pages of every kind", () => {
     expect((await readPage(page)).markdown).toBe(`## Page 1\n\n${shown}`);
   });
 
+  test("what is filled into a PDF file's form is told with its page, what is empty, hidden or secret is not", async () => {
+    const place = (at: number) => `/Type/Annot/Subtype/Widget/P 3 0 R/Rect[50 ${700 - at * 30} 250 ${720 - at * 30}]`;
+    const fields = [
+      "/FT/Tx/T(form[0].name[0])/V(Ada\\nLovelace)/F 4",
+      "/FT/Tx/T(empty)/F 4",
+      "/FT/Tx/T(hidden)/V(no)/F 2",
+      "/FT/Tx/T(secret)/V(no)/Ff 8192/F 4",
+      "/FT/Ch/T(town)/V(Kiel)/Opt[(Kiel)(Bonn)]/F 4",
+      "/FT/Btn/T(agreed)/V/Yes/AS/Yes/AP<</N<</Yes 5 0 R/Off 5 0 R>>>>/F 4",
+      "/FT/Btn/T(refused)/V/Off/AS/Off/AP<</N<</Yes 5 0 R/Off 5 0 R>>>>/F 4",
+    ];
+    const all = fields.map((_, at) => `${10 + at} 0 R`).join(" ");
+    const draw = "BT /P 12 Tf 50 740 Td (A form) Tj ET";
+    const file = [
+      ...["%PDF-1.4", `1 0 obj<</Type/Catalog/Pages 2 0 R/AcroForm<</Fields[${all}]>>>>endobj`],
+      "2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj",
+      `3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Annots[${all}]/Contents 4 0 R/Resources<</Font<</P 6 0 R>>>>>>endobj`,
+      `4 0 obj<</Length ${draw.length}>>stream\n${draw}\nendstream endobj`,
+      "5 0 obj<</Type/XObject/Subtype/Form/BBox[0 0 9 9]/Length 0>>stream\n\nendstream endobj",
+      "6 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj",
+      ...fields.map((field, at) => `${10 + at} 0 obj<<${place(at)}${field}>>endobj`),
+      "trailer<</Root 1 0 R>>",
+    ].join("\n");
+    const bytes = new TextEncoder().encode(file);
+    const page = { url: BASE, bytes, contentType: "application/pdf", cut: false, maxTokens: 100 };
+    const { markdown } = await readPage(page);
+    expect(markdown).toBe("## Page 1\n\nA form\n\nname: Ada Lovelace\ntown: Kiel\nagreed: Yes");
+  });
+
   test("pages of a PDF file are read until there is no room", async () => {
     const bytes = new Uint8Array(await Bun.file(join(FOLDER, "paper.pdf")).arrayBuffer());
     const read = await readPage({ url: BASE, contentType: "application/pdf", bytes, cut: false, maxTokens: 12 });
