@@ -13,7 +13,7 @@ import { ENCODINGS } from "./safe-fetch-unpack.ts";
 export const MAX_REDIRECTS = 5;
 /** From asking one server to its headers, milliseconds. */
 const FIRST_BYTE_MS = 10_000;
-/** The same where another address of the name is left to try: one that swallows packets must not use up all the time. */
+/** The same where another address of the name is left to try: one that swallows packets must not use up all the time. When the others fail it is asked once more. */
 const FIRST_BYTE_WITH_MORE_MS = 4_000;
 /** Addresses of a name that are tried, in the resolver's order. */
 const MAX_TRIED = 3;
@@ -155,16 +155,22 @@ class Guard {
 
   /** Asks the first of the target's addresses that answers. */
   async #ask(target: Target, accept: string, signal: AbortSignal): Promise<Response> {
-    const addresses = await this.#addresses(target, signal);
+    const left = [...(await this.#addresses(target, signal))];
+    const slow: string[] = [];
     let failed: unknown;
-    for (const [index, address] of addresses.entries()) {
-      const ms = index < addresses.length - 1 ? FIRST_BYTE_WITH_MORE_MS : FIRST_BYTE_MS;
+    for (let address = left.shift(); address !== undefined; address = left.shift()) {
+      const isLast = left.length === 0;
+      const ms = isLast ? FIRST_BYTE_MS : FIRST_BYTE_WITH_MORE_MS;
       const patience = limit(this.settings.clock, ms, "The server does not answer.", signal);
       try {
         return await this.#connect(target, address, accept, patience.signal, signal);
       } catch (thrown) {
         signal.throwIfAborted();
-        failed = patience.signal.aborted ? patience.signal.reason : thrown;
+        const isSilent = patience.signal.aborted;
+        failed = isSilent ? patience.signal.reason : thrown;
+        if (isSilent && !isLast) slow.push(address);
+        // Nobody else is there, as where a machine has no way to IPv6: that one may have needed longer for the page, no more.
+        if (isLast && !isSilent) left.push(...slow.splice(0, 1));
       } finally {
         patience.end();
       }

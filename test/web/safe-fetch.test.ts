@@ -307,6 +307,21 @@ describe("failures", () => {
     expect(textOf(await safeFetch(`http://two.example:${port}/`, PLAIN))).toBe("fine");
   });
 
+  test("one that is slow is asked once more where no other address of its name can be reached", async () => {
+    upstream.answer("/", neverAnswer(), page("fine"));
+    const { port } = new URL(upstream.url);
+    const clock = manualClock();
+    const resolve = async () => ["127.0.0.1", "127.0.0.77"];
+    const work = guarded({ clock, allowHosts: ["two.example"], resolve })(`http://two.example:${port}/`, {
+      ...PLAIN,
+      deadlineMs: 20_000,
+    });
+    await upstream.called();
+    await clock.advance(4_000);
+    expect(textOf(await within(work, "the page"))).toBe("fine");
+    expect(upstream.calls.length).toBe(2);
+  });
+
   test("an error page comes back as it is", async () => {
     upstream.always("/", page("not here", {}, 404));
     const got = await guarded({ allowHosts })(upstream.url, PLAIN);
