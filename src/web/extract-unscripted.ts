@@ -2,6 +2,8 @@ import { type Element, elementsOf, isMain, isMostlyLinks, squeeze, textOf, walkE
 
 /** Characters from which on what a page shows without programs is more than a notice that it wants them. */
 const MORE_THAN_A_NOTICE = 500;
+/** Characters up to which a page says so little, its title included, that the pages in its frames are what it is for. */
+const HARDLY_ANYTHING = 200;
 /** Parts that are put in their places; a page has a few dozen at the most. */
 const MAX_PLACED = 200;
 
@@ -110,13 +112,23 @@ function placeParts(root: Element, { homes, parts, pairs }: Late): void {
   }
 }
 
+/** A page around another one is the way to it, as one that is made of frames is. What cannot be seen counts visitors. */
+function nameFrames(root: Element): void {
+  for (const element of walkElements(root)) {
+    const { src, width, height } = element.attributes;
+    const isSeen = !/^[01](?:px)?$/.test(width ?? "") && !/^[01](?:px)?$/.test(height ?? "");
+    if (element.name === "iframe" && src && isSeen) element.name = "frame";
+  }
+}
+
 /**
  * Makes of a page what it shows to a reader that runs no programs, as far as that is certain. A `noscript` with the page in it is shown (forums have
- * their threads there), formulas that a program would draw become formulas, questions that are buttons summaries, and parts that came late, hidden at the end, are put where the page says.
+ * their threads there), formulas that a program would draw become formulas, questions that are buttons summaries, a page in a frame a link where there is hardly anything else, and parts that came late, hidden at the end, are put where the page says.
  * Changes `root`.
  */
 export function unscript(root: Element): void {
   const late: Late = { homes: new Map(), parts: new Map(), pairs: [] };
-  look(root, late);
+  const { weight } = look(root, late);
+  if (weight <= HARDLY_ANYTHING) nameFrames(root);
   placeParts(root, late);
 }

@@ -713,6 +713,14 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe(`[Frame: nav](${BASE}nav.html)\n\n[Frame: All classes](https://site.example/main.html)`);
   });
 
+  test("so does a page around another one; one with more than that to say does not, nor is what nobody sees shown", async () => {
+    const counter =
+      '<noscript><iframe src="/count"></iframe></noscript><iframe src="/count" width="0" height="0"></iframe>';
+    const around = `<title>Tides</title>${counter}<iframe src="https://docs.example/d/1" title="The table"></iframe>`;
+    expect((await readHtml(around)).markdown).toBe("# Tides\n\n[Frame: The table](https://docs.example/d/1)");
+    expect((await readHtml(`${around}<p>${TEXT}</p>`)).markdown).toBe(`# Tides\n\n${TEXT}`);
+  });
+
   test("links are relative to the first base that has an address, if that is a place", async () => {
     const link = `<p><a href="x">here</a> ${TEXT}</p>`;
     expect((await readHtml(`<base target="_blank"><base href="/sub/"><base href="/no/">${link}`)).markdown).toContain(
