@@ -206,12 +206,17 @@ describe("Gemini models", () => {
   });
 });
 
-/** Google's pages: half price through November 2026, and through December (ai.google.dev, "Latest model" and "Pricing"). */
+/**
+ * Google's pages: half price through November 2026, and through December (ai.google.dev, "Latest model" and "Pricing"); from December on 3.8 Flash answers
+ * for 2.5 Pro, at its own price ("Deprecations").
+ */
 describe("prices that were announced for a day", () => {
   const upstream = startUpstream();
   const vendors = [{ ...vendorAt(upstream, "chat", "google"), models: "catalog" as const }];
   const CHANGES: readonly [string, number, number[], number[]][] = [
     ["google/gemini-4-argon", Date.UTC(2026, 11, 1, 8), [2, 10, 0.1], [4, 20, 0.2]],
+    ["google/gemini-2.5-pro", Date.UTC(2026, 11, 1, 8), [1.25, 10, 0.125], [0.75, 3.75, 0.075]],
+    ["google/gemini-2.5-pro", Date.UTC(2027, 0, 1, 8), [0.75, 3.75, 0.075], [1.5, 7.5, 0.15]],
     ["google/gemini-3.8-flash", Date.UTC(2027, 0, 1, 8), [0.75, 3.75, 0.075], [1.5, 7.5, 0.15]],
   ];
   afterAll(() => upstream.close());
