@@ -202,7 +202,8 @@ describe("warnings", () => {
 
   test("an authority's file that is not there, or holds no certificate", () => {
     const at = (path: string) => warnings({ environment: { NODE_EXTRA_CA_CERTS: path } });
-    const certificate = (name: string) => new URL(`../fixtures/certificates/${name}.txt`, import.meta.url).pathname;
+    const certificate = (name: string) =>
+      Bun.fileURLToPath(new URL(`../fixtures/certificates/${name}.txt`, import.meta.url));
     expect([at(""), at(certificate("authority"))]).toEqual([[], []]);
     for (const path of [certificate("key"), "/nowhere/authority.pem"]) {
       const what = "the path of a certificate in PEM that can be read";

@@ -101,7 +101,7 @@ describe("every one- and two-cut of twelve streams of each dialect, and byte by 
   });
 });
 
-const FIXTURES = new URL("../fixtures/", import.meta.url).pathname;
+const FIXTURES = Bun.fileURLToPath(new URL("../fixtures/", import.meta.url));
 const recordings = UPSTREAM_DIALECTS.map((dialect) => ({
   dialect,
   files: [...new Bun.Glob("*/{stream,upstream}.sse").scanSync(`${FIXTURES}${dialect}`)].sort(),

@@ -40,7 +40,7 @@ test.each([
 });
 
 test("a time without a zone is UTC wherever this runs", () => {
-  const file = new URL("../../src/lib/instant.ts", import.meta.url).pathname;
+  const file = Bun.fileURLToPath(new URL("../../src/lib/instant.ts", import.meta.url));
   const script = `console.log((await import(${JSON.stringify(file)})).readInstant("2026-06-30T10:00:00"))`;
   const { stdout } = Bun.spawnSync([process.execPath, "-e", script], {
     env: { ...process.env, TZ: "America/New_York" },

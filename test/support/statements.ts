@@ -11,7 +11,7 @@ const seen = new Map<string, Seen>();
 
 /** The first file of the project in a stack that is not this one: drizzle and the runtime stand between. */
 function callerOf(stack: string): string | undefined {
-  for (const [, path] of stack.matchAll(/\(?(\/[^\s()]+\.ts):\d+:\d+\)?/g)) {
+  for (const [, path] of stack.matchAll(/^\s*at (?:.*\()?(\/.*\.ts):\d+:\d+\)?$/gm)) {
     if (path === undefined || path === SELF || path.includes("/node_modules/")) continue;
     return relative(ROOT, path).replaceAll("\\", "/");
   }

@@ -324,7 +324,7 @@ describe("retryAfterSeconds", () => {
   });
 
   test.each(["Fri Jan  2 03:04:35 2026", "Fri, 02 Jan 2026 03:04:35"])("%j is in GMT wherever this runs", (date) => {
-    const file = new URL("../../src/lib/http1/retry-after.ts", import.meta.url).pathname;
+    const file = Bun.fileURLToPath(new URL("../../src/lib/http1/retry-after.ts", import.meta.url));
     const ask = `retryAfterSeconds(new Headers({ "retry-after": ${JSON.stringify(date)} }), ${now})`;
     const script = `console.log((await import(${JSON.stringify(file)})).${ask})`;
     const { stdout } = Bun.spawnSync([process.execPath, "-e", script], {

@@ -166,7 +166,7 @@ describe("pages of every kind", () => {
       "Tue Mar 03 2026 12:00:00 GMT+0200 (CEST)",
     ];
     const page = (date: string) => `<meta property="article:published_time" content="${date}"><p>x</p>`;
-    const file = new URL("../../src/web/extract-page.ts", import.meta.url).pathname;
+    const file = Bun.fileURLToPath(new URL("../../src/web/extract-page.ts", import.meta.url));
     const script = `const { readPage } = await import(${JSON.stringify(file)});
       for (const html of ${JSON.stringify(dates.map(page))}) {
         const about = { url: ${JSON.stringify(BASE)}, contentType: "text/html", cut: false, maxTokens: 100 };
