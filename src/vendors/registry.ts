@@ -247,7 +247,8 @@ export const registry: readonly VendorRow[] = [
       unknownFields: without("prompt_cache_key", "safety_identifier"),
       reasoningReplay: "reasoning_content",
       reasoningReplayCalls: true,
-      toolChoiceRequired: "auto",
+      // K3 takes `required`, and no tool's name; K2 while it thinks neither, and says so (UKGovernmentBEIS/inspect_ai #5152).
+      toolChoiceRequired: "unnamed",
       // platform.kimi.ai, "Partial Mode".
       prefill: "partial",
       plainSchemas: true,

@@ -77,13 +77,23 @@ describe("models of the catalog that always think", () => {
   );
 });
 
+const isOff = (thinking: unknown): boolean => isObject(thinking) && thinking["type"] === "disabled";
+
 /** Their vendor fixes how these draw their words: any value of a client's own is a 400, whether they think or not. */
 describe("Kimi models", () => {
   const upstream = startUpstream();
   let app: TestApp;
   beforeAll(async () => {
-    upstream.always(chat.path("kimi", false), json(chat.whole(GREETING, "kimi")));
-    app = await startApp({ vendors: [{ ...vendorAt(upstream, "chat", "moonshotai"), models: "catalog" }] });
+    upstream.always(chat.path("kimi", false), ({ json: body }) => {
+      const { model, tool_choice: choice, thinking } = body as Record<string, unknown>;
+      const word = isObject(choice) ? "specified" : choice;
+      const isRefused = word === "specified" || (word === "required" && !String(model).startsWith("kimi-k3"));
+      if (!isRefused || isOff(thinking)) return json(chat.whole(GREETING, "kimi"));
+      const message = `tool_choice '${word}' is incompatible with thinking enabled`;
+      return json({ error: { message, type: "invalid_request_error" } }, { status: 400 });
+    });
+    const quirks = registry.find(({ id }) => id === "moonshotai")?.quirks ?? {};
+    app = await startApp({ vendors: [{ ...vendorAt(upstream, "chat", "moonshotai", quirks), models: "catalog" }] });
   });
   afterAll(async () => {
     await app.stop();
@@ -110,6 +120,29 @@ describe("Kimi models", () => {
       }
     },
   );
+
+  test.each([
+    ["kimi-k3.1-pro", {}, "required"],
+    ["kimi-k3", { reasoning_effort: "high" }, "required"],
+    ["kimi-k2.6", { reasoning_effort: "none" }, "required"],
+    ["kimi-k2.6", {}, "auto"],
+    ["kimi-k2.7-code", {}, "auto"],
+  ])("%s is held to a forced tool where it can be (%p)", async (name, asked, told) => {
+    const functions = ["f", "g"].map((called) => ({ name: called, parameters: { type: "object", properties: {} } }));
+    const tools = functions.map((called) => ({ type: "function", function: called }));
+    const messages = [{ role: "user", content: "Hi" }];
+    for (const choice of ["required", { type: "function", function: { name: "g" } }]) {
+      const body = { model: `moonshotai/${name}`, messages, tools, tool_choice: choice, ...asked };
+      const response = await app.post(GENERATION_PATH.chat, body);
+      expect(response.status).toBe(200);
+      await response.arrayBuffer();
+      const sent = upstream.calls.at(-1)?.json;
+      const isAlone = told === "required" && choice !== "required";
+      expect(sent).toMatchObject({ tool_choice: told, tools: isAlone ? tools.slice(1) : tools });
+      const isSaid = JSON.stringify(sent).includes("Answer this time by calling");
+      expect(isSaid).toBe(told === "auto");
+    }
+  });
 });
 
 /** Their vendor refuses what is said of a penalty, be it that there is none, also where they are told not to think. */
