@@ -361,6 +361,11 @@ export interface UpstreamDialect {
    * the request holds. Absent: its servers refuse for the one reason that that knows.
    */
   lessons?(words: string, terms: VendorTerms): Lesson[];
+  /**
+   * Paths of what a refusal in these words says that the vendor does not know of the dialect, and of nothing else (`input.0.status`; a number stands for
+   * every entry): it is left out from then on, and named. Absent: no refusal is read so.
+   */
+  refusedFields?(words: string, quirks: Quirks): string[];
   /** On the diagonal: client headers that this vendor wants in the body, as edits of it. */
   headerEdits?(body: Record<string, unknown>, headers: Fields, quirks: Quirks): Edits;
 

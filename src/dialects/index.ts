@@ -31,6 +31,7 @@ const NOTHING: Readonly<Record<keyof Dialect, undefined>> = {
   refuseWriting: undefined,
   plainer: undefined,
   lessons: undefined,
+  refusedFields: undefined,
   headerEdits: undefined,
   decodeReply: undefined,
   decoder: undefined,

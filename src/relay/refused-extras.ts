@@ -1,12 +1,5 @@
 import type { GatewayError } from "../canon/errors.ts";
-import {
-  BETAS,
-  betasIn,
-  betasKey,
-  leaveOutBetas,
-  leaveOutExtras,
-  readRefusedExtras,
-} from "../dialects/messages/refused-extras.ts";
+import { BETAS, betasIn, betasKey, leaveOutBetas, leaveOutExtras } from "../dialects/messages/refused-extras.ts";
 import type { Clock } from "../lib/clock.ts";
 import { type Edits, isObject, JsonText, wholeText } from "../lib/json.ts";
 import { HOUR_MS } from "../lib/spans.ts";
@@ -60,10 +53,10 @@ export const refusalWords = ({ cause }: GatewayError): string =>
  * again, and so is every later one. Nothing was billed.
  */
 export function learnRefused(error: GatewayError, target: Target, job: Asked & Pick<Job, "body" | "lessons">): boolean {
-  const { vendor } = target;
+  const { vendor, upstream } = target;
   const lessons = (job.lessons ?? 0) + 1;
-  if (error.code !== "invalid_request" || !vendor.quirks.refusesExtras || lessons > MAX_LESSONS) return false;
-  const paths = readRefusedExtras(refusalWords(error));
+  if (error.code !== "invalid_request" || lessons > MAX_LESSONS) return false;
+  const paths = upstream.refusedFields?.(refusalWords(error), vendor.quirks) ?? [];
   if (paths.length === 0) return false;
   const { clock } = job.services;
   const before = refusedOf(job, target, clock);
@@ -84,7 +77,7 @@ const betasOf = ({ request, body }: Pick<Job, "request" | "body">): string =>
 
 /** What is sent, without what this vendor is known to refuse, and the places of that; the very same where there is nothing. */
 export function leaveOutRefused(sending: Sending, asked: Asked, target: Target): { sending: Sending; lost: string[] } {
-  const refused = target.vendor.quirks.refusesExtras ? refusedOf(asked, target, asked.services.clock) : [];
+  const refused = refusedOf(asked, target, asked.services.clock);
   if (refused.length === 0) return { sending, lost: [] };
   const text = new JsonText(wholeText(sending.body));
   const told = isObject(text.value) ? text.value : {};

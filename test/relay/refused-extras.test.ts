@@ -67,6 +67,8 @@ beforeAll(async () => {
       vendorAt(upstream, "messages", "rock", { versionInBody: "v-1", refusesExtras: true }),
       vendorAt(upstream, "messages", "newer", { refusesExtras: true }),
       vendorAt(upstream, "messages", "own"),
+      vendorAt(upstream, "responses", "lab"),
+      vendorAt(upstream, "responses", "all", { customTools: true }),
     ],
   });
 });
@@ -238,5 +240,83 @@ test("paths of what is refused, in whatever words stand around them", () => {
   expect(leaveOutExtras(body, ["a.1.tag.b", "d.e", "f.g.tag.h", "z", "a.x.c"])).toEqual({
     edits: { a: [tag, { b: 2, c: 3, type: "other" }], d: undefined, f: { g: tag, i: 2 } },
     lost: ["a[].b", "d.e", "f.g.h"],
+  });
+});
+
+const RESPONSE = {
+  ...{ id: "resp_1", object: "response", created_at: 1, status: "completed", model: "m" },
+  output: [
+    {
+      ...{ type: "message", id: "msg_1", role: "assistant", status: "completed" },
+      content: [{ type: "output_text", text: "ok", annotations: [] }],
+    },
+  ],
+  usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2 },
+};
+
+/** Codex tells servers that it takes for OpenAI's what only OpenAI knows (openai/codex #46481; lidge-jun/opencodex #4853; Wei-Shaw/sub2api #7066). */
+describe("a server of the responses dialect that names a field that it does not know", () => {
+  const passthrough = { content_item_kinds: ["text"] };
+  const item = { type: "message", role: "user", content: [{ type: "input_text", text: "Hi" }] };
+  const call = { type: "function_call", id: "fc_1", call_id: "c", name: "f", arguments: "{}", status: "completed" };
+  const agent = {
+    access_programs: { cyber: "trusted" },
+    text: { verbosity: "low" },
+    input: [
+      { ...item, internal_chat_message_metadata_passthrough: passthrough },
+      call,
+      { type: "function_call_output", call_id: "c", output: "x" },
+      { ...item, internal_chat_message_metadata_passthrough: passthrough },
+    ],
+  };
+  const NOT_ENABLED = "The access_programs parameter is not enabled for this organization.";
+  const refusing = (field: string, message: string) =>
+    upstream.always("/v1/responses", ({ json: body }) =>
+      JSON.stringify(body).includes(`"${field}"`)
+        ? json({ error: { message, type: "invalid_request_error" } }, { status: 400 })
+        : json(RESPONSE),
+    );
+  const say = async (model: string, headers: Record<string, string> = {}) => {
+    const response = await gateway.post("/v1/responses", { model, ...agent }, { headers });
+    await response.arrayBuffer();
+    return [response.status, response.headers.get("x-sluice-dropped"), upstream.calls.length];
+  };
+
+  test.each([
+    ["access_programs", NOT_ENABLED, "access_programs", "all"],
+    ["access_programs", NOT_ENABLED, "access_programs", "lab"],
+    ["access_programs", "Unknown parameter: 'access_programs'.", "access_programs", "lab"],
+    [
+      "access_programs",
+      "Error from provider (Console Go): Upstream request failed: [invalid_request_error] unknown parameter `access_programs`",
+      "access_programs",
+      "lab",
+    ],
+    [
+      "internal_chat_message_metadata_passthrough",
+      "[trace_id: ceb9e21a] Unknown parameter: 'input[0].internal_chat_message_metadata_passthrough.content_item_kinds'.",
+      "input[].internal_chat_message_metadata_passthrough.content_item_kinds",
+      "lab",
+    ],
+    ["status", "Unknown parameter: 'input[1].status'.", "input[].status", "lab"],
+    ["verbosity", "Unsupported parameter: 'text.verbosity' is not supported with this model.", "text.verbosity", "lab"],
+  ])("is told the request without %s, and later ones at once (%s)", async (field, message, lost, vendor) => {
+    const model = `${vendor}/${field}-${message.length}`;
+    refusing(field, message);
+    expect(await say(model)).toEqual([200, lost, 2]);
+    expect(await say(model)).toEqual([200, lost, 3]);
+    expect(upstream.calls.at(-1)?.json).toMatchObject({ input: [item, { call_id: "c" }, { output: "x" }, item] });
+    expect(await say(model, { "x-sluice-strict": "1" })).toEqual([400, null, 3]);
+    await clock.advance(KEPT_MS);
+    expect(await say(model)).toEqual([200, lost, 5]);
+  });
+
+  test.each([
+    ["what the request is made of", "lab", "name", "Unknown parameter: 'input[1].name'."],
+    ["what is refused for another reason", "lab", "verbosity", "Unknown parameter: 'text.verbosity' of 'low'"],
+    ["what a client misspells to who knows all", "all", "access_programs", "Unknown parameter: 'access_programs'."],
+  ])("is told %s no other way", async (_, vendor, field, message) => {
+    refusing(field, message);
+    expect(await say(`${vendor}/kept`)).toEqual([400, null, 1]);
   });
 });

@@ -16,6 +16,7 @@ import { readIntent } from "./intent.ts";
 import { lessons } from "./lessons.ts";
 import { plainer } from "./plain-terms.ts";
 import { PING } from "./records.ts";
+import { readRefusedExtras } from "./refused-extras.ts";
 import { relabelReply, relabelStream } from "./relabel.ts";
 import { replay } from "./replay.ts";
 import { decodeReply, encodeReply } from "./reply.ts";
@@ -72,6 +73,7 @@ export const messages: Dialect = {
   repairs,
   plainer,
   lessons,
+  refusedFields: (words, { refusesExtras }) => (refusesExtras ? readRefusedExtras(words) : []),
   provesReasoning: true,
   bindsReasoning: true,
 };

@@ -11,6 +11,7 @@ import { encodeStream } from "./encode-stream.ts";
 import { encodeError, encodeErrorFrame } from "./errors.ts";
 import { readIntent } from "./intent.ts";
 import { PING } from "./records.ts";
+import { readRefusedFields } from "./refused-fields.ts";
 import { relabelReply, relabelStream } from "./relabel.ts";
 import { replay } from "./replay.ts";
 import { decodeReply, encodeReply } from "./reply.ts";
@@ -47,6 +48,7 @@ export const responses: Dialect = {
   replyChanges,
   plainer,
   lessons,
+  refusedFields: readRefusedFields,
   decodeReply,
   encodeReply,
   relabel: relabelReply,

@@ -1,0 +1,34 @@
+import type { Quirks } from "../dialect.ts";
+
+const PLACE = "[a-z_]\\w*(?:\\.\\w+|\\[\\d+\\])*";
+
+/**
+ * How servers of this dialect say that they do not know a field, which agents send to each of them: OpenAI and those that write as it does (openai/codex
+ * #10834; Wei-Shaw/sub2api #7066), and OpenCode's (lidge-jun/opencodex #4853). What is in the way may stand before it.
+ */
+const UNKNOWN = new RegExp(
+  `\\b(?:unknown|unsupported) (?:parameter|field):? ['"\`]?(${PLACE})['"\`]?(?: is not supported with this model)?\\.?$`,
+  "i",
+);
+/** How OpenAI says that an organisation has not been let into a programme that an agent asks for by itself (openai/codex #46481). */
+const NOT_ENABLED = /^The ([a-z_]+) parameter is not enabled for this organization\.?$/;
+
+/** Without these the request would be another one, an item none, or an answer longer than is paid for. */
+const ESSENTIAL: ReadonlySet<string> = new Set(
+  [
+    "model input instructions tools tool_choice stream max_output_tokens max_tool_calls prompt previous_response_id conversation background",
+    "type role content text format schema name namespace parameters arguments call_id output action summary encrypted_content",
+    "image_url file_data file_url file_id",
+  ]
+    .join(" ")
+    .split(" "),
+);
+
+/** See {@link UpstreamDialect.refusedFields}. Who is known to know all of the dialect is taught by no more than its own organisations' rights. */
+export function readRefusedFields(words: string, { customTools }: Quirks): string[] {
+  const unknown = customTools === true ? undefined : UNKNOWN.exec(words)?.[1];
+  const place = unknown ?? NOT_ENABLED.exec(words)?.[1];
+  if (place === undefined) return [];
+  const path = place.replace(/\[(\d+)\]/g, ".$1");
+  return ESSENTIAL.has(path.slice(path.lastIndexOf(".") + 1)) ? [] : [path];
+}
