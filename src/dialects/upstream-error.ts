@@ -12,7 +12,7 @@ const MAX_RETRY_AFTER = 60;
 
 /**
  * Keys, tokens, URLs, addresses, people and machine paths: replaced, whatever vendor wrote them. A JSON pointer (`#/a/b`, and Cloudflare's
- * `/messages/0/content`) is no path, and the field `user_location` of web searches is nobody.
+ * `/messages/0/content`) is no path, nor are the dialects' own (`/v1/responses`), and the field `user_location` of web searches is nobody.
  */
 const SECRETS: readonly RegExp[] = [
   /\b(?:sk|pk|rk|gsk|xai|csk|fw|nvapi|pplx|tgp|hf|r8|key|AIza|slt|gh[opusr]|github_pat|glpat|xox[abeprs])[-_][A-Za-z0-9_*.-]{6,}/g,
@@ -25,7 +25,7 @@ const SECRETS: readonly RegExp[] = [
   /\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+/g,
   /\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g,
   /\[[\da-f.]*:[\da-f.]*:[\da-f:.]*(?:%\w+)?\](?::\d+)?|(?<!\w|::)(?:[\da-f]{1,4}(?::[\da-f]{1,4})*)?::[\da-f]{1,4}(?::[\da-f]{1,4})*(?![\w:])/gi,
-  /(?<![\w.\])}#-])(?!\/(?:(?:messages|tools)\/\d|(?:tool_choice|response_format)\/))(?:\/[\w.@-]+){2,}|[A-Za-z]:\\[^\s"']+|\\\\[\w.-]+\\[^\s"']+/g,
+  /(?<![\w.\])}#-])(?!\/(?:(?:messages|tools)\/\d|(?:tool_choice|response_format)\/|v1\/(?:responses|chat\/completions)(?![\w/-])))(?:\/[\w.@-]+){2,}|[A-Za-z]:\\[^\s"']+|\\\\[\w.-]+\\[^\s"']+/g,
 ];
 
 /** Shorter keys are words: taking them out would blank what a vendor says. */

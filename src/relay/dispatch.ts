@@ -1,7 +1,7 @@
 import { GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Route } from "../catalog/entry.ts";
 import type { ReplyContext } from "../dialects/dialect.ts";
-import { upstreamFor } from "../dialects/index.ts";
+import { upstreamDialects, upstreamFor } from "../dialects/index.ts";
 import { tellsOfBinding } from "../dialects/messages/block-binding.ts";
 import { ContextOverflow } from "../dialects/overflow.ts";
 import { randomName } from "../lib/id.ts";
@@ -11,6 +11,7 @@ import type { Way } from "../vendors/health.ts";
 import { send } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Job } from "./job.ts";
+import { keepDialect, NEWER, turnDialect, wantsNewer } from "./newer-dialect.ts";
 import { keepPlain, tellPlainly } from "./plain-servers.ts";
 import { type Asked, prepare, refuseLoss, withFartherLoss } from "./prepare.ts";
 import { readableType, refuse, type Target } from "./read-reply.ts";
@@ -21,7 +22,9 @@ import { Tries } from "./routes-tries.ts";
 import { mendHistory } from "./server-tools-mend.ts";
 
 /** What a target is made of. */
-export type Targeted = Pick<Job, "request" | "services" | "intent"> & { exchange: { readonly estimatedInput: number } };
+export type Targeted = Pick<Job, "request" | "services" | "intent" | "newer"> & {
+  exchange: { readonly estimatedInput: number };
+};
 
 /**
  * Tries the ways to the model until one answers; another one only while nothing has reached the client (reliability 6.2). Throws GatewayError
@@ -38,6 +41,7 @@ export async function tryRoutes<T>(job: Job, attempt: (target: Target, way: Way)
       const result = await attempt(target, way);
       tries.wentWell(candidate);
       keepPlain(job, target);
+      keepDialect(job, target);
       return result;
     } catch (thrown) {
       if (abort.aborted) {
@@ -82,6 +86,7 @@ export function isToBeTold(error: GatewayError, job: Job, target: Target): boole
   const isRefused = isRefusedProof(error, target) || (job.proofs === "matching" && error.code === "invalid_request");
   if (job.proofs === "none" || !isRefused) {
     const told = () => wholeText(prepare(showMedia(mendHistory(job, target), target), target).sending.body);
+    if (turnDialect(error, target, job)) return true;
     return learnRefused(error, target, job) || tellPlainly(error, target, job, told);
   }
   job.proofs = job.proofs === undefined && canMatch(error, target) ? "matching" : "none";
@@ -157,7 +162,9 @@ function makeTarget(job: Targeted, route: Route, vendor: Vendor): Target {
   return {
     route,
     vendor,
-    upstream: upstreamFor(client, vendor.dialect, route.dialect),
+    upstream: wantsNewer(job, vendor, route)
+      ? upstreamDialects[NEWER]
+      : upstreamFor(client, vendor.dialect, route.dialect),
     client,
     context: new AttemptContext(job),
   };

@@ -112,6 +112,8 @@ export type Job = {
    * more than that.
    */
   plainly?: { vendor: Vendor; model: string; lasting?: VendorTerms | undefined; isPlain?: boolean } & VendorTerms;
+  /** Whether a vendor of the chat dialect is asked of this model, by its own name of it, in OpenAI's newer dialect, since it refused the other one (`isRight`). */
+  newer?: { vendor: Vendor; model: string; isRight: boolean };
   /** How often a vendor has refused what it does not know of its dialect, and the request was told again without. */
   lessons?: number;
   served?: Served | undefined;

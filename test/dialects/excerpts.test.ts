@@ -84,6 +84,7 @@ test.each([
 test.each([
   "#/messages/0: extraneous key [x] is not permitted",
   "Type mismatch of '/messages/0/content', 'null' not in 'string'",
+  "Function tools with reasoning_effort are not supported for gpt-6-astra in /v1/chat/completions. Please use /v1/responses instead.",
   "Use and/or/not in std::string at 12:30:45, 1.5/2.5/3, or lab/model/x.",
   "tools[0].function.parameters: object schema missing properties",
   "tools.0.web_search_20250305.user_location.city: Input should be a valid string",
