@@ -114,7 +114,10 @@ export type Orders = {
   dropSampling: boolean;
   /** Top-level wire fields that this vendor or model refuses. */
   remove: readonly string[];
-  /** messages: the vendor wants back what was thought before calls, and some of that is gone: its model is to think no more. */
+  /**
+   * messages: the vendor wants back what was thought before calls, and some of that is gone, or takes no forced call while its model thinks: it is to think
+   * no more.
+   */
   missesThought?: boolean;
   /** Tells of a proof of reasoning that another model is known to have made it; absent where nothing is known. */
   isForeignProof?: (proof: string) => boolean;

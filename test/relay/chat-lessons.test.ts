@@ -111,6 +111,25 @@ describe("a chat server of which nothing is known", () => {
       "store",
     ],
     [
+      "a field by a name of its own, as xAI does",
+      { ...ask(user), reasoning_effort: "low" },
+      has("reasoning_effort"),
+      { words: "Model grok-4.20-0309-non-reasoning does not support parameter reasoningEffort." },
+      { reasoning_effort: undefined },
+      "reasoning_effort",
+    ],
+    [
+      "a field, as OpenCode does",
+      { ...ask(user), store: true },
+      has("store"),
+      {
+        words:
+          "Error from provider (Console Go): Upstream request failed: [invalid_request_error] unknown parameter `store`",
+      },
+      { store: undefined },
+      "store",
+    ],
+    [
       "fields, as NIM does by their names",
       { ...ask(user), prompt_cache_key: "k", user: "u" },
       has("user"),
@@ -556,6 +575,13 @@ describe("a chat server of which nothing is known", () => {
       { tools: [tool], tool_choice: "required" },
       ({ tool_choice: choice }) => typeof choice === "object",
       "No endpoints found that support the provided 'tool_choice' value. To learn more about provider routing, visit: https://openrouter.ai/docs/provider-routing",
+    ],
+    [
+      "a forced tool while it thinks (DeepSeek)",
+      { tools: [tool], tool_choice: "required", thinking: { type: "enabled" } },
+      { tools: [tool], tool_choice: "required" },
+      (body) => body["thinking"] !== undefined && body["tool_choice"] === "required",
+      "Thinking mode does not support this tool_choice",
     ],
     [
       "a forced tool while it thinks (Qwen)",

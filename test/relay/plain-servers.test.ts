@@ -326,6 +326,26 @@ describe("a messages server whose model thinks, and that wants it back behind ca
     },
   );
 
+  /** Its thinking goes by itself; Claude Code forces its search of the web (deepseek-ai/awesome-deepseek-integration #606). */
+  test.each([{ type: "any" }, { type: "tool", name: "f" }])(
+    "is told the same where it calls no tool that it is forced to while it thinks: %p",
+    async (choice) => {
+      upstream.always("/v1/messages", ({ json: body }) => {
+        const { thinking, tool_choice: told } = body as { thinking?: Wire; tool_choice?: Wire };
+        const isRefused = told !== undefined && told["type"] !== "auto" && thinking?.["type"] !== "disabled";
+        const error = { message: "Thinking mode does not support this tool_choice", type: "invalid_request_error" };
+        return isRefused ? json({ error }, { status: 400 }) : json(MESSAGE);
+      });
+      const { tools } = loop();
+      const body = { messages: [{ role: "user", content: "Hi" }], tools };
+      const response = await ask({ ...body, tool_choice: choice });
+      expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, "thinking"]);
+      expect(upstream.calls.map((one) => (one.json as Wire)["tool_choice"])).toEqual([choice, choice]);
+      expect((await ask(body)).status).toBe(200);
+      expect(seen()).toEqual([undefined, OFF, undefined]);
+    },
+  );
+
   test("so is the request of a client of another dialect", async () => {
     words = MISSED[0] ?? "";
     const tool = { type: "function", function: { name: "f", parameters: { type: "object", properties: {} } } };

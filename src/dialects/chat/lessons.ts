@@ -7,7 +7,8 @@ type Place = readonly string[];
 /**
  * How servers of this dialect say that they do not know a field. In the group stands its place, or in a list of names several: vLLM and SGLang (pydantic
  * in Python's notation), FastAPI and NIM (pydantic in words), Fireworks, Groq and Cerebras, Go's reader (Databricks), Rust's, Cohere, OpenAI and
- * Azure, LiteLLM, JSON Schema, `transformers serve` (a set of Python's; 4.57 has "keys", and "unused" for what it validates and does not heed).
+ * Azure, OpenCode's (lidge-jun/opencodex #4853), xAI (neavo/LinguaGacha #771), LiteLLM, JSON Schema, `transformers serve` (a set of Python's; 4.57 has
+ * "keys", and "unused" for what it validates and does not heed).
  */
 const UNKNOWN_PLACES: readonly RegExp[] = [
   /'type': 'extra_forbidden', 'loc': \(([^)]*)\)/g,
@@ -15,10 +16,11 @@ const UNKNOWN_PLACES: readonly RegExp[] = [
   /(body(?: -> \w+)+)\s+Extra inputs are not permitted/g,
   /Extra inputs are not permitted, field: '([\w.[\]]+)'/g,
   /((?:'messages[\w.]*' : )?property '[\w.]+') is unsupported/g,
-  /unknown field(?:: parameter)? ["'`]([\w.]+)["'`]/g,
+  /unknown (?:field(?:: parameter)?|parameter) ["'`]([\w.]+)["'`]/g,
   /Unsupported value: '([\w.[\]]+)' does not support/g,
   /["'`]?\b([a-z]+(?:_[a-z]+)+|(?<=["'`])[a-z]+)["'`]? (?:is|are) (?:not supported|unsupported)/g,
   /(?:^|: )([a-z]+) is not supported/g,
+  /^Model \S+ does not support parameter (\w+)/g,
 ];
 const UNKNOWN_NAMES: readonly RegExp[] = [
   /(?:unsupported|unknown|unrecognized|unexpected|unused) (?:parameter|request argument|argument|field|key)(?:s|\(s\))?(?: supplied| in object| in the request)?: \{?((?:["'`]?[\w.[\]]+["'`]?(?:, )?)+)/gi,
@@ -28,7 +30,9 @@ const UNKNOWN_NAMES: readonly RegExp[] = [
 
 /** Numbers of places in lists, the body itself, what a property is, and the kinds between which pydantic had to choose, are none. */
 const isStep = (step: string): boolean => /^[a-z_]/.test(step) && step !== "body" && step !== "property";
-const placeOf = (words: string): Place => words.split(/\W+/).filter(isStep);
+/** Of the names that xAI's server has for them itself. */
+const asTold = (name: string): string => name.replace(/(?<=[a-z])[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+const placeOf = (words: string): Place => words.split(/\W+/).filter(isStep).map(asTold);
 
 function unknownPlaces(words: string): Place[] {
   const found = (patterns: readonly RegExp[]) =>
@@ -118,7 +122,7 @@ const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
 ];
 
 const FORCED_REFUSED =
-  /\btool_choice\b.*\b(?:not?|only|must|invalid|unsupported|supported|incompatible)\b|(?:invalid|unsupported) tool_choice|that support the provided 'tool_choice'/i;
+  /\btool_choice\b.*\b(?:not?|only|must|invalid|unsupported|supported|incompatible)\b|(?:invalid|unsupported|not support this) tool_choice|that support the provided 'tool_choice'/i;
 
 const FORMAT = /\b(?:response_?format|json_schema|json_object|json mode|grammar constraints)\b/i;
 const FORMAT_REFUSED =

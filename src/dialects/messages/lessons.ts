@@ -8,6 +8,17 @@ import type { Lesson, VendorTerms } from "../dialect.ts";
 const THOUGHT_MISSED =
   /`?content\[\]\.thinking`? in the thinking mode must be passed back|^Missing thinking block in the assistant message|^thinking is enabled but \S+ is missing in assistant tool call message/i;
 
-/** See {@link UpstreamDialect.lessons}. A model that does not think misses nothing; the next conversation may have it all. */
+/**
+ * How DeepSeek says that its models call no tool that they are forced to while they think, which they do unless they are told not to: Claude Code forces its
+ * search of the web (deepseek-ai/awesome-deepseek-integration #606).
+ */
+const CHOICE_REFUSED = /\bnot support this tool_choice\b/;
+
+/**
+ * See {@link UpstreamDialect.lessons}. A model that does not think misses nothing, and can be forced (deepseek-ai/DeepSeek-V3 #1376); the next conversation
+ * may have it all.
+ */
 export const lessons = (words: string, terms: VendorTerms): Lesson[] =>
-  THOUGHT_MISSED.test(words) ? [{ ...terms, missesThought: true, isOnce: true }] : imageLessons(words, terms);
+  THOUGHT_MISSED.test(words) || CHOICE_REFUSED.test(words)
+    ? [{ ...terms, missesThought: true, isOnce: true }]
+    : imageLessons(words, terms);
