@@ -38,18 +38,21 @@ const DEFAULT_HEADERS: Readonly<Partial<Record<Vendor["dialect"], Record<string,
 /** Hosts of the responses dialect's own vendor, and of the cloud that serves its models. */
 const OPENAIS = /(?:^|\.)(?:openai\.com|chatgpt\.com|azure\.com|azure\.us)$/;
 
-/** The host of the messages dialect's own vendor, and those of the clouds that serve its models. */
-const ANTHROPICS = /(?:^|\.)(?:anthropic\.com|claude\.com|amazonaws\.com|googleapis\.com|azure\.com)$/;
+/** The host of the messages dialect's own vendor. */
+const ANTHROPICS = /(?:^|\.)(?:anthropic\.com|claude\.com)$/;
+/** Those of the clouds that serve its models: of Amazon's the older one and the one of Mantle (docs.aws.amazon.com, "Inference using Anthropic Messages API"). */
+const CLOUDS = /(?:^|\.)(?:amazonaws\.com|api\.aws|googleapis\.com|azure\.com)$/;
 
 /**
  * What is known of a server that nobody has described: OpenAI's own know all of the responses dialect, and of others it shows. Anthropic's models alone
  * sign what they think: other servers (llama.cpp, Ollama) take it back as they gave it, without a signature, and a gateway before them refuses it in
- * words that are known.
+ * words that are known. Nobody but Anthropic knows all at once that Claude Code sends; who is strict says what it does not know.
  */
 function usualQuirks(dialect: Vendor["dialect"], baseUrl: string): Vendor["quirks"] {
   const host = URL.parse(baseUrl)?.hostname ?? "";
   if (dialect === "responses" && OPENAIS.test(host)) return { customTools: true };
-  return dialect === "messages" && !ANTHROPICS.test(host) ? { unsignedThinking: true } : {};
+  if (dialect !== "messages" || ANTHROPICS.test(host)) return {};
+  return CLOUDS.test(host) ? { refusesExtras: true } : { refusesExtras: true, unsignedThinking: true };
 }
 
 /** A vendor that the registry does not know: `any` name behind its prefix, unless the file itself says which models it has. */

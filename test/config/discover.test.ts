@@ -197,11 +197,14 @@ test("a messages server that only the file knows takes thinking back without a s
   const quirksAt = (base_url: string, quirks?: VendorSetting["quirks"]) =>
     resolve({}, [{ id: "lab", dialect: "messages", base_url, ...(quirks && { quirks }) }]).vendors[0]?.quirks;
   for (const address of ["http://127.0.0.1:9931", "https://anthropic.com.example.com"]) {
-    expect(quirksAt(address)).toEqual({ unsignedThinking: true });
-    expect(quirksAt(address, { unsigned_thinking: false })).toEqual({ unsignedThinking: false });
+    expect(quirksAt(address)).toEqual({ refusesExtras: true, unsignedThinking: true });
+    expect(quirksAt(address, { unsigned_thinking: false })).toEqual({ refusesExtras: true, unsignedThinking: false });
   }
-  for (const address of ["https://api.anthropic.com", "https://lab.services.ai.azure.com/anthropic"])
-    expect(quirksAt(address)).toEqual({});
+  // The clouds learn later than Anthropic what Claude Code may send.
+  const foundry = "https://lab.services.ai.azure.com/anthropic";
+  for (const address of [foundry, "https://bedrock-mantle.us-east-1.api.aws/anthropic"])
+    expect(quirksAt(address)).toEqual({ refusesExtras: true });
+  expect(quirksAt("https://api.anthropic.com")).toEqual({});
 });
 
 describe("local servers", () => {

@@ -1,8 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { Accounts } from "../../src/accounts/accounts.ts";
+import { resolveVendors } from "../../src/config/discover.ts";
 import { Writer } from "../../src/db/writer.ts";
 import { leaveOutExtras, readRefusedExtras } from "../../src/dialects/messages/refused-extras.ts";
 import { KEPT_MS } from "../../src/relay/refused-extras.ts";
+import { fromEnvironment, registry } from "../../src/vendors/registry.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { manualClock } from "../support/clock.ts";
 import { type Call, json, startUpstream, type Upstream } from "../support/upstream.ts";
@@ -61,9 +63,13 @@ let gateway: TestApp;
 const clock = manualClock();
 beforeAll(async () => {
   upstream = startUpstream();
+  // As a file has it that says nothing of what the server knows.
+  const gate = { id: "gate", dialect: "messages" as const, base_url: upstream.url, api_key: "vendor-key-of-gate" };
+  const given = { registry, fromEnvironment, environment: {}, rows: [gate], models: [] };
   gateway = await startApp({
     clock,
     vendors: [
+      ...resolveVendors(given).vendors,
       vendorAt(upstream, "messages", "rock", { versionInBody: "v-1", refusesExtras: true }),
       vendorAt(upstream, "messages", "newer", { refusesExtras: true }),
       vendorAt(upstream, "messages", "own"),
@@ -90,7 +96,7 @@ const ask = (model: string, headers: Record<string, string> = BETAS) =>
   gateway.post("/v1/messages", { model, ...ASKED }, { headers });
 
 describe("a vendor of the messages dialect that does not know what is newer", () => {
-  test.each(["rock", "newer"])("is told the request without it, and later ones at once: %s", async (vendor) => {
+  test.each(["rock", "newer", "gate"])("is told the request without it, and later ones at once: %s", async (vendor) => {
     refuseExtras();
     const first = await ask(`${vendor}/m`);
     expect([first.status, lostIn(first)]).toEqual([200, LOST]);
