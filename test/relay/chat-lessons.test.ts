@@ -119,6 +119,19 @@ describe("a chat server of which nothing is known", () => {
       "reasoning_effort",
     ],
     [
+      "a field by a name of its own, as xAI does of others",
+      { ...ask(user), presence_penalty: 0.5 },
+      has("presence_penalty"),
+      {
+        body: {
+          code: "Client specified an invalid argument",
+          error: "Argument not supported on this model: presencePenalty",
+        },
+      },
+      { presence_penalty: undefined },
+      "presence_penalty",
+    ],
+    [
       "a field, as OpenCode does",
       { ...ask(user), store: true },
       has("store"),

@@ -7,8 +7,8 @@ type Place = readonly string[];
 /**
  * How servers of this dialect say that they do not know a field. In the group stands its place, or in a list of names several: vLLM and SGLang (pydantic
  * in Python's notation), FastAPI and NIM (pydantic in words), Fireworks, Groq and Cerebras, Go's reader (Databricks), Rust's, Cohere, OpenAI and
- * Azure, OpenCode's (lidge-jun/opencodex #4853), xAI (neavo/LinguaGacha #771), LiteLLM, JSON Schema, `transformers serve` (a set of Python's; 4.57 has
- * "keys", and "unused" for what it validates and does not heed).
+ * Azure, OpenCode's (lidge-jun/opencodex #4853), xAI (neavo/LinguaGacha #771, charmbracelet/crush #386), LiteLLM, JSON Schema, `transformers serve` (a set
+ * of Python's; 4.57 has "keys", and "unused" for what it validates and does not heed).
  */
 const UNKNOWN_PLACES: readonly RegExp[] = [
   /'type': 'extra_forbidden', 'loc': \(([^)]*)\)/g,
@@ -20,7 +20,7 @@ const UNKNOWN_PLACES: readonly RegExp[] = [
   /Unsupported value: '([\w.[\]]+)' does not support/g,
   /["'`]?\b([a-z]+(?:_[a-z]+)+|(?<=["'`])[a-z]+)["'`]? (?:is|are) (?:not supported|unsupported)/g,
   /(?:^|: )([a-z]+) is not supported/g,
-  /^Model \S+ does not support parameter (\w+)/g,
+  /^(?:Model \S+ does not support parameter|Argument not supported(?: on this model)?:) (\w+)/g,
 ];
 const UNKNOWN_NAMES: readonly RegExp[] = [
   /(?:unsupported|unknown|unrecognized|unexpected|unused) (?:parameter|request argument|argument|field|key)(?:s|\(s\))?(?: supplied| in object| in the request)?: \{?((?:["'`]?[\w.[\]]+["'`]?(?:, )?)+)/gi,
