@@ -24,6 +24,14 @@ export const LEVEL_BUDGETS: ReadonlyMap<string, number> = new Map([
   ["max", 32_000],
 ]);
 
+/** What a budget that is too large leaves of the ceiling for the answer: a part of it, and so many tokens at the most. */
+const ANSWER_PART = 0.25;
+const MOST_FOR_ANSWER = 4_096;
+
+/** The largest budget below a ceiling that leaves room for an answer, tokens: with less, all would be thought and nothing said. */
+export const budgetBelow = (ceiling: number): number =>
+  ceiling - Math.ceil(Math.min(ceiling * ANSWER_PART, MOST_FOR_ANSWER));
+
 /** The words for no reasoning that some model declares in `reasoning_efforts` (interface 4.8). */
 export const OFF_WORDS: ReadonlySet<unknown> = new Set(["none", "off", "disabled"]);
 /** The words of models that know two positions only. */

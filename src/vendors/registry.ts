@@ -285,7 +285,9 @@ export const registry: readonly VendorRow[] = [
     env: "DASHSCOPE_API_KEY",
     models: "catalog",
     quirks: {
-      ...OLDER_CHAT,
+      ...OTHER_CHAT,
+      // The older name bounds the answer alone at many of its models, whatever they think before it (Model Studio, "API compatibility upgrades").
+      maxTokensField: "max_completion_tokens",
       // "parameter.enable_thinking must be set to false for non-streaming calls", of most of its models.
       streamsReasoning: true,
       // As its open models' templates do, inside a tool loop (dialects.md 4.2).

@@ -98,3 +98,25 @@ describe("a whole reply of a vendor that gives it as a stream alone is put toget
     expect(await outcome("/v1/chat/completions", body)).toMatchObject({ status: 400, asked: [false] });
   });
 });
+
+/** Qwen's older name for a ceiling bounds the answer alone: what is thought before it was bounded by nothing that a client said. */
+test.each([
+  ["/v1/chat/completions", { max_tokens: 8_000, reasoning_effort: "high" }],
+  ["/v1/chat/completions", { max_completion_tokens: 8_000, reasoning_effort: "high" }],
+  ["/v1/messages", { max_tokens: 8_000, thinking: { type: "enabled", budget_tokens: 7_999 } }],
+])(
+  "%s: a client's ceiling bounds what Qwen thinks and says together, and leaves room for an answer (%j)",
+  async (path, asked) => {
+    upstream.always("/v1/chat/completions", qwen);
+    expect(await outcome(path, { model: "qwen/thinker", messages, ...asked })).toMatchObject({
+      status: 200,
+      says: true,
+    });
+    const sent = upstream.calls.at(-1)?.json as Wire;
+    expect(sent).toMatchObject({ max_completion_tokens: 8_000, enable_thinking: true });
+    expect(sent).not.toHaveProperty("max_tokens");
+    const budget = Number(sent["thinking_budget"]);
+    expect(budget).toBeGreaterThan(1_000);
+    expect(budget).toBeLessThan(8_000);
+  },
+);

@@ -1,4 +1,4 @@
-import type { Orders, ReasoningOrder } from "../../canon/intent.ts";
+import { budgetBelow, type Orders, type ReasoningOrder } from "../../canon/intent.ts";
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import { withChatMarks } from "../cache-marks.ts";
 import type { Quirks } from "../dialect.ts";
@@ -100,8 +100,15 @@ function amendTemperature(list: EditList, { maxTemperature: most }: Quirks): voi
 const thinkingType = (value: string | undefined, usual: string) =>
   value !== undefined && THINKING_TYPES.has(value) ? value : usual;
 
-/** The fields of a reasoning order in the model's form (dialects.md 5.1). Forms of other dialects write nothing here. */
-function reasoningFields(order: ReasoningOrder, body: Wire): Wire {
+/** A budget that leaves room for the answer where both share the ceiling. */
+const within = (budget: number, ceiling: unknown): number =>
+  typeof ceiling === "number" && budget >= ceiling ? budgetBelow(ceiling) : budget;
+
+/**
+ * The fields of a reasoning order in the model's form (dialects.md 5.1). Forms of other dialects write nothing here. `ceiling`: of what is thought and said
+ * together, tokens.
+ */
+function reasoningFields(order: ReasoningOrder, body: Wire, ceiling: unknown): Wire {
   if (order.kind === "keep" || order.kind === "nothing") return {};
   const isOff = order.kind === "off";
   const value = order.kind === "level" ? order.level : order.kind === "budget" ? undefined : order.value;
@@ -122,7 +129,7 @@ function reasoningFields(order: ReasoningOrder, body: Wire): Wire {
       };
     }
     case "enable-thinking":
-      return { enable_thinking: !isOff, thinking_budget: budget };
+      return { enable_thinking: !isOff, thinking_budget: budget === undefined ? undefined : within(budget, ceiling) };
     case "template-enable-thinking":
       return { chat_template_kwargs: { ...template, enable_thinking: !isOff } };
     case "template-thinking":
@@ -144,7 +151,8 @@ function amendReasoning(list: EditList, orders: Orders): void {
   if (orders.reasoning.kind === "keep") return;
   for (const field of REASONING_FIELDS) list.remove(field);
   if (orders.reasoning.kind === "nothing") return;
-  for (const [field, value] of Object.entries(reasoningFields(orders.reasoning, list.body))) {
+  const ceiling = orders.maxOutputTokens ?? list.body["max_completion_tokens"] ?? list.body["max_tokens"];
+  for (const [field, value] of Object.entries(reasoningFields(orders.reasoning, list.body, ceiling))) {
     if (value !== undefined) list.set(field, value);
   }
 }

@@ -1,4 +1,10 @@
-import { LEVEL_BUDGETS, type Orders, type ReasoningForm, type ReasoningOrder } from "../../canon/intent.ts";
+import {
+  budgetBelow,
+  LEVEL_BUDGETS,
+  type Orders,
+  type ReasoningForm,
+  type ReasoningOrder,
+} from "../../canon/intent.ts";
 import { type Edits, isObject } from "../../lib/json.ts";
 import { OFF_TYPES } from "./intent.ts";
 import { freeToolChoice } from "./tool-choice.ts";
@@ -29,13 +35,6 @@ function adaptive(body: Body): Thinking {
   if (thinking["type"] === "adaptive") return thinking;
   return { type: "adaptive", display: thinking["display"] ?? "summarized" };
 }
-
-/** What a budget that is too large leaves of the ceiling for the answer: a part of it, and so many tokens at the most. */
-const ANSWER_PART = 0.25;
-const MOST_FOR_ANSWER = 4_096;
-
-/** The largest budget below a ceiling that leaves room for an answer: with less, all would be thought and nothing said. */
-const budgetBelow = (ceiling: number): number => ceiling - Math.ceil(Math.min(ceiling * ANSWER_PART, MOST_FOR_ANSWER));
 
 /** What the client says of its thinking beside the budget; of another type only what every type knows. */
 function besideBudget({ type, budget_tokens: _budget, ...rest }: Record<string, unknown>): Record<string, unknown> {
