@@ -28,7 +28,8 @@ export function readServeWords(words: readonly string[]): ServeOptions | undefin
     const end = word.indexOf("=");
     const option = FLAGS.get(end < 0 ? word : word.slice(0, end));
     const value = end < 0 ? words[++at] : word.slice(end + 1);
-    if (!option || option in options || !value || value.startsWith("-")) return undefined;
+    // A value of blanks is none: the parser of the whole command line says so.
+    if (!option || option in options || !value?.trim() || value.startsWith("-")) return undefined;
     options[option] = value;
   }
   return options;

@@ -130,6 +130,7 @@ describe("wrong usage ends with 2, names the nearest, and touches nothing", () =
     [["serve", "--port", "abc"], 'error: --port: expected a port from 0 to 65535, found "abc"'],
     [["keys", "create", "--data", ""], "error: option '--data <dir>' argument '' is invalid. Expected a value"],
     [["serve", "--config="], "error: option '--config <file>' argument '' is invalid. Expected a value"],
+    [["serve", "--data", " "], "argument ' ' is invalid. Expected a value"],
     [["backup", ""], "error: command-argument value '' is invalid for argument 'file'. Expected a value"],
     [["keys", "revoke", " "], "error: command-argument value ' ' is invalid for argument 'id'. Expected a value"],
     [["keys", "create", "--account", " "], "error: option '--account <account>' argument ' ' is invalid."],

@@ -47,13 +47,27 @@ describe("a command line that plainly serves", () => {
     expect(readServeWords(["serve", "serve"])).toBeUndefined();
     expect(readServeWords(["--port", "1", "--port", "2"])).toBeUndefined();
     expect(readServeWords(["--port", "--help"])).toBeUndefined();
+    for (const words of [["--data", " "], ["--data= "], ["--data", "\t"]])
+      expect(readServeWords(words)).toBeUndefined();
     expect(readServeWords(["--port", "1", "serve"])).toBeUndefined();
     expect(readServeWords(["--as-worker=1"])).toBeUndefined();
   });
 
   test("what is read here is read there likewise, whatever the words", async () => {
     const word = fc.oneof(
-      fc.constantFrom("serve", "--as-worker", "--help", "-V", "--", "-", "", "__proto__", "--__proto__=1", ...FLAGS),
+      fc.constantFrom(
+        "serve",
+        "--as-worker",
+        "--help",
+        "-V",
+        "--",
+        "-",
+        "",
+        " ",
+        "__proto__",
+        "--__proto__=1",
+        ...FLAGS,
+      ),
       fc.constantFrom(...FLAGS).map((flag) => `${flag}=x y`),
       fc.string(),
     );
