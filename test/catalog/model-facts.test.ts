@@ -10,6 +10,7 @@ import { gemini } from "../sdk/vendors/gemini.ts";
 import { messages } from "../sdk/vendors/messages.ts";
 import { responses } from "../sdk/vendors/responses.ts";
 import { GENERATION_PATH, startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { CLOCK_BY_HAND, insideOnly } from "../support/black-box-config.ts";
 import { manualClock } from "../support/clock.ts";
 import { json, startUpstream, type Upstream } from "../support/upstream.ts";
 
@@ -264,6 +265,7 @@ describe("prices that were announced for a day", () => {
   test.each(CHANGES)(
     "%s has another price from then on, in a server that runs and in one that starts",
     async (...row) => {
+      insideOnly(CLOCK_BY_HAND);
       const [model, at, before, after] = row;
       const clock = manualClock(at - 1);
       const app = await startApp({ clock, vendors });

@@ -72,7 +72,7 @@ beforeAll(async () => {
       ...resolveVendors(given).vendors,
       vendorAt(upstream, "messages", "rock", { versionInBody: "v-1", refusesExtras: true }),
       vendorAt(upstream, "messages", "newer", { refusesExtras: true }),
-      vendorAt(upstream, "messages", "own"),
+      vendorAt(upstream, "messages", "own", { refusesExtras: false }),
       vendorAt(upstream, "responses", "lab"),
       vendorAt(upstream, "responses", "all", { customTools: true }),
     ],
