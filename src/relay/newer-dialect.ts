@@ -3,6 +3,7 @@ import type { Route } from "../catalog/entry.ts";
 import { isObject } from "../lib/json.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Job } from "./job.ts";
+import { ModelNotes } from "./model-notes.ts";
 import type { Target } from "./read-reply.ts";
 import { KEPT_MS, refusalWords } from "./refused-extras.ts";
 
@@ -20,23 +21,18 @@ const NEWER_ALONE =
 /** How Azure says that a model is not had in the newer dialect either. */
 const OLDER_ALONE = /^The responses operation does not work with the specified model\b/;
 
-/** Accounts' models of one vendor that are kept in mind: the oldest go. */
-const MAX_MODELS = 1_000;
-
 type Asked = Pick<Job, "request" | "services" | "newer">;
 type Way = Pick<Target, "vendor" | "route">;
 
-/** What whose requests have shown of which of a vendor's models, and until when that is minded. */
-const known = new WeakMap<Vendor, Map<string, { isRight: boolean; until: number }>>();
-
-const keyOf = ({ request }: Asked, { route }: Way): string => `${request.caller.accountId} ${route.model}`;
+/** What requests have shown, and until when that is minded. */
+const known = new ModelNotes<{ isRight: boolean; until: number }>();
 
 /** Whether the newer dialect is the right one for this vendor's model, by this request or those before it; undefined: nothing has shown it. */
 function isRightFor(asked: Asked, way: Way): boolean | undefined {
   const { vendor, route } = way;
   const { newer, services } = asked;
   if (newer?.vendor === vendor && newer.model === route.model) return newer.isRight;
-  const kept = known.get(vendor)?.get(keyOf(asked, way));
+  const kept = known.find(asked, way);
   return kept && kept.until > services.clock.monotonic() ? kept.isRight : undefined;
 }
 
@@ -70,9 +66,5 @@ export function turnDialect(error: GatewayError, target: Target, job: Asked & Pi
 export function keepDialect({ newer, ...asked }: Asked, target: Target): void {
   const { vendor, route } = target;
   if (newer?.vendor !== vendor || newer.model !== route.model) return;
-  const models = known.get(vendor) ?? new Map<string, { isRight: boolean; until: number }>();
-  known.set(vendor, models);
-  models.set(keyOf(asked, target), { isRight: newer.isRight, until: asked.services.clock.monotonic() + KEPT_MS });
-  const [oldest] = models.keys();
-  if (models.size > MAX_MODELS && oldest !== undefined) models.delete(oldest);
+  known.keep(asked, target, { isRight: newer.isRight, until: asked.services.clock.monotonic() + KEPT_MS });
 }

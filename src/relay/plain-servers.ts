@@ -2,23 +2,19 @@ import { type GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Lesson, Quirks, VendorTerms } from "../dialects/dialect.ts";
 import { isSame } from "../dialects/translate.ts";
 import { MINUTE_MS } from "../lib/spans.ts";
-import type { Vendor } from "../vendors/vendor.ts";
 import type { Job } from "./job.ts";
+import { ModelNotes } from "./model-notes.ts";
 import type { Target } from "./read-reply.ts";
 import { MAX_LESSONS, refusalWords } from "./refused-extras.ts";
 
 /** How long it is kept in mind that a server took a request only when it was told it otherwise, ms. */
 export const PLAIN_MS = 10 * MINUTE_MS;
-/** Accounts' models of one vendor that are kept in mind: the oldest go. */
-const MAX_MODELS = 1_000;
 
 type Asked = Pick<Job, "request" | "services" | "body" | "plainly">;
 type Kept = { until: number; terms: VendorTerms; isPlain: boolean };
 
-/** Until when whom's requests to which of a vendor's models are told otherwise: what one account writes changes no other's requests. */
-const known = new WeakMap<Vendor, Map<string, Kept>>();
-
-const keyOf = ({ request }: Asked, { route }: Target): string => `${request.caller.accountId} ${route.model}`;
+/** Until when requests are told otherwise, and how. */
+const known = new ModelNotes<Kept>();
 
 /** What was learnt for this request of this model of the vendor's: of another one nothing is known by that. */
 const plainlyFor = ({ plainly }: Asked, { vendor, route }: Target) =>
@@ -90,14 +86,9 @@ function learnTerms(
 
 /** The request was answered: where it had to be told otherwise for that, the next ones are told so at once, as far as that is likely to help them. */
 export function keepPlain(job: Asked, target: Target): void {
-  const { vendor } = target;
   const { lasting: terms, isPlain = false } = plainlyFor(job, target) ?? {};
   if (terms === undefined) return;
-  const models = known.get(vendor) ?? new Map<string, Kept>();
-  known.set(vendor, models);
-  models.set(keyOf(job, target), { until: job.services.clock.monotonic() + PLAIN_MS, terms, isPlain });
-  const [oldest] = models.keys();
-  if (models.size > MAX_MODELS && oldest !== undefined) models.delete(oldest);
+  known.keep(job, target, { until: job.services.clock.monotonic() + PLAIN_MS, terms, isPlain });
 }
 
 /** What is to be minded of a target's vendor, for this request. */
@@ -107,9 +98,8 @@ export function termsFor(asked: Asked, target: Target): VendorTerms {
 
 /** What was learnt of a target's vendor before this request. */
 function keptTerms(asked: Asked, target: Target): VendorTerms {
-  const { vendor } = target;
-  const usual = { quirks: vendor.quirks };
-  const kept = known.get(vendor)?.get(keyOf(asked, target));
+  const usual = { quirks: target.vendor.quirks };
+  const kept = known.find(asked, target);
   if (kept === undefined || kept.until <= asked.services.clock.monotonic()) return usual;
   if (!kept.isPlain) return kept.terms;
   const quirks = plainTermsOf(asked, target);

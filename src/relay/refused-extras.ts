@@ -4,41 +4,28 @@ import type { Clock } from "../lib/clock.ts";
 import { type Edits, isObject, JsonText, wholeText } from "../lib/json.ts";
 import { HOUR_MS } from "../lib/spans.ts";
 import type { Sending } from "../vendors/send.ts";
-import type { Vendor } from "../vendors/vendor.ts";
 import type { Job } from "./job.ts";
+import { keepNewest, ModelNotes } from "./model-notes.ts";
 import type { Target } from "./read-reply.ts";
 
 /** How long a refusal is kept in mind, ms: vendors learn later what the dialect's own one knows. */
 export const KEPT_MS = HOUR_MS;
-/** Different things that are refused to one account by one model's vendor, and accounts' models of one vendor, that are kept in mind: the oldest go. */
+/** Different things that are refused to one account by one model's vendor and are kept in mind: the oldest go. */
 const MAX_REFUSED = 32;
-const MAX_MODELS = 1_000;
 /** How often one request is told again, whatever is refused of it. */
 export const MAX_LESSONS = 8;
 
 /** Paths of fields, and betas that were refused by name or together, with the time until which they are kept in mind. */
 type Refused = Map<string, number>;
 
-/**
- * What vendors have refused, by account and by their own names of models: what one account writes changes no other's requests. A vendor whose row is
- * read again begins anew.
- */
-const known = new WeakMap<Vendor, Map<string, Refused>>();
+/** What vendors have refused. */
+const known = new ModelNotes<Refused>();
 
 type Asked = Pick<Job, "request" | "services">;
 
-const keyOf = ({ request }: Asked, { route }: Target): string => `${request.caller.accountId} ${route.model}`;
-
-function keep<V>(map: Map<string, V>, key: string, value: V, most: number): V {
-  map.set(key, value);
-  const [oldest] = map.keys();
-  if (map.size > most && oldest !== undefined) map.delete(oldest);
-  return value;
-}
-
 /** What this account's requests to this model have been refused of late. */
 function refusedOf(asked: Asked, target: Target, clock: Clock): string[] {
-  const refused = known.get(target.vendor)?.get(keyOf(asked, target));
+  const refused = known.find(asked, target);
   if (!refused) return [];
   const now = clock.monotonic();
   return [...refused].flatMap(([extra, until]) => (until > now ? [extra] : []));
@@ -63,11 +50,8 @@ export function learnRefused(error: GatewayError, target: Target, job: Asked & P
   const extras = paths.map((path) => (path === BETAS ? betasOf(job) : path)).filter((extra) => !before.includes(extra));
   if (extras.length === 0) return false;
   job.lessons = lessons;
-  const models = known.get(vendor) ?? new Map<string, Refused>();
-  known.set(vendor, models);
-  const key = keyOf(job, target);
-  const refused = models.get(key) ?? keep(models, key, new Map<string, number>(), MAX_MODELS);
-  for (const extra of extras) keep(refused, extra, clock.monotonic() + KEPT_MS, MAX_REFUSED);
+  const refused = known.find(job, target) ?? known.keep(job, target, new Map<string, number>());
+  for (const extra of extras) keepNewest(refused, extra, clock.monotonic() + KEPT_MS, MAX_REFUSED);
   return true;
 }
 

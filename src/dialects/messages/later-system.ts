@@ -2,7 +2,7 @@ import { isObject, listOf } from "../../lib/json.ts";
 import { CONTINUE_TEXT } from "../turns.ts";
 import { unknownPaths } from "../unknown-fields.ts";
 import { traitsOf } from "./model-traits.ts";
-import { isCleared, lastUserTurn } from "./turn-settings.ts";
+import { isCleared, isSystem, lastUserTurn } from "./turn-settings.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -10,8 +10,6 @@ type Wire = Record<string, unknown>;
 const LIFTED: ReadonlySet<string> = new Set(["role", "content", "clear_at"]);
 
 const isText = (block: unknown): boolean => isObject(block) && block["type"] === "text";
-
-const isSystem = (message: unknown): message is Wire => isObject(message) && message["role"] === "system";
 
 /** A prompt or a turn as blocks: a text of its own is one, an empty one none. */
 function blocksOf(content: unknown): readonly unknown[] {

@@ -5,6 +5,8 @@ type Message = Record<string, unknown>;
 
 const hasRole = (message: unknown, role: string): message is Message => isObject(message) && message["role"] === role;
 
+export const isSystem = (message: unknown): message is Message => hasRole(message, "system");
+
 /** Whether a turn says how the model answers from there on: it may then have no content (@anthropic-ai/sdk 1.14, BetaSystemMessageParam). */
 export const setsOutput = ({ output_config: config }: Message): boolean =>
   isObject(config) && Object.keys(config).length > 0;
@@ -29,7 +31,7 @@ export function turnEffort(messages: unknown): unknown {
   let waiting: unknown;
   for (let at = turns.length - 1; at >= 0; at--) {
     const turn = turns[at];
-    if (hasRole(turn, "system")) {
+    if (isSystem(turn)) {
       const effort = effortOf(turn) ?? undefined;
       if (effort !== undefined && userCameLater) return effort;
       waiting ??= effort;
@@ -50,4 +52,4 @@ export const lastUserTurn = (messages: readonly unknown[]): number =>
 
 /** Whether a system turn at `at` was said for one of the user's turns alone, and another one has come since: it stays there, and no model is shown it. */
 export const isCleared = (message: Message, at: number, lastUser: number): boolean =>
-  message["role"] === "system" && message["clear_at"] === "next_user_message" && at < lastUser;
+  isSystem(message) && message["clear_at"] === "next_user_message" && at < lastUser;
