@@ -7,6 +7,9 @@ import { requestIdOf } from "./request.ts";
 /** What is behind a name never changes, s: a year. */
 const MAX_AGE_SECONDS = 31_536_000;
 
+/** Of a file read at a time, bytes: what waits in here for a client that takes its image slowly. The runtime itself reads half a megabyte ahead for each. */
+const PIECE_BYTES = 64 * 1024;
+
 /** One range of a file, both ends included. */
 export type ByteRange = { start: number; end: number };
 
@@ -75,6 +78,19 @@ export async function answerFile(request: Request, name: string, jobs: ImageJobs
   }
 }
 
+/** The bytes of a file, each {@link PIECE_BYTES} of it read when they are asked for. Breaks off where the file was removed meanwhile. */
+function piecesOf(file: Blob): ReadableStream<Uint8Array> {
+  let at = 0;
+  const pull = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
+    if (at >= file.size) return controller.close();
+    const piece = await file.slice(at, at + PIECE_BYTES).bytes();
+    if (piece.length === 0) throw new Error("The file is shorter than it was.");
+    at += piece.length;
+    controller.enqueue(piece);
+  };
+  return new ReadableStream({ pull }, { highWaterMark: 0 });
+}
+
 function answerBytes(request: Request, file: Blob, headers: Record<string, string>, etag: string): Response {
   const { size } = file;
   const condition = request.headers.get("if-range");
@@ -86,9 +102,9 @@ function answerBytes(request: Request, file: Blob, headers: Record<string, strin
     return new Response(null, { status: 416, headers: { ...rest, "content-range": `bytes */${size}` } });
   }
   // Told here: who sends the file on piece by piece does not know how long it is, and a client that is cut off would not see it.
-  if (!range) return new Response(file, { headers: { ...headers, "content-length": String(size) } });
+  if (!range) return new Response(piecesOf(file), { headers: { ...headers, "content-length": String(size) } });
   const { start, end } = range;
   const part = file.slice(start, end + 1, headers["content-type"]);
   const told = { "content-range": `bytes ${start}-${end}/${size}`, "content-length": String(end + 1 - start) };
-  return new Response(part, { status: 206, headers: { ...headers, ...told } });
+  return new Response(piecesOf(part), { status: 206, headers: { ...headers, ...told } });
 }

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { openStore } from "../../src/db/open.ts";
 import { JobStore } from "../../src/jobs/store.ts";
+import { encodePng, newPicture } from "../../src/vendors/builtin/canvas-picture.ts";
 import { manualClock } from "../support/clock.ts";
 import { within } from "../support/wait.ts";
 import { hang, IMAGE, type ImageLab, type Job, Painter, PNG, startImageLab } from "./lab.ts";
@@ -87,6 +88,28 @@ describe("a job from its creation to its image", () => {
     expect((await get({ range: "bytes=1-3", "if-range": '"another"' })).status).toBe(200);
     expect((await get({}, "POST")).status).toBe(405);
     expect((await get({}, "HEAD")).status).toBe(200);
+  });
+
+  test("a large file waits on the disk for a client that takes it slowly: 64 KiB of it are read at a time", async () => {
+    const picture = newPicture(600, 400);
+    for (let at = 0, value = 1; at < picture.pixels.length; at++) {
+      value = (value * 48_271) % 2_147_483_647;
+      picture.pixels[at] = value;
+    }
+    const png = await encodePng(picture);
+    lab = await startImageLab();
+    lab.painter.create_ = [{ kind: "image", bytes: png }];
+    const { data } = await lab.ended((await lab.create()).id);
+    const path = new URL(data![0]!.url).pathname;
+    const whole = await lab.gateway.call(path);
+    const pieces: Uint8Array[] = [];
+    for await (const piece of whole.body!) pieces.push(piece);
+    expect(pieces.length).toBeGreaterThan(5);
+    expect(Math.max(...pieces.map(({ length }) => length))).toBe(64 * 1024);
+    expect(Buffer.concat(pieces).equals(png)).toBe(true);
+    const part = await lab.gateway.call(path, { headers: { range: "bytes=1000-300999" } });
+    expect(part.headers.get("content-length")).toBe("300000");
+    expect(Buffer.from(await part.bytes()).equals(png.subarray(1_000, 301_000))).toBe(true);
   });
 
   test.each([
