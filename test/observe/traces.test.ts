@@ -535,6 +535,10 @@ test("a trace context is taken only when it is well formed", () => {
 
 describe("where traces go", () => {
   const warnings: string[] = [];
+  beforeEach(() => {
+    warnings.length = 0;
+  });
+
   test("the variables of OpenTelemetry, and the file above them", () => {
     const base = {
       OTEL_EXPORTER_OTLP_ENDPOINT: "http://otel.test:4318/",
