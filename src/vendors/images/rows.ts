@@ -114,6 +114,15 @@ const compatible: ImageRow = {
   ],
 };
 
+/** Of Google's models that draw at more than one resolution. */
+const GOOGLE_RESOLUTIONS = {
+  field: "imageSize",
+  steps: [
+    { area: 2.5 * MEGAPIXEL, name: "2K" },
+    { area: 12 * MEGAPIXEL, name: "4K" },
+  ],
+} as const;
+
 const gemini: ImageRow = {
   wire: geminiWire,
   refusal: { code: /SAFETY|PROHIBITED/, text: /safety (?:filter|polic)|Responsible AI/i },
@@ -123,26 +132,9 @@ const gemini: ImageRow = {
       match: /3\.1-flash-image|nano-banana/,
       ratios: [...GOOGLE, "4:1", "1:4", "8:1", "1:8"],
       takesSource: true,
-      resolutions: {
-        field: "imageSize",
-        steps: [
-          { area: 2.5 * MEGAPIXEL, name: "2K" },
-          { area: 12 * MEGAPIXEL, name: "4K" },
-        ],
-      },
+      resolutions: GOOGLE_RESOLUTIONS,
     },
-    {
-      match: /gemini-3-pro/,
-      ratios: GOOGLE,
-      takesSource: true,
-      resolutions: {
-        field: "imageSize",
-        steps: [
-          { area: 2.5 * MEGAPIXEL, name: "2K" },
-          { area: 12 * MEGAPIXEL, name: "4K" },
-        ],
-      },
-    },
+    { match: /gemini-3-pro/, ratios: GOOGLE, takesSource: true, resolutions: GOOGLE_RESOLUTIONS },
     // The oldest one draws only beside text.
     { match: /gemini-2\.0/, ratios: ["1:1"], takesSource: true, extra: { responseModalities: ["TEXT", "IMAGE"] } },
     { match: EVERY, ratios: GOOGLE, takesSource: true },
@@ -165,27 +157,19 @@ const xai: ImageRow = {
   ],
 };
 
+const TOGETHER = {
+  ratios: USUAL,
+  size: "pixels",
+  pixels: pixelRule(16, 1792),
+  extra: { response_format: "base64" },
+} as const;
+
 const together: ImageRow = {
   wire: openaiWire,
   refusal: { code: /^(?:nsfw|content_policy_violation)$/i, text: FILTERED },
   models: [
-    {
-      match: /kontext/i,
-      ratios: USUAL,
-      takesSource: true,
-      form: "field",
-      size: "pixels",
-      pixels: pixelRule(16, 1792),
-      extra: { response_format: "base64" },
-    },
-    {
-      match: EVERY,
-      ratios: USUAL,
-      takesSource: false,
-      size: "pixels",
-      pixels: pixelRule(16, 1792),
-      extra: { response_format: "base64" },
-    },
+    { match: /kontext/i, ...TOGETHER, takesSource: true, form: "field" },
+    { match: EVERY, ...TOGETHER, takesSource: false },
   ],
 };
 
@@ -383,6 +367,12 @@ const stability: ImageRow = {
   ],
 };
 
+/** Checkpoints, whatever server draws with them: the newer kinds draw at a megapixel, the first ones fall apart there. */
+const CHECKPOINTS: ImageRow["models"] = [
+  { match: /xl|flux|sd_?3|pony|illustrious/i, ratios: USUAL, takesSource: true, pixels: pixelRule(8, 2048) },
+  { match: EVERY, ratios: USUAL, takesSource: true, pixels: pixelRule(8, 2048, 512 * 512) },
+];
+
 const automatic: ImageRow = {
   wire: automaticWire,
   refusal: {},
@@ -390,11 +380,7 @@ const automatic: ImageRow = {
     path: "/sdapi/v1/sd-models",
     read: (answer) => (Array.isArray(answer) ? answer.map((model) => textAt(model, "model_name")) : undefined),
   },
-  models: [
-    // Models of the newer kinds draw at a megapixel, the first ones fall apart there.
-    { match: /xl|flux|sd_?3|pony|illustrious/i, ratios: USUAL, takesSource: true, pixels: pixelRule(8, 2048) },
-    { match: EVERY, ratios: USUAL, takesSource: true, pixels: pixelRule(8, 2048, 512 * 512) },
-  ],
+  models: CHECKPOINTS,
 };
 
 /** Names of checkpoints, as the node that loads them is told them. */
@@ -412,10 +398,7 @@ const comfy: ImageRow = {
   wire: comfyWire,
   refusal: {},
   list: { path: "/object_info/CheckpointLoaderSimple", read: readCheckpoints },
-  models: [
-    { match: /xl|flux|sd_?3|pony|illustrious/i, ratios: USUAL, takesSource: true, pixels: pixelRule(8, 2048) },
-    { match: EVERY, ratios: USUAL, takesSource: true, pixels: pixelRule(8, 2048, 512 * 512) },
-  ],
+  models: CHECKPOINTS,
 };
 
 /** The vendors that draw, by their ids in the registry; `compatible` is any server of OpenAI's protocol (dialects.md 7 is the source of all). */

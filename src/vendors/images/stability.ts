@@ -18,13 +18,15 @@ function create(request: ImageRequest, { model }: WireContext): Call {
   const { prompt, fields } = readWording(request, model);
   const body = new FormData();
   const { source } = request;
-  // The endpoint of several models is told which one; of two of them the model is the endpoint.
-  const named: Record<string, string> = model.form === "named" ? { model: request.model } : {};
-  const mode: Record<string, string> =
-    model.form === "named" ? { mode: source ? "image-to-image" : "text-to-image" } : {};
-  // From a source that endpoint draws at the source's own ratio, and refuses another.
-  const ratio: Record<string, string> = source && model.form === "named" ? {} : { aspect_ratio: request.ratio };
-  const all = { prompt, output_format: "png", ...named, ...mode, ...ratio, ...fields };
+  const isNamed = model.form === "named";
+  const all: Record<string, string> = {
+    ...{ prompt, output_format: "png" },
+    // The endpoint of several models is told which one; of two of them the model is the endpoint.
+    ...(isNamed && { model: request.model, mode: source ? "image-to-image" : "text-to-image" }),
+    // From a source that endpoint draws at the source's own ratio, and refuses another.
+    ...(!(isNamed && source) && { aspect_ratio: request.ratio }),
+    ...fields,
+  };
   for (const [name, value] of Object.entries(all)) body.append(name, value);
   if (source) {
     const { file, name } = toFile(source);
