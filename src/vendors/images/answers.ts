@@ -1,5 +1,5 @@
 import { isObject } from "../../lib/json.ts";
-import type { Answer, Reading } from "./wire.ts";
+import { type Answer, type Reading, RequestFault } from "./wire.ts";
 
 /** The object at a field; an empty one where there is none. */
 export function objectAt(value: unknown, field: string): Record<string, unknown> {
@@ -18,6 +18,22 @@ export function textAt(value: unknown, field: string): string {
   const found = isObject(value) ? value[field] : undefined;
   return typeof found === "string" ? found : "";
 }
+
+/** There is no image, for this reason in the vendor's words; "" where it gives none. */
+export const failedWith = (words: string): Reading => (words ? { kind: "failed", words } : { kind: "failed" });
+
+/** Work was stopped, or nobody minds: what the calls that stop something read in any answer. */
+export const STOPPED: Reading = { kind: "pending", resumeId: "stopped", pollAfterMs: 0 };
+
+const NAME = /^[A-Za-z0-9_-]{1,100}$/;
+
+/** The name that a vendor gave to some work, where it can stand in a path. Throws RequestFault for any other. */
+export function checkName(resumeId: string): string {
+  if (!NAME.test(resumeId)) throw new RequestFault(BAD_NAME);
+  return resumeId;
+}
+
+export const BAD_NAME = "The vendor gave the work a name that is none.";
 
 /** An image as text: a URL of any kind, or its bare base64. */
 export function readImageText(text: string): Reading {

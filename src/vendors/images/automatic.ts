@@ -1,5 +1,5 @@
 import { type ImageRequest, styledPrompt } from "../image-upstream.ts";
-import { listAt, textAt } from "./answers.ts";
+import { listAt, STOPPED, textAt } from "./answers.ts";
 import { readPixels } from "./fields.ts";
 import { toBase64 } from "./source.ts";
 import type { Answer, Call, Reading, Wire, WireContext } from "./wire.ts";
@@ -35,18 +35,18 @@ function create(request: ImageRequest, { model }: WireContext): Call {
 }
 
 const taskOf = ({ key }: ImageRequest) => `sluice-${key}`;
-const DONE: Reading = { kind: "pending", resumeId: "stopped", pollAfterMs: 0 };
 
 /**
  * Stops the image that is being drawn, if it is this one: the server has one word for whatever it draws, and an image of somebody else that it
  * stopped would come out half done.
  */
 function abandon(request: ImageRequest): Call {
-  const interrupt: Call = { method: "POST", path: "/sdapi/v1/interrupt", body: {}, read: () => DONE };
+  const interrupt: Call = { method: "POST", path: "/sdapi/v1/interrupt", body: {}, read: () => STOPPED };
   return {
     method: "GET",
     path: "/sdapi/v1/progress?skip_current_image=true",
-    read: ({ json }) => (textAt(json, "current_task") === taskOf(request) ? { kind: "next", call: interrupt } : DONE),
+    read: ({ json }) =>
+      textAt(json, "current_task") === taskOf(request) ? { kind: "next", call: interrupt } : STOPPED,
   };
 }
 

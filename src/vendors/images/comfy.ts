@@ -1,6 +1,6 @@
 import { isObject } from "../../lib/json.ts";
 import { type ImageRequest, styledPrompt } from "../image-upstream.ts";
-import { listAt, objectAt, textAt } from "./answers.ts";
+import { checkName, listAt, objectAt, STOPPED, textAt } from "./answers.ts";
 import { DRAW_GRAPH, fillGraph, REDRAW_GRAPH, takesImage } from "./comfy-graph.ts";
 import { readPixels } from "./fields.ts";
 import { toFile } from "./source.ts";
@@ -10,13 +10,6 @@ import { type Answer, type Call, type Reading, RequestFault, type Wire, type Wir
 const POLL_MS = 1_000;
 /** Most nodes of a graph whose outputs are looked through. */
 const MAX_NODES = 500;
-
-const NAME = /^[A-Za-z0-9_-]{1,100}$/;
-
-function nameOf(resumeId: string): string {
-  if (!NAME.test(resumeId)) throw new RequestFault("The vendor gave the work a name that is none.");
-  return resumeId;
-}
 
 /** A seed of the job's own: the server keeps what it drew, and answers an equal graph with nothing new. */
 const seedOf = (key: string) => Number(BigInt(Bun.hash(key)) % 2n ** 48n);
@@ -36,7 +29,7 @@ function prompt(request: ImageRequest, context: WireContext, image: string | und
 
 function readPrompt({ json }: Answer): Reading {
   const resumeId = textAt(json, "prompt_id");
-  return resumeId ? { kind: "pending", resumeId: nameOf(resumeId), pollAfterMs: POLL_MS } : { kind: "failed" };
+  return resumeId ? { kind: "pending", resumeId: checkName(resumeId), pollAfterMs: POLL_MS } : { kind: "failed" };
 }
 
 /** The source lies among the server's inputs under the job's own key. */
@@ -99,8 +92,6 @@ function readHistory(resumeId: string, { json }: Answer): Reading {
   return { kind: "next", call };
 }
 
-const STOPPED: Reading = { kind: "pending", resumeId: "stopped", pollAfterMs: 0 };
-
 /** Work that runs is interrupted, work that waits taken out of the queue: older servers interrupt whatever runs. */
 function cancel(resumeId: string): Call {
   const drop: Call = { method: "POST", path: "/queue", body: { delete: [resumeId] }, read: () => STOPPED };
@@ -121,8 +112,8 @@ export const comfyWire: Wire = {
   create: (request, context) => (request.source ? upload(request, context) : prompt(request, context, undefined)),
   resume: (resumeId) => ({
     method: "GET",
-    path: `/history/${nameOf(resumeId)}`,
+    path: `/history/${checkName(resumeId)}`,
     read: (answer) => readHistory(resumeId, answer),
   }),
-  cancel: (resumeId) => cancel(nameOf(resumeId)),
+  cancel: (resumeId) => cancel(checkName(resumeId)),
 };

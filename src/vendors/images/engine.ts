@@ -1,5 +1,6 @@
 import { isObject } from "../../lib/json.ts";
 import { until } from "../../lib/signals.ts";
+import { isOk } from "../answer.ts";
 import type { ImageRequest, ImageStep, ImageUpstream } from "../image-upstream.ts";
 import type { Vendor } from "../vendor.ts";
 import { type ApiTools, call as ask, TooLarge } from "./call.ts";
@@ -141,7 +142,7 @@ class Engine {
   }
 
   async #stopOrdered(call: Call, answer: Answer): Promise<void> {
-    if (answer.status < 200 || answer.status > 299) return;
+    if (!isOk(answer)) return;
     const reading = call.read(answer);
     if (reading.kind === "pending") await this.cancel(reading.resumeId, new AbortController().signal);
   }
@@ -151,7 +152,7 @@ class Engine {
     const answer = isPoll
       ? await this.#call(call, AbortSignal.any([signal, AbortSignal.timeout(phase.limitMs)]))
       : await this.#order(call, signal);
-    if (answer.status < 200 || answer.status > 299) {
+    if (!isOk(answer)) {
       const drewNothing = isPoll || call.prepares === true;
       const step = readFailure(answer, this.row.refusal, { drewNothing, now: this.tools.clock.now() });
       // Right behind its order not every server of a vendor knows of the work.
@@ -178,7 +179,7 @@ class Engine {
     let taken: Taken;
     if (reading.kind === "bytes") taken = takeBytes(reading.bytes);
     else if (reading.kind === "base64") taken = takeBase64(reading.data);
-    else taken = await fetchImage(reading.url, { vendor: this.vendor, row: this.row, tools: this.tools, signal });
+    else taken = await fetchImage(reading.url, { vendor: this.vendor, tools: this.tools, signal });
     if ("bytes" in taken) return { kind: "image", bytes: taken.bytes };
     // Where the work has a name, its result can be asked for again.
     return failed(taken.refused, taken.passing && phase.name === "poll" ? "no" : "maybe");

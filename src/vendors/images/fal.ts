@@ -1,5 +1,5 @@
 import { type ImageRequest, styledPrompt } from "../image-upstream.ts";
-import { listAt, objectAt, readImageObject, textAt } from "./answers.ts";
+import { BAD_NAME, failedWith, listAt, objectAt, readImageObject, STOPPED, textAt } from "./answers.ts";
 import { readPixels } from "./fields.ts";
 import { toDataUrl } from "./source.ts";
 import { encodePath } from "./tasks.ts";
@@ -13,7 +13,7 @@ const PLACE = /^(?:\/[A-Za-z0-9._-]+){2,6}\/requests\/[A-Za-z0-9_-]{1,100}$/;
 
 function checkPlace(resumeId: string): string {
   if (!PLACE.test(resumeId) || resumeId.includes("/..") || resumeId.includes("/./")) {
-    throw new RequestFault("The vendor gave the work a name that is none.");
+    throw new RequestFault(BAD_NAME);
   }
   return resumeId;
 }
@@ -42,7 +42,7 @@ function readResult({ json }: Answer): Reading {
 function readStatus(resumeId: string, { json }: Answer, baseUrl: string): Reading {
   const status = textAt(json, "status");
   if (status === "IN_QUEUE" || status === "IN_PROGRESS") return { kind: "pending", resumeId, pollAfterMs: POLL_MS };
-  if (status !== "COMPLETED") return status ? { kind: "failed", words: status } : { kind: "failed" };
+  if (status !== "COMPLETED") return failedWith(status);
   const isBehind = textAt(json, "response_url") === `${baseUrl}${resumeId}${RESULT}`;
   const path = isBehind ? `${resumeId}${RESULT}` : resumeId;
   return { kind: "next", call: { method: "GET", path, read: readResult } };
@@ -81,6 +81,6 @@ export const falWire: Wire = {
     method: "PUT",
     path: `${checkPlace(resumeId)}/cancel`,
     body: {},
-    read: () => ({ kind: "pending", resumeId, pollAfterMs: POLL_MS }),
+    read: () => STOPPED,
   }),
 };

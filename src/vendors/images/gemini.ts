@@ -1,6 +1,6 @@
 import { isObject } from "../../lib/json.ts";
 import { type ImageRequest, styledPrompt } from "../image-upstream.ts";
-import { declines, listAt, objectAt, textAt } from "./answers.ts";
+import { declines, failedWith, listAt, objectAt, textAt } from "./answers.ts";
 import { readWording } from "./fields.ts";
 import { toBase64 } from "./source.ts";
 import { type Answer, type Call, type Reading, refuseSource, type Wire, type WireContext } from "./wire.ts";
@@ -14,8 +14,7 @@ const REFUSED =
  */
 const GROUNDS = /\b(?:violat\w+|polic(?:y|ies)|guidelines|unsafe|inappropriate)\b/i;
 
-const isThought = (part: unknown) =>
-  typeof part === "object" && part !== null && "thought" in part && part.thought === true;
+const isThought = (part: unknown) => isObject(part) && part["thought"] === true;
 
 /** The parts that count: newer models send drafts of the image as thoughts before it. */
 const partsOf = (candidate: unknown) =>
@@ -44,8 +43,7 @@ function read({ json }: Answer, again: Call | undefined): Reading {
   const told = textAt(candidate, "finishMessage");
   if (declines(own) || GROUNDS.test(told)) return { kind: "blocked" };
   if (again) return { kind: "next", call: again };
-  const words = own || told;
-  return words ? { kind: "failed", words } : { kind: "failed" };
+  return failedWith(own || told);
 }
 
 const pathOf = (name: string, verb: string) => `/models/${encodeURIComponent(name.replace(/^models\//, ""))}:${verb}`;

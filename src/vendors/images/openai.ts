@@ -1,6 +1,7 @@
 import { readRawError } from "../../dialects/upstream-error.ts";
+import { isObject } from "../../lib/json.ts";
 import type { ImageRequest } from "../image-upstream.ts";
-import { listAt, objectAt, readImageObject, textAt } from "./answers.ts";
+import { failedWith, listAt, objectAt, readImageObject, STOPPED, textAt } from "./answers.ts";
 import { readPixels, readSizeFields, readWording } from "./fields.ts";
 import { toDataUrl, toFile } from "./source.ts";
 import type { Answer, Call, ImageModel, Reading, Wire, WireContext } from "./wire.ts";
@@ -24,8 +25,7 @@ function readJob({ json }: Answer): Reading {
   if (status === "processing" && resumeId) return { kind: "pending", resumeId, pollAfterMs: POLL_MS };
   if (status === "succeeded") return readImageObject(listAt(json, "data")[0]);
   if (status === "blocked") return { kind: "blocked" };
-  const words = textAt(objectAt(json, "error"), "message");
-  return words ? { kind: "failed", words } : { kind: "failed" };
+  return failedWith(textAt(objectAt(json, "error"), "message"));
 }
 
 const readAny = (answer: Answer): Reading => (textAt(answer.json, "object") === JOB ? readJob(answer) : read(answer));
@@ -33,11 +33,9 @@ const readAny = (answer: Answer): Reading => (textAt(answer.json, "object") === 
 /** The first image; a vendor that drew one and will not show it says so beside it (xAI, DeepInfra). */
 function read({ json }: Answer): Reading {
   const image = listAt(json, "data")[0] ?? listAt(json, "images")[0];
-  const isModerated = typeof image === "object" && image !== null && "respect_moderation" in image;
-  if (isModerated && image.respect_moderation === false) return { kind: "blocked" };
+  if (isObject(image) && image["respect_moderation"] === false) return { kind: "blocked" };
   if (listAt(json, "nsfw_content_detected")[0] === true) return { kind: "blocked" };
-  const words = textAt(json, "block_reason") || readRawError(json).message;
-  if (image === undefined) return words ? { kind: "failed", words } : { kind: "failed" };
+  if (image === undefined) return failedWith(textAt(json, "block_reason") || readRawError(json).message);
   return typeof image === "string" ? { kind: "url", url: image } : readImageObject(image);
 }
 
@@ -95,6 +93,6 @@ export const compatibleWire: Wire = {
   cancel: (resumeId) => ({
     method: "DELETE",
     path: jobPath(resumeId),
-    read: () => ({ kind: "pending", resumeId, pollAfterMs: POLL_MS }),
+    read: () => STOPPED,
   }),
 };

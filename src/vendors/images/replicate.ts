@@ -1,5 +1,6 @@
+import { isObject } from "../../lib/json.ts";
 import { type ImageRequest, styledPrompt } from "../image-upstream.ts";
-import { objectAt, readImageText, textAt } from "./answers.ts";
+import { checkName, failedWith, objectAt, readImageText, STOPPED, textAt } from "./answers.ts";
 import { readSizeFields } from "./fields.ts";
 import { toDataUrl, toFile } from "./source.ts";
 import { encodePath } from "./tasks.ts";
@@ -23,12 +24,11 @@ function readPrediction({ json }: Answer): Reading {
   const resumeId = textAt(json, "id");
   if (PENDING.test(status) && resumeId) return { kind: "pending", resumeId, pollAfterMs: POLL_MS };
   if (status === "succeeded") {
-    const url = findOutput(objectAt({ json }, "json")["output"]);
+    const url = findOutput(isObject(json) ? json["output"] : undefined);
     return url ? readImageText(url) : { kind: "failed" };
   }
   if (/^(?:canceled|aborted)$/.test(status)) return { kind: "failed", words: "It was cancelled there." };
-  const words = textAt(json, "error");
-  return words ? { kind: "failed", words } : { kind: "failed" };
+  return failedWith(textAt(json, "error"));
 }
 
 /** Where a model is asked: the newest of an `owner/name`, or a version, which is told in the body. */
@@ -68,13 +68,6 @@ function upload(request: ImageRequest, context: WireContext): Call {
   };
 }
 
-const isName = (resumeId: string) => /^[A-Za-z0-9_-]{1,100}$/.test(resumeId);
-
-function nameOf(resumeId: string): string {
-  if (!isName(resumeId)) throw new RequestFault("The vendor gave the work a name that is none.");
-  return resumeId;
-}
-
 /** Replicate: predictions, asked for by name, that can be stopped (dialects.md 7). None is waited for: its name is kept sooner so. */
 export const replicateWire: Wire = {
   recovery: "resume",
@@ -83,11 +76,11 @@ export const replicateWire: Wire = {
     if (source && source.bytes.length > MAX_INLINE_BYTES) return upload(request, context);
     return predict(request, context, source && toDataUrl(source));
   },
-  resume: (resumeId) => ({ method: "GET", path: `/predictions/${nameOf(resumeId)}`, read: readPrediction }),
+  resume: (resumeId) => ({ method: "GET", path: `/predictions/${checkName(resumeId)}`, read: readPrediction }),
   cancel: (resumeId) => ({
     method: "POST",
-    path: `/predictions/${nameOf(resumeId)}/cancel`,
+    path: `/predictions/${checkName(resumeId)}/cancel`,
     body: {},
-    read: () => ({ kind: "pending", resumeId, pollAfterMs: POLL_MS }),
+    read: () => STOPPED,
   }),
 };

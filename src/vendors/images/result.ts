@@ -6,7 +6,6 @@ import { upstreamHeaders } from "../outgoing.ts";
 import { fetchUnfollowed } from "../send.ts";
 import type { Vendor } from "../vendor.ts";
 import { type ApiTools, readBytes, TooLarge } from "./call.ts";
-import type { ImageRow } from "./wire.ts";
 
 /** For fetching one result, redirects included, ms. */
 export const RESULT_MS = 60_000;
@@ -64,7 +63,6 @@ function ownAddress(url: URL, baseUrl: string): URL | undefined {
 
 type FetchParts = {
   vendor: Vendor;
-  row: ImageRow;
   tools: ApiTools & { fetchResult: GuardedFetch };
   signal: AbortSignal;
 };
@@ -94,7 +92,7 @@ async function fetchElsewhere(url: URL, tools: FetchParts["tools"], signal: Abor
   }
 }
 
-async function fetchOwn(url: URL, { vendor, tools, signal }: Omit<FetchParts, "row">): Promise<Taken> {
+async function fetchOwn(url: URL, { vendor, tools, signal }: FetchParts): Promise<Taken> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(RESULT_MS)]);
   const headers = upstreamHeaders(vendor, {}, { accept: ACCEPT, "user-agent": tools.userAgent });
   let target: URL | null;

@@ -1,5 +1,5 @@
 import { type ImageRequest, styledPrompt } from "../image-upstream.ts";
-import { objectAt, readImageBody, readImageText, textAt } from "./answers.ts";
+import { failedWith, objectAt, readImageBody, readImageText, textAt } from "./answers.ts";
 import { readSizeFields } from "./fields.ts";
 import { toBase64, toDataUrl } from "./source.ts";
 import {
@@ -30,8 +30,7 @@ function readTask(resumeId: string, { json }: Answer): Reading {
     return sample ? readImageText(sample) : { kind: "failed" };
   }
   if (status && !ENDED.test(status)) return { kind: "pending", resumeId, pollAfterMs: POLL_MS };
-  const words = textAt(json, "error") || textAt(objectAt(json, "details"), "error") || status;
-  return words ? { kind: "failed", words } : { kind: "failed" };
+  return failedWith(textAt(json, "error") || textAt(objectAt(json, "details"), "error") || status);
 }
 
 const prompted = (request: Omit<ImageRequest, "source">, { model }: WireContext) => ({
