@@ -1404,6 +1404,7 @@ describe("waiting", () => {
 
   test("a body that stands still is told so, and the connection is closed", async () => {
     const body = bodyOf(HIDDEN);
+    const asked = patient.vendor.calls.length;
     for (const [framing, sent] of [
       [lengthOf(body), body.slice(0, -1)],
       [CHUNKED, chunk(body)],
@@ -1418,7 +1419,7 @@ describe("waiting", () => {
         ["chat", "invalid_request"],
         "close",
       ]);
-      expect([await client.over(), client.rest, patient.vendor.calls.length]).toEqual(["closed", "", 0]);
+      expect([await client.over(), client.rest, patient.vendor.calls.length]).toEqual(["closed", "", asked]);
     }
   });
 

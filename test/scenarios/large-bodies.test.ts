@@ -74,6 +74,7 @@ describe("the large bodies of agents, which are read in parts", () => {
       object: "chat.completion.chunk",
       choices: [{ index: 0, delta: { content: "Done." }, finish_reason: "stop" }],
     };
+    const earlier = new Set(app.rows().map(({ requestId }) => requestId));
     for (const stream of [false, true]) {
       first.always(PATH, json({ error: { message: "No." } }, { status: 503 }));
       second.always(PATH, stream ? sse([`data: ${JSON.stringify(record)}\n\n`, "data: [DONE]\n\n"]) : json(reply));
@@ -93,7 +94,8 @@ describe("the large bodies of agents, which are read in parts", () => {
     expect(first.calls.length).toBeGreaterThan(0);
     for (const { text } of first.calls)
       expect(text).toStartWith('{"model":"big","messages":[{"role":"user","content":"Step 0: „más“ — 続けて 🙂 x');
-    const counted = app.rows().map(({ input }) => input);
+    const rows = app.rows().filter(({ requestId }) => !earlier.has(requestId));
+    const counted = rows.map(({ input }) => input);
     expect(Math.min(...counted)).toBeGreaterThan((4 * LARGE_BODY) / 4 / 16);
   });
 

@@ -65,6 +65,7 @@ describe.skipIf(!isLinux)("two workers beside the gateway are one gateway", () =
   });
 
   test("what runs at the same time is counted over all processes, and comes free again", async () => {
+    lab.vendor.gate = gate();
     const account = accounts.narrow;
     const wish = (at: number): Wish => ({ id: `narrow-${at}`, waits: true });
     const asked = Array.from({ length: 20 }, (_, at) => lab.ask(account, wish(at)));
