@@ -16,7 +16,7 @@ import { toAccountView, toOwnKey } from "./account-shape.ts";
 import { toResponse } from "./answered.ts";
 import { authenticate } from "./credentials.ts";
 import { methodNotAllowed } from "./errors.ts";
-import { errorReplies, jsonReply } from "./openapi-detail.ts";
+import { errorReplies, HIDDEN, jsonReply } from "./openapi-detail.ts";
 import { ownJson } from "./own-json.ts";
 import { requestIdOf } from "./request.ts";
 import { usageParameters, usageReplies } from "./usage-detail.ts";
@@ -113,7 +113,7 @@ export function accountRoutes(dependencies: AccountDependencies) {
         },
       },
     )
-    .all("/v1/account", methodNotAllowed("GET, HEAD"), { detail: { hide: true } })
-    .all("/v1/usage", methodNotAllowed("GET, HEAD"), { detail: { hide: true } })
-    .all("/v1/usage/:request_id", methodNotAllowed("GET, HEAD"), { detail: { hide: true } });
+    .all("/v1/account", methodNotAllowed("GET, HEAD"), HIDDEN)
+    .all("/v1/usage", methodNotAllowed("GET, HEAD"), HIDDEN)
+    .all("/v1/usage/:request_id", methodNotAllowed("GET, HEAD"), HIDDEN);
 }

@@ -21,7 +21,7 @@ import { type AdminDependencies, answerAdmin, readAmount, readBody } from "./adm
 import { cutList } from "./admin-page.ts";
 import { toAccountEntry, toEntryView, toPostedView } from "./admin-shape.ts";
 import { methodNotAllowed } from "./errors.ts";
-import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
+import { errorReplies, HIDDEN, jsonBody, jsonReply } from "./openapi-detail.ts";
 import { badCursor, queryOf, readCursor, readLimit, readValue, writeCursor } from "./query.ts";
 import { PAGE_PARAMETERS, textParameter } from "./usage-detail.ts";
 
@@ -30,7 +30,6 @@ const checkPlan = checker(SetPlan);
 const checkMoney = checker(MoneyRequest);
 const checkCorrection = checker(CorrectionRequest);
 
-const HIDDEN = { detail: { hide: true } };
 const TAGS = ["Administration"];
 
 /** The account of this id or name. Throws GatewayError (not_found). */

@@ -12,14 +12,13 @@ import { type AdminDependencies, answerAdmin, readAmount, readBody } from "./adm
 import { readList } from "./admin-page.ts";
 import { toCreatedKey, toKeyView } from "./admin-shape.ts";
 import { methodNotAllowed } from "./errors.ts";
-import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
+import { errorReplies, HIDDEN, jsonBody, jsonReply } from "./openapi-detail.ts";
 import { PAGE_PARAMETERS } from "./usage-detail.ts";
 
 const checkCreate = checker(CreateKey);
 const checkChange = checker(ChangeKey);
 const checkToken = checker(CreateToken);
 
-const HIDDEN = { detail: { hide: true } };
 const TAGS = ["Administration"];
 
 /** How a key is narrowed, as a body says it: absent stays, null takes a limit away. */

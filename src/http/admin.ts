@@ -12,14 +12,13 @@ import { adminKeyRoutes } from "./admin-keys.ts";
 import { cutList } from "./admin-page.ts";
 import { toVendorView } from "./admin-shape.ts";
 import { methodNotAllowed } from "./errors.ts";
-import { errorReplies, jsonReply } from "./openapi-detail.ts";
+import { errorReplies, HIDDEN, jsonReply } from "./openapi-detail.ts";
 import { queryOf, readWord } from "./query.ts";
 import { PAGE_PARAMETERS, textParameter, usageParameters, usageReplies } from "./usage-detail.ts";
 import { answerUsage } from "./usage-list.ts";
 
 export type { AdminDependencies } from "./admin-answer.ts";
 
-const HIDDEN = { detail: { hide: true } };
 const TAGS = ["Administration"];
 /** Ways in trouble that are named of each vendor, at the most. */
 const MAX_TROUBLES = 100;

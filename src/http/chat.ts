@@ -4,7 +4,7 @@ import { ChatCompletion, ChatRequest } from "../wire/chat.ts";
 import { methodNotAllowed } from "./errors.ts";
 import { answerRequest, type RequestDependencies } from "./generation.ts";
 import { IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
-import { errorReplies, GENERATION_ERRORS, jsonBody, jsonOrStream, STRICT_PARAMETER } from "./openapi-detail.ts";
+import { errorReplies, GENERATION_ERRORS, HIDDEN, jsonBody, jsonOrStream, STRICT_PARAMETER } from "./openapi-detail.ts";
 
 /** `POST /v1/chat/completions` (interface 4.7). */
 export function chatRoutes(dependencies: RequestDependencies) {
@@ -24,5 +24,5 @@ export function chatRoutes(dependencies: RequestDependencies) {
         },
       },
     })
-    .all("/v1/chat/completions", methodNotAllowed("POST"), { detail: { hide: true } });
+    .all("/v1/chat/completions", methodNotAllowed("POST"), HIDDEN);
 }

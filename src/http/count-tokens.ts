@@ -10,7 +10,7 @@ import { MAX_GENERATION_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
 import { commonHeaders, errorResponse, methodNotAllowed, noteFault } from "./errors.ts";
 import type { RequestDependencies } from "./generation.ts";
-import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
+import { errorReplies, HIDDEN, jsonBody, jsonReply } from "./openapi-detail.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { requestIdOf } from "./request.ts";
 import { Work } from "./work.ts";
@@ -39,7 +39,7 @@ export function countTokensRoutes(dependencies: CountDependencies) {
         },
       },
     })
-    .all(PATH, methodNotAllowed("POST"), { detail: { hide: true } });
+    .all(PATH, methodNotAllowed("POST"), HIDDEN);
 }
 
 async function answerCount(

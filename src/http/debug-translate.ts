@@ -11,7 +11,7 @@ import { MAX_GENERATION_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
 import { commonHeaders, methodNotAllowed } from "./errors.ts";
 import type { RequestDependencies } from "./generation.ts";
-import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
+import { errorReplies, HIDDEN, jsonBody, jsonReply } from "./openapi-detail.ts";
 import { requestIdOf } from "./request.ts";
 
 const PATH = "/v1/debug/translate";
@@ -35,7 +35,7 @@ export function debugTranslateRoutes(dependencies: RequestDependencies) {
         },
       },
     })
-    .all(PATH, methodNotAllowed("POST"), { detail: { hide: true } });
+    .all(PATH, methodNotAllowed("POST"), HIDDEN);
 }
 
 async function answerTranslation(request: Request, dependencies: RequestDependencies): Promise<Response> {

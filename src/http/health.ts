@@ -3,7 +3,7 @@ import { HealthReply } from "../wire/health.ts";
 import { toResponse } from "./answered.ts";
 import { methodNotAllowed } from "./errors.ts";
 import { type Health, healthAnswer } from "./health-answer.ts";
-import { errorReplies, jsonReply, PUBLIC_ERRORS } from "./openapi-detail.ts";
+import { errorReplies, HIDDEN, jsonReply, PUBLIC_ERRORS } from "./openapi-detail.ts";
 import { requestIdOf } from "./request.ts";
 
 /**
@@ -26,6 +26,6 @@ export function healthRoutes(health: Health) {
     .get("/readyz", ({ request }) => answer(request, "/readyz"), {
       detail: { tags: ["Operation"], summary: "Readiness", security: [], responses: ready },
     })
-    .all("/healthz", methodNotAllowed("GET, HEAD"), { detail: { hide: true } })
-    .all("/readyz", methodNotAllowed("GET, HEAD"), { detail: { hide: true } });
+    .all("/healthz", methodNotAllowed("GET, HEAD"), HIDDEN)
+    .all("/readyz", methodNotAllowed("GET, HEAD"), HIDDEN);
 }

@@ -35,7 +35,7 @@ import {
 } from "./images-poll.ts";
 import { lostFields, readOrder, readPage, readWait } from "./images-request.ts";
 import { toJobList, toJobView } from "./images-shape.ts";
-import { errorReplies, jsonBody, jsonReply, PUBLIC_ERRORS, STRICT_PARAMETER } from "./openapi-detail.ts";
+import { errorReplies, HIDDEN, jsonBody, jsonReply, PUBLIC_ERRORS, STRICT_PARAMETER } from "./openapi-detail.ts";
 import { ownJson } from "./own-json.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { pathOf, requestIdOf } from "./request.ts";
@@ -277,8 +277,8 @@ export function imageRoutes(dependencies: ImageDependencies) {
       parse: "none",
       detail: CANCEL_DETAIL,
     })
-    .all(IMAGES_PATH, methodNotAllowed("GET, HEAD, POST"), { detail: { hide: true } })
-    .all(one, methodNotAllowed("GET, HEAD, DELETE"), { detail: { hide: true } });
+    .all(IMAGES_PATH, methodNotAllowed("GET, HEAD, POST"), HIDDEN)
+    .all(one, methodNotAllowed("GET, HEAD, DELETE"), HIDDEN);
 }
 
 const PICTURE = Object.fromEntries(
@@ -307,5 +307,5 @@ export function imageFileRoutes({ jobs, cdnUrl }: Pick<ImageDependencies, "jobs"
         responses: FILE_REPLIES,
       },
     })
-    .all(path, methodNotAllowed("GET, HEAD"), { detail: { hide: true } });
+    .all(path, methodNotAllowed("GET, HEAD"), HIDDEN);
 }

@@ -30,7 +30,7 @@ import { authenticate, authenticateToken } from "./credentials.ts";
 import { answerError, commonHeaders, methodNotAllowed, noteFault } from "./errors.ts";
 import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
 import { MCP_PATH, MCP_TOKEN_PATH } from "./mcp-error.ts";
-import { jsonBody, jsonReply } from "./openapi-detail.ts";
+import { HIDDEN, jsonBody, jsonReply } from "./openapi-detail.ts";
 import { requestIdOf } from "./request.ts";
 import { UploadCut } from "./upload.ts";
 import { noteWorked, runCall } from "./web-call.ts";
@@ -97,10 +97,10 @@ export function mcpRoutes(dependencies: McpDependencies) {
         response.headers.set("referrer-policy", "no-referrer");
         return response;
       },
-      { parse: "none", detail: { hide: true } },
+      { parse: "none", ...HIDDEN },
     )
-    .all(MCP_PATH, onlyPost, { detail: { hide: true } })
-    .all(MCP_TOKEN_PATH, onlyPost, { detail: { hide: true } });
+    .all(MCP_PATH, onlyPost, HIDDEN)
+    .all(MCP_TOKEN_PATH, onlyPost, HIDDEN);
 }
 
 function answer(request: Request, status: number, body: string): Response {

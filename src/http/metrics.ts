@@ -4,7 +4,7 @@ import { isFromHere, type PeerSource } from "./address.ts";
 import { wholeResponse } from "./answered.ts";
 import { authenticateAdmin, type KeyFinder } from "./credentials.ts";
 import { answerError, commonHeaders, methodNotAllowed } from "./errors.ts";
-import { errorReplies } from "./openapi-detail.ts";
+import { errorReplies, HIDDEN } from "./openapi-detail.ts";
 import { requestIdOf } from "./request.ts";
 
 /** What Prometheus reads (text format 0.0.4). */
@@ -48,5 +48,5 @@ export function metricsRoutes({ keys, server, collect }: MetricsDependencies) {
         responses: { 200: reply, ...errorReplies("chat") },
       },
     })
-    .all("/metrics", methodNotAllowed("GET, HEAD"), { detail: { hide: true } });
+    .all("/metrics", methodNotAllowed("GET, HEAD"), HIDDEN);
 }

@@ -5,7 +5,7 @@ import { type Entry, lifecycleOf, MODALITIES, type Modality, toChatEntry, toMess
 import { ModelListReply, ModelReply } from "../wire/models.ts";
 import { wholeResponse } from "./answered.ts";
 import { commonHeaders, methodNotAllowed } from "./errors.ts";
-import { errorReplies, jsonReply, PUBLIC_ERRORS } from "./openapi-detail.ts";
+import { errorReplies, HIDDEN, jsonReply, PUBLIC_ERRORS } from "./openapi-detail.ts";
 import { readLimit } from "./query.ts";
 import { pathOf, requestIdOf } from "./request.ts";
 import { textParameter } from "./usage-detail.ts";
@@ -207,8 +207,8 @@ export function modelsRoutes(dependencies: { catalog: Catalog }) {
       .get("/v1/models", ({ request }) => list(request), { detail: LIST_DETAIL })
       // Two routes for one: a raw slash matches the second only, and the document has no word for a path of any length.
       .get("/v1/models/:id", ({ request }) => retrieve(catalog, request), { detail: RETRIEVE_DETAIL })
-      .get("/v1/models/*", ({ request }) => retrieve(catalog, request), { detail: { hide: true } })
-      .all("/v1/models", methodNotAllowed("GET, HEAD"), { detail: { hide: true } })
-      .all("/v1/models/*", methodNotAllowed("GET, HEAD"), { detail: { hide: true } })
+      .get("/v1/models/*", ({ request }) => retrieve(catalog, request), HIDDEN)
+      .all("/v1/models", methodNotAllowed("GET, HEAD"), HIDDEN)
+      .all("/v1/models/*", methodNotAllowed("GET, HEAD"), HIDDEN)
   );
 }

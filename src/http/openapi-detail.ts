@@ -5,6 +5,9 @@ import { ChatErrorReply, MessagesErrorReply } from "../wire/errors.ts";
 
 type JsonContent = { "application/json": { schema: Record<string, unknown> } };
 
+/** For routes that the document does not name. */
+export const HIDDEN = { detail: { hide: true } };
+
 /** A request body as a route's `detail.requestBody`. Routes parse their bodies themselves, so their schemas are named here. */
 export type JsonBody = { required: true; content: JsonContent };
 

@@ -3,7 +3,7 @@ import packageFile from "../../package.json" with { type: "json" };
 import { isEmpty, isObject } from "../lib/json.ts";
 import { toResponse } from "./answered.ts";
 import { methodNotAllowed } from "./errors.ts";
-import { sharedSchemas } from "./openapi-detail.ts";
+import { HIDDEN, sharedSchemas } from "./openapi-detail.ts";
 import { headersOf, sharedHeaders } from "./openapi-headers.ts";
 import { servePage, VIEWER_FILES } from "./openapi-page/page.ts";
 import { jsonText } from "./own-json.ts";
@@ -94,7 +94,6 @@ async function loadGenerator(routes: Elysia, path: string): Promise<Generator> {
  * `publicUrl`: as people reach the gateway, where that is known.
  */
 export function openapiRoutes(publicUrl?: string) {
-  const hidden = { detail: { hide: true } };
   const routes = new Elysia({ name: "sluice-openapi" });
   const generate = async () => {
     const generator = await loadGenerator(routes, publicUrl === undefined ? "/" : new URL(publicUrl).pathname);
@@ -115,12 +114,12 @@ export function openapiRoutes(publicUrl?: string) {
     .get(
       "/openapi/json",
       async ({ request }) => toResponse(jsonText(await document(), requestIdOf(request), "no-cache")),
-      hidden,
+      HIDDEN,
     )
-    .all("/openapi/json", methodNotAllowed("GET, HEAD"), hidden)
-    .all("/openapi", methodNotAllowed("GET, HEAD"), hidden);
+    .all("/openapi/json", methodNotAllowed("GET, HEAD"), HIDDEN)
+    .all("/openapi", methodNotAllowed("GET, HEAD"), HIDDEN);
   for (const file of VIEWER_FILES) {
-    routes.get(file.path, ({ request }) => servePage(request, file.body(), file.contentType), hidden);
+    routes.get(file.path, ({ request }) => servePage(request, file.body(), file.contentType), HIDDEN);
   }
   return routes;
 }

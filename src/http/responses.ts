@@ -4,7 +4,7 @@ import { ResponsesReply, ResponsesRequest } from "../wire/responses.ts";
 import { methodNotAllowed } from "./errors.ts";
 import { answerRequest, type RequestDependencies } from "./generation.ts";
 import { IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
-import { errorReplies, GENERATION_ERRORS, jsonBody, jsonOrStream, STRICT_PARAMETER } from "./openapi-detail.ts";
+import { errorReplies, GENERATION_ERRORS, HIDDEN, jsonBody, jsonOrStream, STRICT_PARAMETER } from "./openapi-detail.ts";
 
 /** `POST /v1/responses` (contract 3). */
 export function responsesRoutes(dependencies: RequestDependencies) {
@@ -24,5 +24,5 @@ export function responsesRoutes(dependencies: RequestDependencies) {
         },
       },
     })
-    .all("/v1/responses", methodNotAllowed("POST"), { detail: { hide: true } });
+    .all("/v1/responses", methodNotAllowed("POST"), HIDDEN);
 }

@@ -1,5 +1,6 @@
 import { Elysia } from "elysia";
 import { methodNotAllowed } from "./errors.ts";
+import { HIDDEN } from "./openapi-detail.ts";
 import { servePage } from "./openapi-page/page.ts";
 
 /** Its links are relative: a proxy may have put the gateway below a path. */
@@ -45,11 +46,10 @@ const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect 
 
 /** GET and HEAD /: a short page that says what this is and links the documentation; its style, and the icon of every page (contract 3). */
 export function rootRoutes() {
-  const hidden = { detail: { hide: true } };
   return new Elysia({ name: "sluice-root" })
-    .get("/", ({ request }) => servePage(request, HTML, "text/html; charset=utf-8"), hidden)
-    .get("/assets/root.css", ({ request }) => servePage(request, CSS, "text/css; charset=utf-8"), hidden)
-    .get("/favicon.svg", ({ request }) => servePage(request, ICON, "image/svg+xml"), hidden)
-    .get("/favicon.ico", ({ request }) => servePage(request, ICON, "image/svg+xml"), hidden)
-    .all("/", methodNotAllowed("GET, HEAD"), hidden);
+    .get("/", ({ request }) => servePage(request, HTML, "text/html; charset=utf-8"), HIDDEN)
+    .get("/assets/root.css", ({ request }) => servePage(request, CSS, "text/css; charset=utf-8"), HIDDEN)
+    .get("/favicon.svg", ({ request }) => servePage(request, ICON, "image/svg+xml"), HIDDEN)
+    .get("/favicon.ico", ({ request }) => servePage(request, ICON, "image/svg+xml"), HIDDEN)
+    .all("/", methodNotAllowed("GET, HEAD"), HIDDEN);
 }

@@ -19,7 +19,7 @@ import { MAX_WEB_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
 import { addHeaders, answerError, methodNotAllowed, noteFault } from "./errors.ts";
 import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
-import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
+import { errorReplies, HIDDEN, jsonBody, jsonReply } from "./openapi-detail.ts";
 import { ownJson } from "./own-json.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { requestIdOf } from "./request.ts";
@@ -79,8 +79,8 @@ export function webRoutes(dependencies: WebDependencies) {
         responses: { 200: jsonReply(FetchReply, "The pages."), ...errorReplies("chat", [...metered, ...idempotent]) },
       },
     })
-    .all(SEARCH_PATH, methodNotAllowed("POST"), { detail: { hide: true } })
-    .all(FETCH_PATH, methodNotAllowed("POST"), { detail: { hide: true } });
+    .all(SEARCH_PATH, methodNotAllowed("POST"), HIDDEN)
+    .all(FETCH_PATH, methodNotAllowed("POST"), HIDDEN);
 }
 
 /** What a tool gave, and how its caller's limit stands. `isFree`: it cost nothing. */
