@@ -1,4 +1,5 @@
 import { isObject } from "../lib/json.ts";
+import { mapChanged, mapFields } from "../lib/map-changed.ts";
 
 type Schema = Record<string, unknown>;
 
@@ -20,23 +21,8 @@ const isArray = ({ type }: Schema): boolean => type === "array" || (Array.isArra
 
 function withItemsUnder(word: string, value: unknown, depth: number): unknown {
   if (SINGLE.has(word)) return withItems(value, depth);
-  if (LISTS.has(word) && Array.isArray(value)) {
-    const whole = value.map((one) => withItems(one, depth));
-    return whole.some((one, at) => one !== value[at]) ? whole : value;
-  }
-  return MAPS.has(word) && isObject(value) ? withEach(value, (_name, one) => withItems(one, depth)) : value;
-}
-
-/** The object with its values changed; itself where none is. */
-function withEach(object: Schema, change: (name: string, value: unknown) => unknown): Schema {
-  let changed: Schema | undefined;
-  for (const [name, value] of Object.entries(object)) {
-    const next = change(name, value);
-    if (next === value) continue;
-    changed ??= { ...object };
-    changed[name] = next;
-  }
-  return changed ?? object;
+  if (LISTS.has(word) && Array.isArray(value)) return mapChanged(value, (one) => withItems(one, depth));
+  return MAPS.has(word) && isObject(value) ? mapFields(value, (one) => withItems(one, depth)) : value;
 }
 
 /**
@@ -45,6 +31,6 @@ function withEach(object: Schema, change: (name: string, value: unknown) => unkn
  */
 export function withItems<T>(schema: T, depth = 0): T {
   if (!isObject(schema) || depth > MAX_DEPTH) return schema;
-  const whole = withEach(schema, (word, value) => withItemsUnder(word, value, depth + 1));
+  const whole = mapFields(schema, (value, word) => withItemsUnder(word, value, depth + 1));
   return (isArray(whole) && whole["items"] === undefined ? { ...whole, items: {} } : whole) as T;
 }

@@ -1,5 +1,6 @@
 import { countAsNumber } from "../canon/usage.ts";
 import { isObject } from "../lib/json.ts";
+import { mapFields } from "../lib/map-changed.ts";
 
 /**
  * A vendor's usage object with the counts that it wrote as text as numbers, those of its details as well: clients add them up, and those with checked
@@ -7,14 +8,5 @@ import { isObject } from "../lib/json.ts";
  */
 export function withNumbers(usage: unknown, levels = 2): unknown {
   if (!isObject(usage)) return countAsNumber(usage);
-  if (levels === 0) return usage;
-  let changed: Record<string, unknown> | undefined;
-  for (const field in usage) {
-    const sound = withNumbers(usage[field], levels - 1);
-    if (sound !== usage[field]) {
-      changed ??= { ...usage };
-      changed[field] = sound;
-    }
-  }
-  return changed ?? usage;
+  return levels === 0 ? usage : mapFields(usage, (value) => withNumbers(value, levels - 1));
 }

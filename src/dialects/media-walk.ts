@@ -1,5 +1,6 @@
 import type { Edits } from "../lib/json.ts";
 import { isObject, stringOf } from "../lib/json.ts";
+import { mapChanged, mapListIn } from "../lib/map-changed.ts";
 import { mediaTypeOf, sniffMediaType, textOfMedia } from "./media-type.ts";
 import { hasScheme, isDataUrl, parseDataUrl } from "./media-url.ts";
 
@@ -156,21 +157,6 @@ class Walk {
     return { type: this.textType, text: words, ...(mark !== undefined && { cache_control: mark }) };
   }
 
-  /** `parts` with what was replaced; the very same array when nothing was. */
-  list(parts: unknown, path: string, depth = 0): unknown {
-    if (!Array.isArray(parts) || depth > MAX_DEPTH) return parts;
-    let changed: unknown[] | undefined;
-    for (let at = 0; at < parts.length; at++) {
-      const part: unknown = parts[at];
-      if (!isObject(part)) continue;
-      const next = this.#part(part, path, at, depth);
-      if (next === part) continue;
-      changed ??= [...parts];
-      changed[at] = next;
-    }
-    return changed ?? parts;
-  }
-
   #part(part: Part, path: string, at: number, depth: number): Part {
     switch (part["type"]) {
       case "image_url":
@@ -200,12 +186,11 @@ class Walk {
     return next;
   }
 
-  /** `holder` with what was replaced in the list it holds in `field`. */
+  /** `holder`, which stands so deep, with what was replaced in the list it holds in `field`; the very same object when nothing was. */
   inside(holder: Part, field: string, path: string, depth: number): Part {
-    const list = holder[field];
-    if (!Array.isArray(list)) return holder;
-    const next = this.list(list, `${path}.${field}`, depth + 1);
-    return next === list ? holder : { ...holder, [field]: next };
+    if (depth >= MAX_DEPTH) return holder;
+    const place = `${path}.${field}`;
+    return mapListIn(holder, field, (part, at) => (isObject(part) ? this.#part(part, place, at, depth + 1) : part));
   }
 
   /** chat: an object or a bare string; responses: a string. */
@@ -286,16 +271,10 @@ export function replaceMedia(body: Record<string, unknown>, replace: Replace): E
   const list = body[field];
   if (!Array.isArray(list)) return undefined;
   const walk = new Walk(replace, list, field === "input" ? "input_text" : "text");
-  let changed: unknown[] | undefined;
-  for (let at = 0; at < list.length; at++) {
-    const item: unknown = list[at];
-    if (!isObject(item)) continue;
-    const next = walk.item(item, at, `${field}[${at}]`);
-    if (next === item) continue;
-    changed ??= [...list];
-    changed[at] = next;
-  }
-  return changed && { [field]: changed };
+  const next = mapChanged<unknown>(list, (item, at) =>
+    isObject(item) ? walk.item(item, at, `${field}[${at}]`) : item,
+  );
+  return next === list ? undefined : { [field]: next };
 }
 
 /** Data URLs as they should be, of whatever format some vendor sees, and how many characters of what they hold show its format. */

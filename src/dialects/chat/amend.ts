@@ -1,5 +1,6 @@
 import { budgetBelow, type Orders, type ReasoningOrder } from "../../canon/intent.ts";
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
+import { mapChanged } from "../../lib/map-changed.ts";
 import { withChatMarks } from "../cache-marks.ts";
 import type { Quirks } from "../dialect.ts";
 import { withObjectArguments } from "./call-arguments.ts";
@@ -347,13 +348,7 @@ function amendOddities(messages: readonly unknown[], quirks: Quirks): readonly u
     quirks.acceptsCacheControl === false ||
     quirks.documentUrls;
   if (!hasOddity) return messages;
-  let changed = false;
-  const amended = messages.map((message: unknown) => {
-    const sound = isObject(message) ? amendMessage(message, quirks) : message;
-    if (sound !== message) changed = true;
-    return sound;
-  });
-  return changed ? amended : messages;
+  return mapChanged(messages, (message) => (isObject(message) ? amendMessage(message, quirks) : message));
 }
 
 /** Mistral's models are as strict at every server that reads their conversations with its library; aggregators name them so, and their weights are. */

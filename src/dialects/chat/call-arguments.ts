@@ -1,4 +1,5 @@
 import { isJson, isObject } from "../../lib/json.ts";
+import { mapChanged, mapListIn } from "../../lib/map-changed.ts";
 import { toInput } from "../messages/tool-input.ts";
 
 type Wire = Record<string, unknown>;
@@ -27,11 +28,6 @@ function isBroken(call: unknown): call is Called {
   return written !== "" && !isObjectText(written);
 }
 
-const callsOf = (message: unknown): readonly unknown[] | undefined => {
-  const calls = isObject(message) ? message["tool_calls"] : undefined;
-  return Array.isArray(calls) ? calls : undefined;
-};
-
 const mended = (call: unknown): unknown =>
   isBroken(call)
     ? { ...call, function: { ...call.function, arguments: JSON.stringify(toInput(call.function.arguments)) } }
@@ -42,10 +38,5 @@ const mended = (call: unknown): unknown =>
  * for their templates, and refuse every further request of a conversation that holds a call which was cut off or is no JSON
  * (vllm-project/vllm #43995). Its text stands under a key then, as in dialects that know nothing but objects. The same array where none is in the way.
  */
-export function withObjectArguments(messages: readonly unknown[]): readonly unknown[] {
-  if (!messages.some((message) => callsOf(message)?.some(isBroken))) return messages;
-  return messages.map((message) => {
-    const calls = callsOf(message);
-    return calls?.some(isBroken) ? { ...(message as Wire), tool_calls: calls.map(mended) } : message;
-  });
-}
+export const withObjectArguments = (messages: readonly unknown[]): readonly unknown[] =>
+  mapChanged(messages, (message) => (isObject(message) ? mapListIn(message, "tool_calls", mended) : message));

@@ -1,5 +1,6 @@
 import { hashLetters } from "../../lib/id.ts";
 import { isObject } from "../../lib/json.ts";
+import { mapChanged, mapListIn } from "../../lib/map-changed.ts";
 import { ownCallId } from "../counted-ids.ts";
 import type { Quirks } from "../dialect.ts";
 import { DistinctNames } from "../distinct-names.ts";
@@ -25,21 +26,17 @@ const readsIds = (upstreamModel: string): boolean => /kimi/i.test(upstreamModel)
 /** The messages with the calls of a model that reads ids under those that it gave; the same array where there are none. */
 export function withOwnCallIds(messages: readonly unknown[], upstreamModel: string): readonly unknown[] {
   if (!readsIds(upstreamModel)) return messages;
-  let changed = false;
   const own = (record: unknown, field: string): unknown => {
     if (!isObject(record)) return record;
     const given = record[field];
     const id = typeof given === "string" ? ownCallId(given) : given;
-    if (id === given) return record;
-    changed = true;
-    return { ...record, [field]: id };
+    return id === given ? record : { ...record, [field]: id };
   };
-  const named = messages.map((message) => {
-    const calls = isObject(message) ? message["tool_calls"] : undefined;
-    if (!Array.isArray(calls)) return own(message, "tool_call_id");
-    return { ...(message as Record<string, unknown>), tool_calls: calls.map((call) => own(call, "id")) };
-  });
-  return changed ? named : messages;
+  return mapChanged(messages, (message) =>
+    isObject(message) && Array.isArray(message["tool_calls"])
+      ? mapListIn(message, "tool_calls", (call) => own(call, "id"))
+      : own(message, "tool_call_id"),
+  );
 }
 
 /** Hands out the ids of one assistant turn's calls: two calls of one id become two ids, the same ones in every request. */

@@ -1,4 +1,5 @@
 import { isObject } from "../../lib/json.ts";
+import { mapChanged } from "../../lib/map-changed.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -21,17 +22,14 @@ export function removeMarks(message: Wire, changes: Wire): void {
   if (Array.isArray(content) && content.some(isMarked)) changes["content"] = content.map(withoutMark);
 }
 
-/** Tools without marks for a cache; the same value where none has one. */
-export function unmarkedTools(tools: unknown): unknown {
-  if (!Array.isArray(tools)) return tools;
-  const isMarkedTool = (tool: unknown) => isMarked(tool) || (isObject(tool) && isMarked(tool["function"]));
-  if (!tools.some(isMarkedTool)) return tools;
-  return tools.map((tool: unknown) => {
-    if (!isObject(tool)) return tool;
-    const { [MARK]: _mark, ...rest } = tool;
-    return isMarked(rest["function"]) ? { ...rest, function: withoutMark(rest["function"]) } : rest;
-  });
+function unmarkedTool(tool: unknown): unknown {
+  const own = withoutMark(tool);
+  return isObject(own) && isMarked(own["function"]) ? { ...own, function: withoutMark(own["function"]) } : own;
 }
+
+/** Tools without marks for a cache; the same value where none has one. */
+export const unmarkedTools = (tools: unknown): unknown =>
+  Array.isArray(tools) ? mapChanged(tools, unmarkedTool) : tools;
 
 /** What a part of text says; undefined for any other part. */
 function saidIn(part: unknown): string | undefined {

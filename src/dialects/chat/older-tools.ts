@@ -1,4 +1,5 @@
 import { type Edits, isObject, stringOf } from "../../lib/json.ts";
+import { mapChanged } from "../../lib/map-changed.ts";
 import { customTool, wrapInput } from "../custom-tools.ts";
 import type { Quirks, ReplyChanges } from "../dialect.ts";
 import { inventCallId } from "./tool-calls.ts";
@@ -169,12 +170,5 @@ class MessageWriter {
 /** Messages with calls in the forms that a vendor of today's functions alone knows; the same array where there is none of others. */
 export function toFunctionMessages(messages: readonly unknown[], quirks: Quirks): readonly unknown[] {
   const writer = new MessageWriter(quirks);
-  let written: unknown[] | undefined;
-  for (let at = 0; at < messages.length; at++) {
-    const message = messages[at];
-    const sound = isObject(message) ? writer.write(message) : message;
-    if (sound !== message) written ??= messages.slice(0, at);
-    written?.push(sound);
-  }
-  return written ?? messages;
+  return mapChanged(messages, (message) => (isObject(message) ? writer.write(message) : message));
 }

@@ -2,6 +2,7 @@ import { GatewayError } from "../../canon/errors.ts";
 import type { Event } from "../../canon/events.ts";
 import { NO_USAGE } from "../../canon/usage.ts";
 import { type Edits, isObject, type JsonText } from "../../lib/json.ts";
+import { mapChanged, mapListIn } from "../../lib/map-changed.ts";
 import { ReplyCallIds } from "../counted-ids.ts";
 import type { DecodeContext, ReplyContext } from "../dialect.ts";
 import { errorOf } from "../translate.ts";
@@ -135,16 +136,14 @@ const holdsText = (value: unknown) => typeof value === "string" && value.trim() 
 
 /** Calls whose id, type or arguments a client could not use; the same array when all are sound. */
 function repairCalls(calls: readonly unknown[], seed: string, { usedCallIds }: ReplyContext): readonly unknown[] {
-  let changed = false;
   const ids = new ReplyCallIds(usedCallIds);
-  const repaired = calls.map((call, ordinal) => {
+  return mapChanged(calls, (call, ordinal) => {
     const fragment = readToolFragment(call);
     if (!fragment || !isObject(call)) return call;
     const called = call["function"];
     const wrongArguments = isObject(called) && !holdsText(called["arguments"]);
     const id = ids.take(fragment.id || inventCallId(seed, ordinal), seed);
     if (id === fragment.id && typeof call["type"] === "string" && !wrongArguments) return call;
-    changed = true;
     return {
       ...call,
       id,
@@ -152,7 +151,6 @@ function repairCalls(calls: readonly unknown[], seed: string, { usedCallIds }: R
       ...(wrongArguments && { function: { ...called, arguments: fragment.arguments || "{}" } }),
     };
   });
-  return changed ? repaired : calls;
 }
 
 /** A message with its role, reasoning where clients look for it and calls they can answer; the same object when nothing is wrong. */
@@ -177,6 +175,7 @@ function repairFinish(word: unknown, message: Wire): string | undefined {
 /** Stands for the message of a reply that has none: Google's endpoint writes none for what it blocks, and clients look into it. */
 const EMPTY_MESSAGE: Wire = Object.freeze({ role: "assistant", content: "", refusal: null });
 
+/** A choice that a client can read; the same object when nothing is wrong. */
 function repairChoice(choice: unknown, at: number, seed: string, context: ReplyContext): unknown {
   if (!isObject(choice)) return choice;
   const said = choice["message"] ?? EMPTY_MESSAGE;
@@ -188,17 +187,6 @@ function repairChoice(choice: unknown, at: number, seed: string, context: ReplyC
   return { ...choice, ...(!isPlaced && { index: at }), message, ...(word !== undefined && { finish_reason: word }) };
 }
 
-/** Choices that a client can read; the same array when nothing is wrong. */
-function repairChoices(choices: readonly unknown[], seed: string, context: ReplyContext): readonly unknown[] {
-  let repaired: unknown[] | undefined;
-  for (let at = 0; at < choices.length; at++) {
-    const sound = repairChoice(choices[at], at, seed, context);
-    if (sound !== choices[at]) repaired ??= choices.slice(0, at);
-    repaired?.push(sound);
-  }
-  return repaired ?? choices;
-}
-
 /** A chat reply for a chat client: the client's model ID, every other byte as it was unless a client could not read it (dialects.md 1.3). */
 export function relabelReply(body: JsonText, context: ReplyContext): string {
   const edits: Edits = { model: context.model };
@@ -208,9 +196,8 @@ export function relabelReply(body: JsonText, context: ReplyContext): string {
     if (typeof value["id"] !== "string" || value["id"] === "") edits["id"] = replyIdOf(context);
     if (value["object"] !== COMPLETION) edits["object"] = COMPLETION;
     if (!Number.isInteger(value["created"])) edits["created"] = wholeSeconds(value["created"]) ?? context.created;
-    const { choices } = value;
-    const repaired = Array.isArray(choices) ? repairChoices(choices, seed, context) : choices;
-    if (repaired !== choices) edits["choices"] = repaired;
+    const repaired = mapListIn(value, "choices", (choice, at) => repairChoice(choice, at, seed, context));
+    if (repaired !== value) edits["choices"] = repaired["choices"];
     const usage = soundUsage(value["usage"]);
     if (usage !== value["usage"]) edits["usage"] = usage;
   }

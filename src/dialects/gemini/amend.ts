@@ -1,5 +1,6 @@
 import type { Orders, ReasoningOrder } from "../../canon/intent.ts";
 import { type Edits, isEmpty, isObject } from "../../lib/json.ts";
+import { mapChanged, mapListIn } from "../../lib/map-changed.ts";
 import { goingFields } from "../going-fields.ts";
 import { CONTINUE_TEXT } from "../turns.ts";
 import { type ModelTraits, traitsOf } from "./model-traits.ts";
@@ -42,11 +43,8 @@ const isPicture = (part: Wire): boolean => isObject(part["inlineData"]);
  * The first call of each step, and every image that the model made, carries a signature, or the word that stands for one in foreign history
  * (dialects.md 3.3).
  */
-function signModels(contents: readonly Wire[]): readonly Wire[] {
-  const isSigned = (part: Wire) => isCall(part) || isPicture(part);
-  const needs = ({ role, parts }: Wire) => role === "model" && listOf(parts).some(isSigned);
-  return contents.some(needs) ? contents.map((content) => (needs(content) ? sign(content) : content)) : contents;
-}
+const signModels = (contents: readonly Wire[]): readonly Wire[] =>
+  mapChanged(contents, (content) => (content["role"] === "model" ? sign(content) : content));
 
 /** The contents without signatures that are known not to be this vendor's, and without the parts and turns that were there for them alone. */
 function withoutForeignProofs(contents: readonly Wire[], isForeign: (proof: string) => boolean): readonly Wire[] {
@@ -62,14 +60,11 @@ function withoutForeignProofs(contents: readonly Wire[], isForeign: (proof: stri
 }
 
 function sign(content: Wire): Wire {
-  const parts = listOf(content["parts"]);
-  const first = parts.find(isCall);
+  const first = listOf(content["parts"]).find(isCall);
   const lacks = (part: Wire) => part["thoughtSignature"] === undefined && (part === first || isPicture(part));
-  if (!parts.some(lacks)) return content;
-  return {
-    ...content,
-    parts: parts.map((part) => (lacks(part) ? { ...part, thoughtSignature: PLACEHOLDER } : part)),
-  };
+  return mapListIn(content, "parts", (part) =>
+    isObject(part) && lacks(part) ? { ...part, thoughtSignature: PLACEHOLDER } : part,
+  );
 }
 
 /** The user's turn behind a last one that the model would refuse to continue, so that it is known again. */

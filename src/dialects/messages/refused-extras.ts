@@ -1,4 +1,5 @@
 import { type Edits, isObject } from "../../lib/json.ts";
+import { mapChanged } from "../../lib/map-changed.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -71,7 +72,9 @@ class Removal {
   from(value: unknown, at = 0, place = ""): unknown {
     const step = this.steps[at];
     if (step === undefined) return value;
-    if (Array.isArray(value)) return /^\d+$/.test(step) ? this.#fromList(value, at, place) : value;
+    if (Array.isArray(value)) {
+      return /^\d+$/.test(step) ? mapChanged(value, (entry) => this.from(entry, at + 1, `${place}[]`)) : value;
+    }
     if (!isObject(value)) return value;
     const path = place === "" ? step : `${place}.${step}`;
     const held = value[step];
@@ -86,11 +89,6 @@ class Removal {
     const next = this.from(held, at + 1, path);
     if (next === held) return value;
     return isEmpty(next) ? without(value, step) : { ...value, [step]: next };
-  }
-
-  #fromList(list: readonly unknown[], at: number, place: string): unknown {
-    const next = list.map((entry) => this.from(entry, at + 1, `${place}[]`));
-    return next.some((entry, index) => entry !== list[index]) ? next : list;
   }
 }
 

@@ -1,6 +1,7 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { WebToolName } from "../../canon/web-tools.ts";
-import { type Edits, isObject, stringOf } from "../../lib/json.ts";
+import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
+import { mapChanged, mapListIn } from "../../lib/map-changed.ts";
 import {
   countOf,
   describePage,
@@ -251,7 +252,7 @@ function joinResults(opened: unknown[], message: unknown): unknown {
 }
 
 /** Whether a block is a search result of the gateway's own. */
-const isOwnResult = (block: unknown): boolean =>
+const isOwnResult = (block: unknown): block is Wire =>
   isObject(block) &&
   block["type"] === "web_search_tool_result" &&
   Array.isArray(block["content"]) &&
@@ -270,20 +271,13 @@ function withoutOwnCitations(block: unknown): unknown {
   return kept.length > 0 ? { ...rest, citations: kept } : rest;
 }
 
+/** A turn with its blocks changed, if it is the assistant's. */
+const mapBlocks = (message: unknown, change: (block: unknown) => unknown): unknown =>
+  isObject(message) && message["role"] === "assistant" ? mapListIn(message, "content", change) : message;
+
 /** The conversation without them; the same one where there are none. */
-function uncited(messages: unknown): unknown {
-  if (!Array.isArray(messages)) return messages;
-  let changed = false;
-  const plain = messages.map((message: unknown) => {
-    if (!isObject(message) || message["role"] !== "assistant" || !Array.isArray(message["content"])) return message;
-    const { content } = message;
-    const blocks = content.map(withoutOwnCitations);
-    if (blocks.every((block, at) => block === content[at])) return message;
-    changed = true;
-    return { ...message, content: blocks };
-  });
-  return changed ? plain : messages;
-}
+const uncited = (messages: unknown): unknown =>
+  Array.isArray(messages) ? mapChanged(messages, (message) => mapBlocks(message, withoutOwnCitations)) : messages;
 
 /** A block without what only the gateway can read: its own search becomes text, its own citations go. */
 function mendBlock(block: unknown, own: ReadonlySet<unknown>): unknown {
@@ -294,18 +288,13 @@ function mendBlock(block: unknown, own: ReadonlySet<unknown>): unknown {
 }
 
 function mend(body: Wire): Edits | undefined {
-  const messages = Array.isArray(body["messages"]) ? body["messages"] : [];
-  let changed = false;
-  const mended = messages.map((message) => {
-    if (!isObject(message) || message["role"] !== "assistant" || !Array.isArray(message["content"])) return message;
-    const { content } = message;
-    const own = new Set(content.filter(isOwnResult).map((block: Wire) => block["tool_use_id"]));
-    const blocks = content.map((block) => mendBlock(block, own));
-    if (blocks.every((block, at) => block === content[at])) return message;
-    changed = true;
-    return { ...message, content: blocks };
+  const messages = listOf(body["messages"]);
+  const mended = mapChanged(messages, (message) => {
+    const results = listOf(isObject(message) && message["content"]).filter(isOwnResult);
+    const own = new Set(results.map((block) => block["tool_use_id"]));
+    return mapBlocks(message, (block) => mendBlock(block, own));
   });
-  return changed ? { messages: mended } : undefined;
+  return mended === messages ? undefined : { messages: mended };
 }
 
 /** Not copied to the function: what steers the vendor's own tool. */

@@ -1,4 +1,5 @@
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
+import { mapListIn } from "../../lib/map-changed.ts";
 import type { Quirks, ReplyChanges } from "../dialect.ts";
 import { MESSAGES_NAMES, type NameRule, OLDER_MESSAGES_NAMES, SaidNames, withOriginalNames } from "../tool-names.ts";
 
@@ -35,11 +36,10 @@ const mapOf = (body: Body, { versionInBody }: Quirks): ReadonlyMap<string, strin
 
 const renamed = (holder: Named, rename: Rename): Body => ({ ...holder, name: rename(holder.name) });
 
-function renameCalls(message: unknown, rename: Rename): unknown {
-  const blocks = blocksOf(message);
-  if (!isObject(message) || !blocks.some(isCall)) return message;
-  return { ...message, content: blocks.map((block) => (isCall(block) ? renamed(block, rename) : block)) };
-}
+const renameCalls = (message: unknown, rename: Rename): unknown =>
+  isObject(message)
+    ? mapListIn(message, "content", (block) => (isCall(block) ? renamed(block, rename) : block))
+    : message;
 
 /**
  * Edits of a client's body in which tools are called as Anthropic takes it, in definitions, choice and history alike (dialects.md 2.3, 4.3

@@ -1,5 +1,6 @@
 import type { Orders, ReasoningOrder } from "../../canon/intent.ts";
 import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
+import { mapChanged } from "../../lib/map-changed.ts";
 import { imageLessons } from "../blind-models.ts";
 import type { Lesson, Quirks, ReplyChanges, VendorTerms } from "../dialect.ts";
 import { formatName } from "../format-name.ts";
@@ -86,16 +87,13 @@ function withoutLostReasoning(input: unknown, orders: Orders): unknown {
  * The input without the ids that reasoning got where its reply was written anew: OpenAI refuses what it encrypted under another id than its own,
  * and takes it without any. The same value where there is none.
  */
-function withoutGivenIds(input: unknown): unknown {
-  if (!Array.isArray(input) || !input.some(isNamedHere)) return input;
-  return input.map((item: unknown) => {
-    if (!isNamedHere(item)) return item;
-    const { id: _id, ...rest } = item;
-    return rest;
-  });
-}
+const withoutGivenIds = (input: unknown): unknown => (Array.isArray(input) ? mapChanged(input, withoutGivenId) : input);
 
-const isNamedHere = (item: unknown): item is Wire => isReasoning(item) && isGivenHere(item["id"]);
+function withoutGivenId(item: unknown): unknown {
+  if (!isReasoning(item) || !isGivenHere(item["id"])) return item;
+  const { id: _id, ...rest } = item;
+  return rest;
+}
 
 /** What an item is to the tool loop that the input stands in. */
 function saidIn(item: unknown): Said {

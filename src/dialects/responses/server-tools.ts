@@ -1,6 +1,7 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { SearchHit } from "../../canon/web-tools.ts";
 import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
+import { mapChanged } from "../../lib/map-changed.ts";
 import {
   type BroughtTool,
   countOf,
@@ -121,12 +122,12 @@ const isOpenAis = (item: unknown): boolean => isObject(item) && OPENAI_ID.test(s
 
 function mend(body: Wire): Edits | undefined {
   const input = listOf(body["input"]);
-  const mended = input.map((item) => {
+  const mended = mapChanged(input, (item) => {
     const text = isOpenAis(item) ? undefined : textOfServed(item);
     if (text === undefined) return item;
     return { type: "message", role: "assistant", content: [{ type: "output_text", text }] };
   });
-  return mended.some((item, at) => item !== input[at]) ? { input: mended } : undefined;
+  return mended === input ? undefined : { input: mended };
 }
 
 /** An earlier search of these tools as the call and the output of a client's own function. */
