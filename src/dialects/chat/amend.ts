@@ -333,24 +333,6 @@ function amendCallIds(message: Wire, changes: Wire): void {
   changes["tool_calls"] = calls.map((call) => (isLong(call) ? { ...call, id: shortCallId(call.id) } : call));
 }
 
-/** The messages with a vendor's oddities minded; the same array where none is in the way. */
-function amendOddities(messages: readonly unknown[], quirks: Quirks): readonly unknown[] {
-  const hasOddity =
-    quirks.noDeveloperRole ||
-    quirks.emptyContent ||
-    quirks.reasoningReplayAlways ||
-    quirks.reasoningReplayCalls ||
-    quirks.refusesReasoning ||
-    quirks.unknownFields?.length ||
-    quirks.nineCharacterToolIds ||
-    quirks.messageFields ||
-    quirks.joinedContent ||
-    quirks.acceptsCacheControl === false ||
-    quirks.documentUrls;
-  if (!hasOddity) return messages;
-  return mapChanged(messages, (message) => (isObject(message) ? amendMessage(message, quirks) : message));
-}
-
 /** Mistral's models are as strict at every server that reads their conversations with its library; aggregators name them so, and their weights are. */
 const mindsRoleOrder = (quirks: Quirks, { upstreamModel }: Orders): boolean =>
   quirks.strictRoleOrder === true || upstreamModel.startsWith("mistralai/");
@@ -369,7 +351,7 @@ function amendMessages(list: EditList, orders: Orders, quirks: Quirks, choiceHin
   const named = withOwnCallIds(sound, orders.upstreamModel);
   const told = withHint(withHint(named, choiceHint), formatHint);
   const read = readsArguments(quirks) ? withObjectArguments(told) : told;
-  const taken = amendOddities(read, quirks);
+  const taken = mapChanged(read, (message) => (isObject(message) ? amendMessage(message, quirks) : message));
   // A turn may have been no more than what this vendor does not take.
   const known = taken === told ? told : soundMessages(taken);
   const amended = amendPrefill(inOrder(known, orders, quirks), list, quirks);
