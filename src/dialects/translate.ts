@@ -18,6 +18,7 @@ import { changeEvents, ReplyChanger } from "./reply-changer.ts";
 import { nameReply, nameStream, namesAlone } from "./reply-names.ts";
 import { soundText } from "./sound-text.ts";
 import { isSaid, tellLost } from "./told-names.ts";
+import { MAX_TOLD } from "./unknown-fields.ts";
 
 /** An upstream body, ready to send, what could not cross from the client's dialect, and what the reply must be changed back in. */
 export type UpstreamBody = { text: Text; dropped: string[]; changes?: ReplyChanges | undefined };
@@ -146,8 +147,7 @@ function refused(
   return [...[...new Set(going)].filter(isLost), ...repairs];
 }
 
-/** Most field paths that are told of one request, and the most characters of one that are shown. */
-const MAX_TOLD = 50;
+/** Most characters of a path that are shown. */
 const MAX_PATH = 200;
 
 /**

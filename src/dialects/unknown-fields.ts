@@ -1,4 +1,4 @@
-import { isObject } from "../lib/json.ts";
+import { isEmpty, isObject } from "../lib/json.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -6,20 +6,22 @@ type Wire = Record<string, unknown>;
 export function isNothing(value: unknown): boolean {
   if (value == null || value === false || value === "") return true;
   if (Array.isArray(value)) return value.length === 0;
-  if (!isObject(value)) return false;
-  for (const _ in value) return false;
-  return true;
+  return isObject(value) && isEmpty(value);
 }
+
+/** Most field paths that are told of one request. */
+export const MAX_TOLD = 50;
 
 const NONE: readonly string[] = [];
 
-/** The fields of an object of a client's that say something and are none of `known`: they do not cross (contract 6, x-sluice-dropped). */
+/** The fields of an object of a client's that say something and are none of `known`, as many as are told: they do not cross (contract 6, x-sluice-dropped). */
 export function unknownFields(wire: Wire, known: ReadonlySet<string>): readonly string[] {
   let unknown: string[] | undefined;
   for (const field in wire) {
     if (known.has(field) || isNothing(wire[field])) continue;
     unknown ??= [];
     unknown.push(field);
+    if (unknown.length === MAX_TOLD) break;
   }
   return unknown ?? NONE;
 }

@@ -5,7 +5,6 @@ import { cleanText, isVisible } from "../text.ts";
 import { unknownFields, unknownPaths } from "../unknown-fields.ts";
 import { decodePart } from "./decode-parts.ts";
 import { reasoningSignature, reasoningText, thoughtField } from "./delta.ts";
-import type { DroppedPaths } from "./dropped.ts";
 import { signatureIn } from "./extra-content.ts";
 import { PICTURES, picturesSentBack } from "./pictures.ts";
 import { inventCallId, readToolFragment } from "./tool-calls.ts";
@@ -65,13 +64,13 @@ class MessageReader {
   /** Calls of the older `function_call` form carry no id; its result follows at once and gets the same one. */
   #legacyCalls = 0;
 
-  constructor(readonly dropped: DroppedPaths) {}
+  constructor(readonly dropped: string[]) {}
 
   /** `at`: its place among the messages. `isLast`: nothing follows, so an assistant's turn is one to be continued. */
   read(message: Wire, at: number, isLast: boolean): void {
-    if (message["name"] != null && !NAMED_BY_CALL.has(message["role"])) this.dropped.add(`${pathOf(at)}.name`);
+    if (message["name"] != null && !NAMED_BY_CALL.has(message["role"])) this.dropped.push(`${pathOf(at)}.name`);
     const known = message["role"] === "assistant" ? ASSISTANT_FIELDS : KNOWN_FIELDS;
-    for (const field of unknownFields(message, known)) this.dropped.add(`${pathOf(at)}.${field}`);
+    for (const field of unknownFields(message, known)) this.dropped.push(`${pathOf(at)}.${field}`);
     switch (message["role"]) {
       case "system":
       case "developer":
@@ -96,7 +95,7 @@ class MessageReader {
     const parts: TextPart[] = isLeading ? this.system : [];
     for (const part of this.#parts(message, at)) {
       if (part.type === "text") parts.push(part);
-      else this.dropped.add("place" in part && part.place ? part.place : pathOf(at));
+      else this.dropped.push("place" in part && part.place ? part.place : pathOf(at));
     }
     if (!isLeading && parts.length > 0) this.turns.push({ role: "system", parts });
   }
@@ -107,9 +106,9 @@ class MessageReader {
   }
 
   #readAssistant(message: Wire, at: number, isLast: boolean): void {
-    if (message[PICTURES] && !Array.isArray(message[PICTURES])) this.dropped.add(`${pathOf(at)}.${PICTURES}`);
-    if (message["audio"]) this.dropped.add(`${pathOf(at)}.audio`);
-    if (message["prefix"] && !isLast) this.dropped.add(`${pathOf(at)}.prefix`);
+    if (message[PICTURES] && !Array.isArray(message[PICTURES])) this.dropped.push(`${pathOf(at)}.${PICTURES}`);
+    if (message["audio"]) this.dropped.push(`${pathOf(at)}.audio`);
+    if (message["prefix"] && !isLast) this.dropped.push(`${pathOf(at)}.prefix`);
     const reasoning = readReasoning(message);
     const said = this.#parts(message, at);
     const parts: Part[] = reasoning ? [reasoning, ...said] : said;
@@ -124,7 +123,7 @@ class MessageReader {
       if (part) {
         parts.push(part);
         this.#nameLostOfCall(calls[index], path);
-      } else this.dropped.add(path);
+      } else this.dropped.push(path);
     }
     if (isObject(message["function_call"])) {
       this.#legacyCalls++;
@@ -169,14 +168,14 @@ class MessageReader {
       if (isObject(value) && thoughtField(value) !== undefined) continue;
       const part = decodePart(value, place);
       if (!part) {
-        this.dropped.add(place);
+        this.dropped.push(place);
         continue;
       }
       parts.push(part);
       if (!isObject(value)) continue;
-      this.dropped.addAll(unknownPaths(value, PART_FIELDS, place));
+      this.dropped.push(...unknownPaths(value, PART_FIELDS, place));
       for (const [field, known] of HELD_FIELDS) {
-        if (field in value) this.dropped.addAll(unknownPaths(value[field], known, `${place}.${field}`));
+        if (field in value) this.dropped.push(...unknownPaths(value[field], known, `${place}.${field}`));
       }
     }
     return parts;
@@ -184,9 +183,9 @@ class MessageReader {
 
   #nameLostOfCall(call: unknown, path: string): void {
     if (!isObject(call)) return;
-    this.dropped.addAll(unknownPaths(call, CALL_FIELDS, path));
+    this.dropped.push(...unknownPaths(call, CALL_FIELDS, path));
     for (const field of ["function", "custom"]) {
-      this.dropped.addAll(unknownPaths(call[field], CALLED_FIELDS, `${path}.${field}`));
+      this.dropped.push(...unknownPaths(call[field], CALLED_FIELDS, `${path}.${field}`));
     }
   }
 }
@@ -212,7 +211,7 @@ function readCall(value: unknown, seed: string): ToolCallPart | undefined {
 }
 
 /** `messages` of a checked body as system text and turns (dialects.md 4.3, 4.8 #2). Parts that cannot cross are named in `dropped`. */
-export function decodeMessages(messages: unknown, dropped: DroppedPaths): { system: TextPart[]; turns: Turn[] } {
+export function decodeMessages(messages: unknown, dropped: string[]): { system: TextPart[]; turns: Turn[] } {
   const reader = new MessageReader(dropped);
   const listed = listOf(messages);
   for (let index = 0; index < listed.length; index++) {

@@ -9,7 +9,6 @@ import { cleanText } from "../text.ts";
 import { unknownPaths } from "../unknown-fields.ts";
 import { decodeMessages } from "./decode-messages.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
-import { DroppedPaths } from "./dropped.ts";
 import { isUsageWish, readMaxTokens, saidBesideReasoning } from "./intent.ts";
 import { schemaHolder } from "./output-format.ts";
 
@@ -32,12 +31,12 @@ const CARRIED_INSIDE: readonly [field: string, known: ReadonlySet<string>][] = [
 const SCHEMA_FIELDS: ReadonlySet<string> = new Set(["name", "description", "schema", "strict"]);
 
 /** Names what nobody else knows inside the fields that are carried. */
-function nameLostInside(body: Wire, dropped: DroppedPaths): void {
-  for (const [field, known] of CARRIED_INSIDE) dropped.addAll(unknownPaths(body[field], known, field));
-  dropped.addAll(saidBesideReasoning(body, () => true));
+function nameLostInside(body: Wire, dropped: string[]): void {
+  for (const [field, known] of CARRIED_INSIDE) dropped.push(...unknownPaths(body[field], known, field));
+  dropped.push(...saidBesideReasoning(body, () => true));
   const { response_format: format } = body;
   if (isObject(format)) {
-    dropped.addAll(unknownPaths(format["json_schema"], SCHEMA_FIELDS, "response_format.json_schema"));
+    dropped.push(...unknownPaths(format["json_schema"], SCHEMA_FIELDS, "response_format.json_schema"));
   }
 }
 
@@ -89,10 +88,10 @@ function decodeFormat(value: unknown): OutputFormat | undefined {
   };
 }
 
-function decodeUser(body: Wire, dropped: DroppedPaths): string | undefined {
+function decodeUser(body: Wire, dropped: string[]): string | undefined {
   const { user, safety_identifier: safety } = body;
   if (typeof user === "string" && user !== "") {
-    if (safety != null && safety !== user) dropped.add("safety_identifier");
+    if (safety != null && safety !== user) dropped.push("safety_identifier");
     return cleanText(user);
   }
   return typeof safety === "string" && safety !== "" ? cleanText(safety) : undefined;
@@ -129,7 +128,7 @@ export function decodeRequest(body: Wire): Decoded {
       param: "n",
     });
   }
-  const dropped = new DroppedPaths();
+  const dropped: string[] = [];
   const { system, turns } = decodeMessages(body["messages"], dropped);
   const allTools = decodeTools(body, dropped);
   const { tools, toolChoice } = decodeToolChoice(body, allTools, dropped);
@@ -156,17 +155,17 @@ export function decodeRequest(body: Wire): Decoded {
   const output = decodeFormat(format);
   put(prompt, "output", output);
   // A form that only some server of this dialect knows, such as a grammar.
-  if (isObject(format) && format["type"] !== "text" && !output) dropped.add("response_format");
+  if (isObject(format) && format["type"] !== "text" && !output) dropped.push("response_format");
   put(prompt, "userId", decodeUser(body, dropped));
   put(prompt, "pictures", decodePictures(body));
   for (const field in body) {
     if (prompt.pictures && PICTURE_FIELDS.includes(field)) continue;
     if (CARRIED.has(field) || asksForNothing(field, body[field])) continue;
     if (isShared(field)) share(prompt, field, body[field]);
-    else dropped.add(field);
+    else dropped.push(field);
   }
   nameLostInside(body, dropped);
-  const decoded: Decoded = { prompt, dropped: dropped.list() };
+  const decoded: Decoded = { prompt, dropped };
   if (changes) decoded.changes = changes;
   return decoded;
 }

@@ -3,7 +3,6 @@ import { isObject, listOf, stringOf } from "../../lib/json.ts";
 import { customTool } from "../custom-tools.ts";
 import { notOffered } from "../not-offered.ts";
 import { unknownPaths } from "../unknown-fields.ts";
-import type { DroppedPaths } from "./dropped.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -35,35 +34,35 @@ function decodeFunction(called: Wire, cache: unknown, place: string): Tool {
 }
 
 /** One entry of `tools`; undefined for one of a kind that only its vendor knows. What of it nobody else knows is named in `dropped`. */
-function readTool(tool: unknown, path: string, dropped: DroppedPaths): Tool | undefined {
+function readTool(tool: unknown, path: string, dropped: string[]): Tool | undefined {
   if (!isObject(tool) || isVendorsOwn(tool)) return undefined;
   const { function: called, custom, cache_control: cache } = tool;
   if (!isObject(called) && !isObject(custom)) return undefined;
-  dropped.addAll(unknownPaths(tool, TOOL_FIELDS, path));
+  dropped.push(...unknownPaths(tool, TOOL_FIELDS, path));
   if (isObject(called)) {
-    dropped.addAll(unknownPaths(called, FUNCTION_FIELDS, `${path}.function`));
+    dropped.push(...unknownPaths(called, FUNCTION_FIELDS, `${path}.function`));
     return decodeFunction(called, cache ?? called["cache_control"], `${path}.function`);
   }
   const { name, description, format } = custom as Wire;
-  dropped.addAll(unknownPaths(custom, CUSTOM_FIELDS, `${path}.custom`));
-  dropped.addAll(unknownPaths(format, FORMAT_FIELDS, `${path}.custom.format`));
+  dropped.push(...unknownPaths(custom, CUSTOM_FIELDS, `${path}.custom`));
+  dropped.push(...unknownPaths(format, FORMAT_FIELDS, `${path}.custom.format`));
   return customTool(stringOf(name), stringOf(description), format, `${path}.custom`);
 }
 
 /** `tools`, and the older `functions`, as tools; those of other kinds are the vendor's own and are dropped by name (dialects.md 1.1). */
-export function decodeTools(body: Wire, dropped: DroppedPaths): Tool[] {
+export function decodeTools(body: Wire, dropped: string[]): Tool[] {
   const tools: Tool[] = [];
   const listed = listOf(body["tools"]);
   for (let index = 0; index < listed.length; index++) {
     const path = `tools[${index}]`;
     const tool = readTool(listed[index], path, dropped);
     if (tool) tools.push(tool);
-    else dropped.add(path);
+    else dropped.push(path);
   }
   for (const [at, called] of listOf(body["functions"]).entries()) {
     if (!isObject(called)) continue;
     tools.push(decodeFunction(called, undefined, `functions[${at}]`));
-    dropped.addAll(unknownPaths(called, FUNCTION_FIELDS, `functions[${at}]`));
+    dropped.push(...unknownPaths(called, FUNCTION_FIELDS, `functions[${at}]`));
   }
   return tools;
 }
@@ -108,7 +107,7 @@ export function checkToolChoice(body: Wire): void {
 export function decodeToolChoice(
   body: Wire,
   tools: Tool[],
-  dropped: DroppedPaths,
+  dropped: string[],
 ): { tools: Tool[]; toolChoice: ToolChoice | undefined } {
   const choice = body["tool_choice"] ?? body["function_call"];
   if (choice == null || tools.length === 0) return { tools, toolChoice: undefined };
@@ -116,17 +115,17 @@ export function decodeToolChoice(
   if (isObject(allowed) && Array.isArray(allowed["tools"])) {
     const names = new Set(allowed["tools"].map(nameIn));
     const left = tools.filter((tool) => names.has(tool.name));
-    if (left.length < names.size) dropped.add("tool_choice.allowed_tools");
+    if (left.length < names.size) dropped.push("tool_choice.allowed_tools");
     return { tools: left, toolChoice: left.length > 0 ? choiceOfWord(allowed["mode"]) : undefined };
   }
   const name = nameIn(choice);
   if (name === "") {
     const toolChoice = choiceOfWord(choice);
-    if (!toolChoice) dropped.add(choiceField(body));
+    if (!toolChoice) dropped.push(choiceField(body));
     return { tools, toolChoice };
   }
   // A tool of a kind that only another vendor knows has gone, and its choice with it.
   const isThere = tools.some((tool) => tool.name === name);
-  if (!isThere) dropped.add(choiceField(body));
+  if (!isThere) dropped.push(choiceField(body));
   return { tools, toolChoice: isThere ? { type: "tool", name } : undefined };
 }

@@ -1,7 +1,6 @@
 import { fieldFault } from "../../canon/errors.ts";
 import type { Part, ReasoningPart, RedactedReasoningPart, TextPart, ToolCallPart, Turn } from "../../canon/prompt.ts";
 import { isObject, listOf, stringOf } from "../../lib/json.ts";
-import type { DroppedPaths } from "../chat/dropped.ts";
 import { wrapInput } from "../custom-tools.ts";
 import { carriedIn } from "../reasoning-proof.ts";
 import { cleanText } from "../text.ts";
@@ -69,14 +68,14 @@ class InputReader {
   /** The ids of the items of calls of the client's own tools, by which some clients answer them, and of the calls. */
   readonly #callIds = new Map<string, string>();
 
-  constructor(readonly dropped: DroppedPaths) {}
+  constructor(readonly dropped: string[]) {}
 
   read(item: Item, path: string): void {
     if (!this.#readKnown(item, path)) {
-      this.dropped.add(path);
+      this.dropped.push(path);
       return;
     }
-    for (const field of unknownFields(item, ITEM_FIELDS)) this.dropped.add(`${path}.${field}`);
+    for (const field of unknownFields(item, ITEM_FIELDS)) this.dropped.push(`${path}.${field}`);
   }
 
   /** Whether other dialects have a word for the item. */
@@ -116,7 +115,7 @@ class InputReader {
   #readAgentMessage(item: Item, path: string): boolean {
     if (!isAgentMessage(item)) return false;
     const { text, sealed } = agentText(item);
-    for (const at of sealed) this.dropped.add(`${path}.content[${at}]`);
+    for (const at of sealed) this.dropped.push(`${path}.content[${at}]`);
     if (text !== "") this.#addUser([{ type: "text", text: cleanText(text) }]);
     return true;
   }
@@ -131,9 +130,9 @@ class InputReader {
   #nameDetails(content: unknown, path: string): void {
     for (const [at, part] of listOf(content).entries()) {
       if (!isObject(part) || !isKnownPart(part)) continue;
-      for (const field of unknownFields(part, PART_FIELDS)) this.dropped.add(`${path}[${at}].${field}`);
+      for (const field of unknownFields(part, PART_FIELDS)) this.dropped.push(`${path}[${at}].${field}`);
       if (part["type"] !== "input_file") continue;
-      if (part["detail"] != null && part["detail"] !== "auto") this.dropped.add(`${path}[${at}].detail`);
+      if (part["detail"] != null && part["detail"] !== "auto") this.dropped.push(`${path}[${at}].detail`);
     }
   }
 
@@ -153,8 +152,8 @@ class InputReader {
     const texts: TextPart[] = isLeading ? this.system : [];
     for (const part of parts) {
       if (part.type === "text") texts.push(part);
-      else if (part.type === "opaque") this.dropped.add(part.name);
-      else if ("place" in part && part.place) this.dropped.add(part.place);
+      else if (part.type === "opaque") this.dropped.push(part.name);
+      else if ("place" in part && part.place) this.dropped.push(part.place);
     }
     if (!isLeading && texts.length > 0) this.turns.push({ role: "system", parts: texts });
   }
@@ -248,7 +247,7 @@ function readReasoning(item: Item): ReasoningPart | RedactedReasoningPart | unde
 /**
  * `input` of a checked body as system text and turns. Items that only their own vendor understands are named in `dropped`.
  */
-export function decodeInput(input: unknown, dropped: DroppedPaths): { system: TextPart[]; turns: Turn[] } {
+export function decodeInput(input: unknown, dropped: string[]): { system: TextPart[]; turns: Turn[] } {
   const reader = new InputReader(dropped);
   if (typeof input === "string") reader.read({ role: "user", content: input }, "input");
   const items = listOf(input);

@@ -1,7 +1,6 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
 import { isObject, put, stringOf } from "../../lib/json.ts";
-import { DroppedPaths } from "../chat/dropped.ts";
 import type { Decoded, ReplyChanges } from "../dialect.ts";
 import { isShared, share } from "../openai-fields.ts";
 import { cleanText } from "../text.ts";
@@ -38,17 +37,17 @@ const FORMAT_FIELDS: ReadonlySet<string> = new Set(["type", "name", "description
 /** The padding of a stream's records, which only their own vendor writes. */
 const STREAM_FIELDS: ReadonlySet<string> = new Set(["include_obfuscation"]);
 
-function decodeFormat(text: unknown, dropped: DroppedPaths): OutputFormat | undefined {
+function decodeFormat(text: unknown, dropped: string[]): OutputFormat | undefined {
   if (!isObject(text)) return undefined;
   for (const [field, value] of Object.entries(text)) {
-    if (field !== "format" && field !== "verbosity" && value !== null) dropped.add(`text.${field}`);
+    if (field !== "format" && field !== "verbosity" && value !== null) dropped.push(`text.${field}`);
   }
   const format = text["format"];
-  dropped.addAll(unknownPaths(format, FORMAT_FIELDS, "text.format"));
+  dropped.push(...unknownPaths(format, FORMAT_FIELDS, "text.format"));
   if (!isObject(format) || format["type"] === "text") return undefined;
   if (format["type"] === "json_object") return { type: "json" };
   if (format["type"] !== "json_schema" || !isObject(format["schema"])) {
-    dropped.add("text.format");
+    dropped.push("text.format");
     return undefined;
   }
   const { name, description, schema, strict } = format;
@@ -61,9 +60,9 @@ function decodeFormat(text: unknown, dropped: DroppedPaths): OutputFormat | unde
   };
 }
 
-function decodeUser(body: Wire, dropped: DroppedPaths): string | undefined {
+function decodeUser(body: Wire, dropped: string[]): string | undefined {
   const [user, safety] = [stringOf(body["user"]), stringOf(body["safety_identifier"])];
-  if (user !== "" && safety !== "" && safety !== user) dropped.add("safety_identifier");
+  if (user !== "" && safety !== "" && safety !== user) dropped.push("safety_identifier");
   return cleanText(user || safety) || undefined;
 }
 
@@ -77,11 +76,11 @@ const USUAL_REASONING: readonly [field: string, usual: string][] = [
 const REASONING_FIELDS: ReadonlySet<string> = new Set(["effort", "summary", "generate_summary", "context", "mode"]);
 
 /** Names what only the vendor's own models can be told of their reasoning. */
-function nameLostReasoning(reasoning: unknown, dropped: DroppedPaths): void {
+function nameLostReasoning(reasoning: unknown, dropped: string[]): void {
   if (!isObject(reasoning)) return;
-  dropped.addAll(unknownPaths(reasoning, REASONING_FIELDS, "reasoning"));
+  dropped.push(...unknownPaths(reasoning, REASONING_FIELDS, "reasoning"));
   for (const [field, usual] of USUAL_REASONING) {
-    if (reasoning[field] != null && reasoning[field] !== usual) dropped.add(`reasoning.${field}`);
+    if (reasoning[field] != null && reasoning[field] !== usual) dropped.push(`reasoning.${field}`);
   }
 }
 
@@ -110,7 +109,7 @@ export function decodeRequest(body: Wire): Decoded {
     const message = "A stored prompt cannot be seen by this model's vendor. Send instructions and input instead.";
     throw new GatewayError("invalid_request", message, { param: "prompt" });
   }
-  const dropped = new DroppedPaths();
+  const dropped: string[] = [];
   const { system, turns } = decodeInput(body["input"], dropped);
   const instructions = cleanText(stringOf(body["instructions"]));
   const choice = decodeToolChoice(body["tool_choice"], decodeTools(body, dropped), dropped);
@@ -134,11 +133,11 @@ export function decodeRequest(body: Wire): Decoded {
   }
   put(prompt, "userId", decodeUser(body, dropped));
   nameLostReasoning(body["reasoning"], dropped);
-  dropped.addAll(unknownPaths(body["stream_options"], STREAM_FIELDS, "stream_options"));
+  dropped.push(...unknownPaths(body["stream_options"], STREAM_FIELDS, "stream_options"));
   for (const field in body) {
     if (CARRIED.has(field) || asksForNothing(field, body[field])) continue;
     if (isShared(field)) share(prompt, field, body[field]);
-    else dropped.add(field);
+    else dropped.push(field);
   }
-  return { prompt, dropped: dropped.list(), changes: changesFor(body, choice.tools) };
+  return { prompt, dropped, changes: changesFor(body, choice.tools) };
 }

@@ -1,6 +1,5 @@
 import type { Tool, ToolChoice } from "../../canon/prompt.ts";
 import { isObject, listOf, stringOf } from "../../lib/json.ts";
-import type { DroppedPaths } from "../chat/dropped.ts";
 import { customTool } from "../custom-tools.ts";
 import { unknownPaths } from "../unknown-fields.ts";
 import { CLIENT_TOOL_FIELDS, clientTool, FOUND_TOOLS, TOOL_SEARCH } from "./client-tools.ts";
@@ -18,13 +17,13 @@ const FORMAT_FIELDS: ReadonlySet<string> = new Set(["type", "syntax", "definitio
 /**
  * Names what is lost of a tool elsewhere: what steers its use (callers other than the model, calls that nobody waits for), and what nobody knows.
  */
-function nameLost(entry: Item, place: string, dropped: DroppedPaths): void {
+function nameLost(entry: Item, place: string, dropped: string[]): void {
   const { allowed_callers: callers, output_schema: result } = entry;
-  if (entry["async"] === true) dropped.add(`${place}.async`);
-  if (listOf(callers).some((caller) => caller !== "direct")) dropped.add(`${place}.allowed_callers`);
-  if (isObject(result)) dropped.add(`${place}.output_schema`);
-  dropped.addAll(unknownPaths(entry, TOOL_FIELDS, place));
-  dropped.addAll(unknownPaths(entry["format"], FORMAT_FIELDS, `${place}.format`));
+  if (entry["async"] === true) dropped.push(`${place}.async`);
+  if (listOf(callers).some((caller) => caller !== "direct")) dropped.push(`${place}.allowed_callers`);
+  if (isObject(result)) dropped.push(`${place}.output_schema`);
+  dropped.push(...unknownPaths(entry, TOOL_FIELDS, place));
+  dropped.push(...unknownPaths(entry["format"], FORMAT_FIELDS, `${place}.format`));
 }
 
 /** One function as a canonical tool. */
@@ -53,7 +52,7 @@ class ToolReader {
   readonly #late: string[] = [];
 
   constructor(
-    readonly dropped: DroppedPaths,
+    readonly dropped: string[],
     readonly searches: boolean,
   ) {}
 
@@ -75,20 +74,20 @@ class ToolReader {
     const own = space === undefined ? clientTool(entry, place) : undefined;
     if (own) {
       this.decoded.push(own);
-      this.dropped.addAll(unknownPaths(entry, CLIENT_TOOL_FIELDS, place));
+      this.dropped.push(...unknownPaths(entry, CLIENT_TOOL_FIELDS, place));
     } else if (type === "namespace" && space === undefined) {
       const list = { entries: listOf(entry["tools"]), path: `${place}.tools`, isFound };
       const isHeld = this.read(list, stringOf(entry["name"]));
-      if (entry["description"] && !isHeld) this.dropped.add(`${place}.description`);
-      this.dropped.addAll(unknownPaths(entry, NAMESPACE_FIELDS, place));
+      if (entry["description"] && !isHeld) this.dropped.push(`${place}.description`);
+      this.dropped.push(...unknownPaths(entry, NAMESPACE_FIELDS, place));
       return isHeld;
-    } else this.dropped.add(place);
+    } else this.dropped.push(place);
     return false;
   }
 
   #readCallable(entry: Item, place: string, isFound: boolean, space: string | undefined): boolean {
     const isLate = entry["defer_loading"] === true && !isFound;
-    if (isLate && !this.searches) this.dropped.add(`${place}.defer_loading`);
+    if (isLate && !this.searches) this.dropped.push(`${place}.defer_loading`);
     nameLost(entry, place, this.dropped);
     if (isLate && this.searches) return true;
     const name = joinName(space, stringOf(entry["name"]));
@@ -117,12 +116,12 @@ class ToolReader {
 export const BROUGHT_TOOLS = "additional_tools";
 
 /** The tools without those whose form has given them the name of another one, or that are there twice; those are named in `dropped`. */
-function withoutNamesakes(tools: Tool[], dropped: DroppedPaths): Tool[] {
+function withoutNamesakes(tools: Tool[], dropped: string[]): Tool[] {
   if (!tools.some(({ form }) => form !== undefined)) return tools;
   const taken = new Set(tools.flatMap(({ form, name }) => (form === undefined ? [name] : [])));
   return tools.filter(({ form, name, place = "tools" }) => {
     if (form === undefined) return true;
-    if (taken.has(name)) dropped.add(place);
+    if (taken.has(name)) dropped.push(place);
     const isFree = !taken.has(name);
     taken.add(name);
     return isFree;
@@ -153,7 +152,7 @@ function listsIn({ tools, input }: Item): ToolList[] {
  * The tools of a body as canonical ones: functions and custom ones, those of namespaces under both names, and those that items of the input
  * bring or a search has found. Those that the vendor runs are named in `dropped`.
  */
-export function decodeTools(body: Item, dropped: DroppedPaths): Tool[] {
+export function decodeTools(body: Item, dropped: string[]): Tool[] {
   const lists = listsIn(body);
   const reader = new ToolReader(
     dropped,
@@ -166,7 +165,7 @@ export function decodeTools(body: Item, dropped: DroppedPaths): Tool[] {
 export type Choice = { tools: Tool[]; toolChoice?: ToolChoice };
 
 /** `allowed_tools` as fewer tools and a mode (dialects.md 4.1). */
-function decodeAllowed(choice: Item, tools: Tool[], dropped: DroppedPaths): Choice {
+function decodeAllowed(choice: Item, tools: Tool[], dropped: string[]): Choice {
   // A tool that has no name of its own is called by its type.
   const allowed = new Set(
     listOf(choice["tools"])
@@ -174,13 +173,13 @@ function decodeAllowed(choice: Item, tools: Tool[], dropped: DroppedPaths): Choi
       .map((entry) => entry["name"] ?? entry["type"]),
   );
   const kept = tools.filter((tool) => allowed.has(tool.name));
-  if (kept.length < allowed.size) dropped.add("tool_choice.tools");
+  if (kept.length < allowed.size) dropped.push("tool_choice.tools");
   if (kept.length === 0) return { tools: kept };
   return { tools: kept, toolChoice: { type: choice["mode"] === "required" ? "required" : "auto" } };
 }
 
 /** `tool_choice` as far as the tools that crossed can still honour it; what they cannot is named in `dropped`. */
-export function decodeToolChoice(choice: unknown, tools: Tool[], dropped: DroppedPaths): Choice {
+export function decodeToolChoice(choice: unknown, tools: Tool[], dropped: string[]): Choice {
   if (choice === undefined || choice === null || choice === "auto") {
     return choice === "auto" && tools.length > 0 ? { tools, toolChoice: { type: "auto" } } : { tools };
   }
@@ -195,6 +194,6 @@ export function decodeToolChoice(choice: unknown, tools: Tool[], dropped: Droppe
     const own = tools.find(({ form }) => form !== undefined && form === choice["type"]);
     if (own) return { tools, toolChoice: { type: "tool", name: own.name } };
   }
-  dropped.add("tool_choice");
+  dropped.push("tool_choice");
   return { tools };
 }

@@ -1,6 +1,5 @@
 import type { Prompt } from "../../canon/prompt.ts";
 import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
-import { DroppedPaths } from "../chat/dropped.ts";
 import type { Quirks, ReplyChanges } from "../dialect.ts";
 import { joinTexts } from "../text.ts";
 import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
@@ -46,13 +45,12 @@ function isPlain({ input, tools, tool_choice: choice }: Item, quirks: Quirks): b
 }
 
 function tellPlainly(body: Item, quirks: Quirks): PlainTerms {
-  const paths = new DroppedPaths();
-  const { system, turns } = decodeInput(body["input"], paths);
+  const dropped: string[] = [];
+  const { system, turns } = decodeInput(body["input"], dropped);
   const isOwn = (tool: unknown) => isObject(tool) && tool["type"] !== "function" && !isOpenAIs(tool, quirks);
   const own = listOf(body["tools"]).filter(isOwn);
   const others = { ...body, tools: listOf(body["tools"]).map((tool) => (isOwn(tool) ? undefined : tool)) };
-  const { tools, toolChoice } = decodeToolChoice(body["tool_choice"], decodeTools(others, paths), paths);
-  const dropped = paths.list();
+  const { tools, toolChoice } = decodeToolChoice(body["tool_choice"], decodeTools(others, dropped), dropped);
   const said: Prompt = { system, turns, tools, stop: [], stream: false, ...(toolChoice && { toolChoice }) };
   const { prompt, toolNames } = fitToolNames(said, OPENAI_NAMES, dropped);
   // Templates of many models take one system message, as the first.
