@@ -1,16 +1,9 @@
 import { Elysia } from "elysia";
 import type { Caller } from "../accounts/caller.ts";
-import type { Keys } from "../accounts/keys.ts";
 import { GatewayError } from "../canon/errors.ts";
-import type { Clock } from "../lib/clock.ts";
 import { isJson, isObject } from "../lib/json.ts";
-import type { BodyRoom } from "../limits/body-room.ts";
 import type { Limiter } from "../limits/limiter.ts";
-import type { Log } from "../observe/log.ts";
-import type { RequestObserver } from "../observe/request-facts.ts";
 import { readTraceparent } from "../observe/spans.ts";
-import type { IdempotencyStore } from "../relay/idempotency-store.ts";
-import type { Running } from "../relay/running.ts";
 import type { McpAnswer, McpServer } from "../web/mcp.ts";
 import {
   INVALID_REQUEST,
@@ -24,7 +17,6 @@ import {
 import { TOOLS } from "../web/mcp-tools.ts";
 import { RpcMessage as RpcMessageBody, RpcReply } from "../wire/web.ts";
 import { wholeResponse } from "./answered.ts";
-import type { RequestServer } from "./asked.ts";
 import { checkJson, readText } from "./body.ts";
 import { authenticate, authenticateToken } from "./credentials.ts";
 import { answerError, commonHeaders, methodNotAllowed, noteFault } from "./errors.ts";
@@ -33,7 +25,7 @@ import { MCP_PATH, MCP_TOKEN_PATH } from "./mcp-error.ts";
 import { HIDDEN, jsonBody, jsonReply } from "./openapi-detail.ts";
 import { requestIdOf } from "./request.ts";
 import { UploadCut } from "./upload.ts";
-import { noteWorked, runCall } from "./web-call.ts";
+import { noteWorked, runCall, type WebCallDependencies } from "./web-call.ts";
 import { Work } from "./work.ts";
 
 /** How much of a message's id is noted, characters: it may be anything. */
@@ -42,19 +34,7 @@ const MAX_NOTED_ID = 128;
 const MAX_MESSAGE_BYTES = 1024 * 1024;
 
 /** What the MCP endpoint needs. */
-export type McpDependencies = {
-  mcp: McpServer;
-  keys: Keys;
-  kept: IdempotencyStore;
-  limiter: Limiter;
-  running: Running;
-  clock: Clock;
-  observer: RequestObserver | undefined;
-  log: Log;
-  /** Where a large body needs a place. */
-  room: BodyRoom | undefined;
-  server(): RequestServer;
-};
+export type McpDependencies = WebCallDependencies & { mcp: McpServer; limiter: Limiter };
 
 /** `POST /mcp/web` (interface 4.9), and the same with a narrow token in the path. Every other method is told 405, also without a key. */
 export function mcpRoutes(dependencies: McpDependencies) {

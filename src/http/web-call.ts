@@ -1,9 +1,29 @@
 import type { Caller } from "../accounts/caller.ts";
+import type { Keys } from "../accounts/keys.ts";
 import { Abort } from "../lib/abort.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { BodyRoom } from "../limits/body-room.ts";
+import type { Log } from "../observe/log.ts";
+import type { RequestObserver } from "../observe/request-facts.ts";
 import { Ended } from "../relay/ended.ts";
+import type { IdempotencyStore } from "../relay/idempotency-store.ts";
 import { type Running, Visit } from "../relay/running.ts";
 import type { WebCall } from "../web/tools-meter.ts";
+import type { RequestServer } from "./asked.ts";
 import type { Work } from "./work.ts";
+
+/** What both forms of the web tools need: the MCP server, and the standalone endpoints. */
+export type WebCallDependencies = {
+  keys: Keys;
+  kept: IdempotencyStore;
+  running: Running;
+  clock: Clock;
+  observer: RequestObserver | undefined;
+  log: Log;
+  /** Where a large body needs a place. */
+  room: BodyRoom | undefined;
+  server(): RequestServer;
+};
 
 /** For the traces: who served a call, and what it came to. */
 export const noteWorked = (work: Work | undefined): WebCall["onWorked"] =>

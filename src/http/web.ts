@@ -1,20 +1,12 @@
 import { Elysia } from "elysia";
 import type { Caller } from "../accounts/caller.ts";
-import type { Keys } from "../accounts/keys.ts";
 import { fieldFault } from "../canon/errors.ts";
-import type { Clock } from "../lib/clock.ts";
-import type { BodyRoom } from "../limits/body-room.ts";
 import type { RateState } from "../limits/limiter.ts";
-import type { Log } from "../observe/log.ts";
-import type { RequestObserver } from "../observe/request-facts.ts";
-import type { IdempotencyStore } from "../relay/idempotency-store.ts";
-import type { Running } from "../relay/running.ts";
 import { isFault, readFetchArguments, readSearchArguments, type WebTools } from "../web/tools.ts";
 import type { WebCall } from "../web/tools-meter.ts";
 import { describePage } from "../web/tools-text.ts";
 import { FetchReply, FetchRequest, SearchReply, SearchRequest } from "../wire/web.ts";
 import { toResponse } from "./answered.ts";
-import type { RequestServer } from "./asked.ts";
 import { MAX_WEB_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
 import { addHeaders, answerError, methodNotAllowed, noteFault } from "./errors.ts";
@@ -23,25 +15,14 @@ import { errorReplies, HIDDEN, jsonBody, jsonReply } from "./openapi-detail.ts";
 import { ownJson } from "./own-json.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { requestIdOf } from "./request.ts";
-import { noteWorked, runCall } from "./web-call.ts";
+import { noteWorked, runCall, type WebCallDependencies } from "./web-call.ts";
 import { Work } from "./work.ts";
 
 const SEARCH_PATH = "/v1/web/search";
 const FETCH_PATH = "/v1/web/fetch";
 
 /** What the standalone web tools need. */
-export type WebDependencies = {
-  tools: WebTools;
-  keys: Keys;
-  kept: IdempotencyStore;
-  running: Running;
-  clock: Clock;
-  observer: RequestObserver | undefined;
-  log: Log;
-  /** Where a large body needs a place. */
-  room: BodyRoom | undefined;
-  server(): RequestServer;
-};
+export type WebDependencies = WebCallDependencies & { tools: WebTools };
 
 const metered = ["insufficient_quota", "concurrency_exceeded", "allowance_exhausted"] as const;
 const idempotent = ["idempotency_in_progress", "idempotency_key_reused"] as const;
