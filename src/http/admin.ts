@@ -17,8 +17,6 @@ import { queryOf, readWord } from "./query.ts";
 import { PAGE_PARAMETERS, textParameter, usageParameters, usageReplies } from "./usage-detail.ts";
 import { answerUsage } from "./usage-list.ts";
 
-export type { AdminDependencies } from "./admin-answer.ts";
-
 const TAGS = ["Administration"];
 /** Ways in trouble that are named of each vendor, at the most. */
 const MAX_TROUBLES = 100;

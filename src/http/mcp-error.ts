@@ -1,5 +1,5 @@
 import { ERRORS, type GatewayError, toGatewayError } from "../canon/errors.ts";
-import { INVALID_REQUEST, REFUSED, type RpcId, UNAUTHORIZED, writeFault } from "../web/mcp-message.ts";
+import { INVALID_REQUEST, REFUSED, UNAUTHORIZED, writeFault } from "../web/mcp-message.ts";
 import type { AskedHead } from "./asked.ts";
 import { pathOf } from "./request.ts";
 
@@ -28,16 +28,11 @@ const codeOf = (error: GatewayError) =>
   error.code === "invalid_api_key" ? UNAUTHORIZED : error.code === "invalid_request" ? INVALID_REQUEST : REFUSED;
 
 /** A refusal before a message is read, as JSON-RPC under its own HTTP status (interface 5 rule 3, web-and-mcp.md A2). */
-export function mcpErrorBody(
-  thrown: unknown,
-  request: Head,
-  id: RpcId = null,
-): { body: string; status: number; headers: Record<string, string> } {
+export function mcpErrorBody(thrown: unknown, request: Head): { body: string; headers: Record<string, string> } {
   const error = toGatewayError(thrown);
-  const { status } = ERRORS[error.code];
+  const isChallenge = ERRORS[error.code].status === 401;
   return {
-    body: writeFault(codeOf(error), error.message, id),
-    status,
-    headers: status === 401 ? { "www-authenticate": challengeOf(request) } : {},
+    body: writeFault(codeOf(error), error.message, null),
+    headers: isChallenge ? { "www-authenticate": challengeOf(request) } : {},
   };
 }

@@ -9,8 +9,6 @@ import { servePage, VIEWER_FILES } from "./openapi-page/page.ts";
 import { jsonText } from "./own-json.ts";
 import { requestIdOf } from "./request.ts";
 
-export { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
-
 const SPEC_PATH = "/document";
 
 /** All of the document that does not come from routes. `path`: where this gateway is reached, below its host. */

@@ -11,7 +11,7 @@ import type { Tokenizer } from "../relay/tokenizer/tokenizer.ts";
 import type { McpServer } from "../web/mcp.ts";
 import type { WebTools } from "../web/tools.ts";
 import type { createAddressReader } from "./address.ts";
-import type { AdminDependencies } from "./admin.ts";
+import type { AdminDependencies } from "./admin-answer.ts";
 import type { Observation } from "./observation.ts";
 
 /** How the gateway may be reached, of the configuration. */
