@@ -2,7 +2,7 @@ import type { Account } from "../accounts/accounts.ts";
 import type { Plan } from "../accounts/plans.ts";
 import type { AllowanceState, Book, UnitKind } from "../ledger/book.ts";
 import type { CapState, CapStates } from "../limits/key-spend.ts";
-import { toBalance, toIso, toUsd } from "./usage-shape.ts";
+import { isoOrNull, toBalance, toUsd } from "./usage-shape.ts";
 
 /** A plan as the API shows it (contract 4). */
 export function toPlanView(plan: Plan) {
@@ -22,8 +22,6 @@ export function toPlanView(plan: Plan) {
   };
 }
 
-const toIsoOrNull = (atMs: number | undefined) => (atMs === undefined ? null : toIso(atMs));
-
 /** An allowance without a limit is counted all the same; a limit that cannot be reached stands for it in the book. */
 function toAllowance(book: Book, accountId: string, kind: UnitKind, limit: number | undefined) {
   const state: AllowanceState = book.allowance(accountId, kind, limit ?? Number.MAX_SAFE_INTEGER);
@@ -31,7 +29,7 @@ function toAllowance(book: Book, accountId: string, kind: UnitKind, limit: numbe
     limit: limit ?? null,
     used: state.used,
     remaining: limit === undefined ? null : state.remaining,
-    resets_at: toIsoOrNull(state.resetsAtMs),
+    resets_at: isoOrNull(state.resetsAtMs),
   };
 }
 
@@ -42,8 +40,8 @@ function toWindow(book: Book, accountId: string, plan: Plan) {
     usd: toUsd(window.grantNano),
     available_usd: toBalance(window.availableNano),
     held_usd: toUsd(window.heldNano),
-    starts_at: toIsoOrNull(window.startedAtMs),
-    ends_at: toIsoOrNull(window.endsAtMs),
+    starts_at: isoOrNull(window.startedAtMs),
+    ends_at: isoOrNull(window.endsAtMs),
   };
 }
 
@@ -51,7 +49,7 @@ function toWindow(book: Book, accountId: string, plan: Plan) {
 function toCap(state: CapState | undefined, show: (value: bigint) => number, resetsAtMs?: number) {
   if (!state) return null;
   const { cap, used, left } = state;
-  return { limit: show(cap), used: show(used), remaining: show(left), resets_at: toIsoOrNull(resetsAtMs) };
+  return { limit: show(cap), used: show(used), remaining: show(left), resets_at: isoOrNull(resetsAtMs) };
 }
 
 /** The key that is asking, with how its caps stand; `states` is undefined for a key without. */

@@ -43,8 +43,6 @@ const SHOWN_ANYWHERE = "/v1/images/files/";
 /** Pages that other sites may link to. */
 const LINKED_PAGES: ReadonlySet<string> = new Set(["/", "/openapi"]);
 
-const startsWithAny = (path: string, prefixes: readonly string[]) => prefixes.some((prefix) => path.startsWith(prefix));
-
 const refuse = (message: string) => new GatewayError("permission_denied", message);
 
 /**
@@ -129,7 +127,8 @@ function checkFetchMetadata(request: AskedHead, originAllowed: boolean): Gateway
     return refuse("Web pages of other sites may not call this gateway.");
   }
   if (mode?.toLowerCase() === "no-cors") {
-    const own = site?.toLowerCase() === "same-origin" && reads && startsWithAny(path, PAGE_ASSETS);
+    const isAsset = PAGE_ASSETS.some((prefix) => path.startsWith(prefix));
+    const own = site?.toLowerCase() === "same-origin" && reads && isAsset;
     if (!own) return refuse("A web page may call this gateway with CORS only, not in no-cors mode.");
   }
   return undefined;

@@ -23,9 +23,6 @@ const MAX_WAIT_SECONDS = 60;
 const DEFAULT_PAGE = 20;
 const MAX_PAGE = 100;
 
-const notFound = (message: string, param?: string) =>
-  new GatewayError("not_found", message, param === undefined ? {} : { param });
-
 /** The image model of exactly this ID. Throws GatewayError: model_not_found, vendor_not_configured, invalid_request for one that draws nothing. */
 function findImageModel(catalog: Catalog, model: string): Entry {
   const entry = catalog.find(model);
@@ -41,7 +38,7 @@ function findSource(jobs: ImageJobs, caller: Caller, id: string | undefined): (J
   if (id === undefined) return undefined;
   const source = jobs.find(caller, id);
   if (source?.state === "succeeded" && source.file !== null) return { ...source, file: source.file };
-  throw notFound("There is no finished image job of this id.", "source_job_id");
+  throw new GatewayError("not_found", "There is no finished image job of this id.", { param: "source_job_id" });
 }
 
 /** More than 32,000 characters, however many units of text each of them takes. */

@@ -8,7 +8,7 @@ import { isObject } from "../lib/json.ts";
 import type { Admission } from "../limits/admission.ts";
 import type { KeySpend } from "../limits/key-spend.ts";
 import type { RateState } from "../limits/limiter.ts";
-import { errorFields, type Log } from "../observe/log.ts";
+import { errorFields } from "../observe/log.ts";
 import type { RequestObserver } from "../observe/request-facts.ts";
 import { fingerprint } from "../relay/idempotency.ts";
 import type { IdempotencyStore } from "../relay/idempotency-store.ts";
@@ -37,6 +37,7 @@ import { lostFields, readOrder, readPage, readWait } from "./images-request.ts";
 import { toJobList, toJobView } from "./images-shape.ts";
 import { errorReplies, HIDDEN, jsonBody, jsonReply, PUBLIC_ERRORS, STRICT_PARAMETER } from "./openapi-detail.ts";
 import { ownJson } from "./own-json.ts";
+import { queryOf } from "./query.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { pathOf, requestIdOf } from "./request.ts";
 import { Work } from "./work.ts";
@@ -49,7 +50,6 @@ export type ImageDependencies = PollDependencies & {
   kept: IdempotencyStore;
   admission?: Admission | undefined;
   clock: Clock;
-  log: Log;
   observer: RequestObserver | undefined;
   server(): RequestServer;
 };
@@ -147,7 +147,8 @@ class ImageEndpoints {
       work?.leave();
       const tell = (thrown: unknown) => log.error("image-key-cap", { job: job.id, ...errorFields(thrown) });
       await capped?.note(1, 0n, tell);
-      return this.#job(request, ...insert(202, await this.#wait(request, job)), told);
+      const [shown, waited] = await this.#wait(request, job);
+      return this.#job(request, shown, 202, waited, told);
     } finally {
       capped?.release();
     }
@@ -181,8 +182,8 @@ class ImageEndpoints {
       return toResponse(answerPoll(request, id, requestIdOf(request), this.dependencies));
     }
     const work = async (caller: Caller) => {
-      const job = requireJob(jobs.find(caller, id));
-      return this.#job(request, ...insert(200, await this.#wait(request, job)));
+      const [job, waited] = await this.#wait(request, requireJob(jobs.find(caller, id)));
+      return this.#job(request, job, 200, waited);
     };
     return this.#poll(request, work, id);
   }
@@ -198,17 +199,13 @@ class ImageEndpoints {
 
   list(request: Request): Promise<Response> {
     const { jobs } = this.dependencies;
-    const mark = request.url.indexOf("?");
     return this.#poll(request, (caller) => {
-      const query = new URLSearchParams(mark < 0 ? "" : request.url.slice(mark + 1));
-      const { before, limit } = readPage(query);
+      const { before, limit } = readPage(queryOf(request));
       const page = toJobList(jobs.page(caller, before, limit), limit, linkOf(request, this.dependencies));
       return toResponse(ownJson(page, requestIdOf(request)));
     });
   }
 }
-
-const insert = (status: number, [job, waited]: readonly [JobRow, number]) => [job, status, waited] as const;
 
 const WAIT_PARAMETER = {
   name: "Prefer",

@@ -34,8 +34,8 @@ export function mountRoutes(routes: Served, { guard, cors, generation, readAddre
   const { reach, log, catalog, keys, services, jobs, keySpend, kept, tokenizer, addresses } = routes;
   const { admin, observation, ready } = routes;
   const { corsOrigins, publicUrl, cdnUrl } = reach;
-  const bounds = { addresses, readAddress, keys, limiter: services.limiter };
-  const { clock, limiter, running } = services;
+  const { clock, limiter, running, observer, admission } = services;
+  const bounds = { addresses, readAddress, keys, limiter };
   const webTools = {
     tools: routes.web,
     mcp: routes.mcp,
@@ -44,20 +44,20 @@ export function mountRoutes(routes: Served, { guard, cors, generation, readAddre
     limiter,
     running,
     clock,
-    observer: services.observer,
+    observer,
     log,
-    room: services.admission?.bodies,
+    room: admission?.bodies,
     server: () => app.server,
   };
   const images = {
     jobs,
     catalog,
-    limiter: services.limiter,
+    limiter,
     spend: keySpend,
-    admission: services.admission,
-    clock: services.clock,
+    admission,
+    clock,
     log,
-    observer: services.observer,
+    observer,
     publicUrl,
     cdnUrl,
   };

@@ -5,10 +5,10 @@ import { type Grouping, type ReportRow, summarise, sumUp, type UsageFilter } fro
 import { toResponse } from "./answered.ts";
 import { commonHeaders } from "./errors.ts";
 import { ownJson } from "./own-json.ts";
-import { badCursor, queryOf, readCursor, readLimit, writeCursor } from "./query.ts";
+import { badCursor, queryOf, readCursor, readLimit, readWord, writeCursor } from "./query.ts";
 import { requestIdOf } from "./request.ts";
 import { EXPORT_PAGE, type ExportPages, exportResponse } from "./usage-export.ts";
-import { readFilter, readFormat, readGrouping, readPlace, writePlace } from "./usage-query.ts";
+import { readFilter, readFormat, readPlace, writePlace } from "./usage-query.ts";
 import { toEntry, toGroup, toUsd } from "./usage-shape.ts";
 
 /** The columns of an export, request by request. */
@@ -121,7 +121,7 @@ export type UsageScope = { accountId: string | undefined; groupings: readonly Gr
 export async function answerUsage(request: Request, store: Store, scope: UsageScope): Promise<Response> {
   const query = queryOf(request);
   const filter: UsageFilter = { ...readFilter(query), accountId: scope.accountId };
-  const groupBy = readGrouping(query, scope.groupings);
+  const groupBy = readWord(query, "group_by", scope.groupings);
   const format = readFormat(query, request);
   const headers = { ...commonHeaders(requestIdOf(request)), "cache-control": "no-store" };
   const groups = groupBy && (await summarise(store, { ...filter, groupBy }, request.signal));

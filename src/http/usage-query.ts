@@ -1,5 +1,5 @@
 import type { Place } from "../ledger/usage-page.ts";
-import type { Grouping, UsageFilter } from "../ledger/usage-report.ts";
+import type { UsageFilter } from "../ledger/usage-report.ts";
 import { badCursor, readTime, readValue, readWord, writeCursor } from "./query.ts";
 
 /** A cursor's place among rows. Throws GatewayError (invalid_request) when it is none. */
@@ -22,16 +22,10 @@ export function readFilter(query: URLSearchParams): UsageFilter {
   };
 }
 
-/** How usage is asked to be put together, out of those this endpoint has; undefined: request by request. */
-export function readGrouping<T extends Grouping>(query: URLSearchParams, groupings: readonly T[]): T | undefined {
-  return readWord(query, "group_by", groupings);
-}
-
 export const FORMATS = ["csv", "json"] as const;
-export type Format = (typeof FORMATS)[number];
 
 /** The format of an export; undefined: a page. `?format=` wins over an `Accept` of text/csv. */
-export function readFormat(query: URLSearchParams, request: Request): Format | undefined {
+export function readFormat(query: URLSearchParams, request: Request): (typeof FORMATS)[number] | undefined {
   const asked = readWord(query, "format", FORMATS);
   if (asked) return asked;
   const accepted = (request.headers.get("accept") ?? "").split(",").map((type) => type.split(";", 1)[0]?.trim());

@@ -135,23 +135,16 @@ const unitLines = ({ units, chargedNano }: Receipt) => [
 
 /** The calls to vendors that a request took: those that were kept, or the only one. */
 function attemptLines(row: UsageRow, kept: readonly Attempt[]) {
-  const { vendor, upstreamModel: model, outcome, error, durationMs: ms } = row;
-  const only: Attempt = {
-    vendor,
-    model,
-    key: 0,
-    outcome: attemptOutcome(outcome, error),
-    at: 0,
-    ms,
-  };
-  const line = ({ vendor, model, outcome, ms }: Attempt) => ({
+  const line = ({ vendor, model, outcome, ms }: Omit<Attempt, "key" | "at">) => ({
     vendor,
     upstream_model: model,
     outcome,
     duration_ms: ms,
   });
   if (kept.length > 0) return kept.map((attempt) => ({ ...line(attempt), key: attempt.key + 1 }));
-  return row.attempts === 1 ? [line(only)] : [];
+  if (row.attempts !== 1) return [];
+  const { vendor, upstreamModel: model, outcome, error, durationMs: ms } = row;
+  return [line({ vendor, model, outcome: attemptOutcome(outcome, error), ms })];
 }
 
 /** One request's receipt: who served it, what was counted, at which price, and who paid (contract 3). */
