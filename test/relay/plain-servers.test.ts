@@ -326,14 +326,22 @@ describe("a messages server whose model thinks, and that wants it back behind ca
     },
   );
 
-  /** Its thinking goes by itself; Claude Code forces its search of the web (deepseek-ai/awesome-deepseek-integration #606). */
-  test.each([{ type: "any" }, { type: "tool", name: "f" }])(
-    "is told the same where it calls no tool that it is forced to while it thinks: %p",
-    async (choice) => {
+  /**
+   * DeepSeek's thinking goes by itself; Claude Code forces its search of the web (deepseek-ai/awesome-deepseek-integration #606). Bedrock's words are
+   * those of its recorded refusal (vercel/ai #17729).
+   */
+  test.each(
+    [
+      "Thinking mode does not support this tool_choice",
+      "Thinking may not be enabled when tool_choice forces tool use.",
+    ].flatMap((refusal) => [{ type: "any" }, { type: "tool", name: "f" }].map((choice) => ({ refusal, choice }))),
+  )(
+    "is told the same where it calls no tool that it is forced to while it thinks: $choice, $refusal",
+    async ({ refusal, choice }) => {
       upstream.always("/v1/messages", ({ json: body }) => {
         const { thinking, tool_choice: told } = body as { thinking?: Wire; tool_choice?: Wire };
         const isRefused = told !== undefined && told["type"] !== "auto" && thinking?.["type"] !== "disabled";
-        const error = { message: "Thinking mode does not support this tool_choice", type: "invalid_request_error" };
+        const error = { message: refusal, type: "invalid_request_error" };
         return isRefused ? json({ error }, { status: 400 }) : json(MESSAGE);
       });
       const { tools } = loop();

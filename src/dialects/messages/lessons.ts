@@ -9,10 +9,12 @@ const THOUGHT_MISSED =
   /`?content\[\]\.thinking`? in the thinking mode must be passed back|^Missing thinking block in the assistant message|^thinking is enabled but \S+ is missing in assistant tool call message/i;
 
 /**
- * How DeepSeek says that its models call no tool that they are forced to while they think, which they do unless they are told not to: Claude Code forces its
- * search of the web (deepseek-ai/awesome-deepseek-integration #606).
+ * How servers say that a model calls no tool that it is forced to while it thinks: DeepSeek, whose models think unless they are told not to (Claude Code forces
+ * its search of the web, deepseek-ai/awesome-deepseek-integration #606), and Claude at Amazon Bedrock up to 4.7, also with adaptive thinking, which Anthropic
+ * itself takes beside a forced tool since 4.6 (vercel/ai #17729, langchain-ai/langchain-aws #1151).
  */
-const CHOICE_REFUSED = /\bnot support this tool_choice\b/;
+const CHOICE_REFUSED =
+  /\bnot support this tool_choice\b|\bThinking may not be enabled when tool_choice forces tool use\b/;
 
 /**
  * See {@link UpstreamDialect.lessons}. A model that does not think misses nothing, and can be forced (deepseek-ai/DeepSeek-V3 #1376); the next conversation
