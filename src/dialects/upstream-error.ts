@@ -99,6 +99,9 @@ function writeFaults(detail: unknown): string {
   return detail ? writeDetail(detail) : "";
 }
 
+/** What is no name of a field: MiMo says "Param Incorrect", and why in the place where others name the field (XiaomiMiMo/MiMo #44). */
+const SENTENCE = /^\S+ \S+ \S/;
+
 /**
  * The sentence of an error object, by whatever name: Mistral has an object in its place, Cloudflare a list of errors, Amazon a capital letter,
  * MiniMax words beside a status.
@@ -146,8 +149,11 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
   }
   if (typeof inner === "string")
     return readRelayed({ message: inner, type: text(value["type"]), code: text(value["code"]) }, wrappings);
-  const message = wordsIn(value, wrappings);
-  const param = text(value["param"]);
+  const words = wordsIn(value, wrappings);
+  const place = text(value["param"]);
+  const isReason = SENTENCE.test(place);
+  const message = isReason ? `${words}: ${place}` : words;
+  const param = isReason ? "" : place;
   const details = detailsOf(value);
   const figures = figuresOf(value);
   const found: RawError = {
@@ -416,11 +422,14 @@ function cutWords(body: string): string {
   return fault === undefined ? "" : `${place.replaceAll(/["\s]/g, "").replaceAll(",", ".")}: ${readCut(fault)}`;
 }
 
-/** {@link upstreamError} for an HTTP answer whose body may be JSON in any shape, HTML, or nothing. */
+/** How a vendor begins that tells an error as a record of the stream that it was asked for, with the error's own status (MiMo: Tencent/WeKnora #1302). */
+const RECORD = /^\s*(?:event:.*\r?\n)?data:(.*)/;
+
+/** {@link upstreamError} for an HTTP answer whose body may be JSON in any shape, a record of a stream with that in it, HTML, or nothing. */
 export function readUpstreamError(status: number, body: string, retryAfterSeconds?: number): GatewayError {
   let value: unknown;
   try {
-    value = JSON.parse(body);
+    value = JSON.parse(RECORD.exec(body)?.[1] ?? body);
   } catch {
     // HTML of a proxy in between, or plain text: it tells a client nothing, and is not shown. But some servers say in it what is too long.
     value = cutWords(body);

@@ -116,6 +116,11 @@ test.each<[string, unknown, string]>([
   ["Cloudflare's, of one", { success: false, errors: { code: 5006, message: "Bad input." } }, "Bad input."],
   ["Amazon's", { Message: "Not so." }, "Not so."],
   ["MiniMax's", { base_resp: { status_code: 2013, status_msg: "invalid params" } }, "invalid params"],
+  [
+    "MiMo's",
+    { error: { message: "Param Incorrect", param: "It must not be empty" } },
+    "Param Incorrect: It must not be empty",
+  ],
   ["a gateway's", { code: 400, msg: "Not so." }, "Not so."],
 ])("the sentence of an error is found in %s form", (_whose, body, words) => {
   const { message } = readUpstreamError(422, JSON.stringify(body));

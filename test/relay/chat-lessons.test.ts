@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { PLAIN_MS } from "../../src/relay/plain-servers.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { manualClock } from "../support/clock.ts";
-import { type Answer, chatReply, json, startUpstream, type Upstream } from "../support/upstream.ts";
+import { type Answer, chatReply, json, sse, startUpstream, type Upstream } from "../support/upstream.ts";
 import { PNG } from "../vendors/image-lab.ts";
 
 type Wire = Record<string, unknown>;
@@ -17,8 +17,9 @@ const result = { role: "tool", tool_call_id: "call_abcdefghijk", content: "found
 const SCHEMA = { type: "object", properties: {}, additionalProperties: false };
 
 /** What a vendor says who refuses a request, and how. */
-type Refusal = { status?: number; words: string } | { status?: number; body: Wire };
+type Refusal = { status?: number; words: string } | { status?: number; body: Wire } | { record: Wire };
 const refuse = (refusal: Refusal): Answer => {
+  if ("record" in refusal) return { ...sse(`data:${JSON.stringify(refusal.record)}\n\n`), status: 400 };
   const error = "words" in refusal ? { error: { message: refusal.words, type: "invalid_request_error" } } : undefined;
   return json(error ?? ("body" in refusal ? refusal.body : {}), { status: refusal.status ?? 400 });
 };
@@ -53,6 +54,10 @@ const BLIND: readonly [words: string, status?: number][] = [
   ["No endpoints found that support image input", 404],
   ["Only 'text' content type is supported.", 404],
 ];
+const PASSED_BACK = "in the thinking mode must be passed back to the API.";
+/** An error of Xiaomi's servers. */
+const paramIncorrect = (param: string) => ({ code: "400", message: "Param Incorrect", param, type: "" });
+const UNTHOUGHT = { error: paramIncorrect(`The reasoning_content ${PASSED_BACK}`) };
 const brief = { role: "developer", content: "Be brief." };
 
 describe("a chat server of which nothing is known", () => {
@@ -446,7 +451,7 @@ describe("a chat server of which nothing is known", () => {
       null,
     ],
     ...[
-      "The `reasoning_content` in the thinking mode must be passed back to the API.",
+      `The \`reasoning_content\` ${PASSED_BACK}`,
       "Missing `reasoning_content` field in the assistant message at message index 2.",
     ].map((words): [string, Wire, (body: Wire) => boolean, Refusal, Wire, string | null] => [
       `a turn without what was thought (DeepSeek: ${words.slice(0, 8)})`,
@@ -459,6 +464,24 @@ describe("a chat server of which nothing is known", () => {
       ),
       "reasoning_content",
     ]),
+    ...[{ body: UNTHOUGHT }, { record: UNTHOUGHT }].map(
+      (refusal): [string, Wire, (body: Wire) => boolean, Refusal, Wire, string | null] => [
+        `a turn without what was thought (MiMo, whose reason stands where others name a field, in a ${Object.keys(refusal)})`,
+        ask(user, { role: "assistant", tool_calls: [call] }, result),
+        somewhere(({ role, reasoning_content: thought }) => role === "assistant" && thought === undefined),
+        refusal,
+        ask(user, { role: "assistant", tool_calls: [call], reasoning_content: "" }, result),
+        "reasoning_content",
+      ],
+    ),
+    [
+      "null as content (MiMo)",
+      { ...ask(user, { role: "assistant", content: null, tool_calls: [call] }, result), tools: [tool] },
+      somewhere(({ content }) => content === null),
+      { body: { error: paramIncorrect("`text` is not present") } },
+      ask(user, { role: "assistant", content: "", tool_calls: [call] }, result),
+      null,
+    ],
     [
       "a call without what was thought (Moonshot)",
       ask(user, { role: "assistant", tool_calls: [call] }, result),

@@ -251,9 +251,10 @@ describe("a messages server of which nothing is known", () => {
   });
 });
 
-/** How servers of the messages dialect want back what was thought before calls: DeepSeek, in both of its ways, and Moonshot. */
+/** How servers of the messages dialect want back what was thought before calls: DeepSeek, in both of its ways, MiMo and Moonshot. */
 const MISSED = [
   "The `content[].thinking` in the thinking mode must be passed back to the API.",
+  "The reasoning_content in the thinking mode must be passed back to the API.",
   "Missing thinking block in the assistant message at message index 1. For more information, please refer to the guide.",
   "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2",
 ];

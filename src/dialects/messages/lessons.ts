@@ -3,10 +3,10 @@ import type { Lesson, VendorTerms } from "../dialect.ts";
 
 /**
  * How servers of this dialect say that they want back what their model thought before it called its tools: DeepSeek (SuperJJ007/CSSwitch #73; VicBilibily/GCMP
- * #26) and Moonshot. Who asked another model until then, or forgets such blocks as Anthropic allows, has none, and none can be made up.
+ * #26), MiMo (agentscope-ai/QwenPaw #4314) and Moonshot. Who asked another model until then, or forgets such blocks as Anthropic allows, has none, and none can be made up.
  */
 const THOUGHT_MISSED =
-  /`?content\[\]\.thinking`? in the thinking mode must be passed back|^Missing thinking block in the assistant message|^thinking is enabled but \S+ is missing in assistant tool call message/i;
+  /(?:`?content\[\]\.thinking`?|\breasoning_content) in the thinking mode must be passed back|^Missing thinking block in the assistant message|^thinking is enabled but \S+ is missing in assistant tool call message/i;
 
 /**
  * How servers say that a model calls no tool that it is forced to while it thinks: DeepSeek, whose models think unless they are told not to (Claude Code forces
