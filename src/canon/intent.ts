@@ -122,6 +122,8 @@ export type Orders = {
   dropSampling: boolean;
   /** Top-level wire fields that this vendor or model refuses. */
   remove: readonly string[];
+  /** By which its vendor finds a session's cache: a top-level wire field, and what it says where the client says nothing in it. */
+  session?: { field: string; key: string };
   /**
    * messages: the vendor wants back what was thought before calls, and some of that is gone, or takes no forced call while its model thinks: it is to think
    * no more.

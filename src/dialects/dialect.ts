@@ -142,6 +142,9 @@ export type Quirks = {
    * knows changes, and from model to model (Bedrock).
    */
   refusesExtras?: boolean;
+  /** The header, or else the top-level field, by which the vendor brings the requests of a session to where its prompt cache is. Absent: it knows none. */
+  sessionHeader?: string;
+  sessionField?: string;
   /** The vendor counts the tokens of a request itself, in the dialect's own way. */
   countTokens?: boolean;
   /** gemini: the counter takes the request's own fields, not a request inside a field (Vertex). */

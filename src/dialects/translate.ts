@@ -76,6 +76,7 @@ function editSame(
   );
   if (orders.isReasoningIgnored) lost = [...new Set([...saidOfReasoning(sent, client), ...lost])];
   if (changes) lost = [...lost, ...lostInWriting(sent, client, changes)];
+  if (orders.session && value[orders.session.field] == null) edits[orders.session.field] = orders.session.key;
   const edited = body.editInPieces(edits);
   // What the client spelled out, and nobody put anything in, holds no half characters: it was read as UTF-8.
   const text = restored || body.mayHoldHalves ? soundText(wholeText(edited)) : edited;
@@ -124,6 +125,7 @@ function encodeAcross(decoded: Decoded, upstream: UpstreamDialect, { orders, qui
   for (const field of refused(encoded.body, edits, orders)) if (field !== watched?.field) lost.push(field);
   if (upstream.repairs) lost.push(...upstream.repairs(encoded.body, edits, orders, quirks));
   applyEdits(encoded.body, edits);
+  if (orders.session) encoded.body[orders.session.field] ??= orders.session.key;
   const added = watched?.changes ?? encoded.changes;
   const changes = decoded.changes || added ? { ...decoded.changes, ...added } : undefined;
   return { text: soundText(JSON.stringify(encoded.body)), dropped: lost, changes };

@@ -14,6 +14,7 @@ import { termsFor } from "./plain-servers.ts";
 import type { Target } from "./read-reply.ts";
 import type { ReasoningCollector } from "./reasoning-collector.ts";
 import { leaveOutRefused } from "./refused-extras.ts";
+import { sessionKey } from "./session.ts";
 
 /** With any value but those of {@link NOT_STRICT} the client would rather have a 400 than a request that lost something on its way (contract 6, x-sluice-dropped). */
 const STRICT_HEADER = "x-sluice-strict";
@@ -59,6 +60,11 @@ export function prepare(asked: Asked, target: Target): Prepared {
   if (refuses) orders.remove = [...orders.remove, ...refuses];
   if (missesThought) orders.missesThought = true;
   if (!orders.stream && onlyStreams(orders, asked.intent, quirks)) orders.stream = isCollectable(asked.body.value);
+  const { sessionHeader, sessionField } = quirks;
+  const session = sessionHeader || sessionField ? sessionKey(asked) : undefined;
+  if (session && sessionField && !orders.remove.includes(sessionField)) {
+    orders.session = { field: sessionField, key: session.key };
+  }
   const recall = services.reasoning.recall(asked, target, orders);
   const isForeignProof = asked.proofs === "none" ? isAnyProof : services.reasoning.foreignTo(target);
   if (isForeignProof) orders.isForeignProof = isForeignProof;
@@ -78,7 +84,8 @@ export function prepare(asked: Asked, target: Target): Prepared {
   if (usedCallIds.length > 0) context.usedCallIds = new Set(usedCallIds);
   if (quirks.acceptsCacheControl) context.cachesForHour = marksForHour(wholeText(text));
   if (!isSame(client, upstream)) context.upstreamModel = route.model;
-  const headers = passedHeaders(request.headers, asked.body, client, upstream);
+  const passed = passedHeaders(request.headers, asked.body, client, upstream);
+  const headers = session && sessionHeader ? { ...passed, [sessionHeader]: session.key } : passed;
   const matching = asked.proofs === "matching" ? dropMismatched(new JsonText(wholeText(text)), headers) : undefined;
   if (asked.proofs === "matching" && !matching) return prepare({ ...asked, proofs: "none" }, target);
   const whole: Sending = {
@@ -93,7 +100,9 @@ export function prepare(asked: Asked, target: Target): Prepared {
   // A vendor may be another gateway of this kind, which loses what this one can tell it; to others the header says nothing.
   if (isStrict(request.headers)) whole.headers = { ...whole.headers, [STRICT_HEADER]: "1" };
   const { sending, lost } = leaveOutRefused(whole, asked, target);
-  const left = asked.lost ? [...asked.lost, ...dropped] : dropped;
+  // The session that it names is told otherwise.
+  const named = session?.field ? dropped.filter((path) => path !== session.field) : dropped;
+  const left = asked.lost ? [...asked.lost, ...named] : named;
   return {
     orders,
     dropped: lost.length > 0 ? [...left, ...lost] : left,

@@ -52,6 +52,8 @@ export const registry: readonly VendorRow[] = [
       legacyFunctions: true,
       refusesReasoning: true,
       acceptsCacheControl: false,
+      // Without it the first words decide, which are an agent's own and alike in all of its sessions (developers.openai.com, "Prompt caching").
+      sessionField: "prompt_cache_key",
       countTokens: true,
       webTools: true,
     },
@@ -82,6 +84,8 @@ export const registry: readonly VendorRow[] = [
       acceptsTopK: true,
       acceptsCacheControl: true,
       remoteMedia: "all",
+      // It keeps a session with one of a model's vendors (openrouter.ai, "Prompt Caching").
+      sessionField: "session_id",
       webTools: true,
     },
   },
@@ -113,6 +117,8 @@ export const registry: readonly VendorRow[] = [
       documentUrls: true,
       maxTemperature: 1.5,
       seedField: "random_seed",
+      // docs.mistral.ai, "Prompt caching": what shares it is likelier to be found again.
+      sessionField: "prompt_cache_key",
       prefill: "prefix",
     },
   },
@@ -173,6 +179,8 @@ export const registry: readonly VendorRow[] = [
       // Whether they reason or not, its models refuse a penalty, even of 0.
       unknownFields: [...OPENAI_FIELDS, "presence_penalty", "frequency_penalty"],
       exclusiveReasoningTokens: true,
+      // Caches are a server's own; of this dialect it reads no `prompt_cache_key` (docs.x.ai, "Maximizing Cache Hits").
+      sessionHeader: "x-grok-conv-id",
       refusesReasoning: true,
     },
   },
@@ -200,6 +208,8 @@ export const registry: readonly VendorRow[] = [
       // "Requests with max_tokens > 4096 must have stream=true"
       maxWholeTokens: 4_096,
       acceptsTopK: true,
+      // Caches are a replica's own (docs.fireworks.ai, "Prompt caching").
+      sessionHeader: "x-session-affinity",
       inlineThinkTags: true,
       // Its document wants it inside a tool loop, and has models that know nothing of it pass over it (docs.fireworks.ai, "Reasoning").
       reasoningReplay: "reasoning_content",
@@ -251,6 +261,8 @@ export const registry: readonly VendorRow[] = [
       toolChoiceRequired: "unnamed",
       // platform.kimi.ai, "Partial Mode".
       prefill: "partial",
+      // "For Coding Agents, this is typically a session id" (platform.kimi.ai, "Create Chat Completion").
+      sessionField: "prompt_cache_key",
       plainSchemas: true,
       letterFirstNames: true,
       maxStopSequences: 5,
