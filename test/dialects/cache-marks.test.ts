@@ -255,8 +255,46 @@ describe("an aggregator of the chat dialect", () => {
       return (sent["messages"] as Wire[])[3]?.["content"];
     });
     const one = { type: "text", text: "one", cache_control: hour };
-    expect(contents).toEqual([[one], [{ type: "text", text: "Error:" }, one]]);
+    expect(contents).toEqual([[one], [{ ...one, text: "Error: one" }]]);
   });
+
+  test.each(["anthropic/claude-5", "qwen/qwen4-max"])(
+    "what a mark stood on reads the same when it has moved on, so that it is found in the cache: %s",
+    (model) => {
+      const text = (words: string) => ({ type: "text", text: words });
+      const use = (id: string) => ({ type: "tool_use", id, name: "run", input: {} });
+      const picture = { type: "image", source: { type: "base64", media_type: "image/png", data: "iVBORw0KGgo=" } };
+      const turns: Wire[] = [
+        { role: "user", content: [text("Reminder."), text("Do it.")] },
+        { role: "assistant", content: [text("Now."), use("a"), use("b")] },
+        {
+          role: "user",
+          content: [
+            { type: "tool_result", tool_use_id: "a", is_error: true, content: [text("no"), text("such file")] },
+            { type: "tool_result", tool_use_id: "b", is_error: true, content: "no" },
+          ],
+        },
+        { role: "assistant", content: [use("c")] },
+        { role: "user", content: [{ type: "tool_result", tool_use_id: "c", content: [text("a page"), picture] }] },
+        { role: "assistant", content: [text("Done.")] },
+        { role: "user", content: [text("Reminder."), text("Go on.")] },
+      ];
+      const withoutMarks = (message: Wire): string => {
+        const { content } = JSON.parse(JSON.stringify({ ...message, cache_control: undefined })) as Wire;
+        const parts = typeof content === "string" ? [text(content)] : (content as Wire[] | null);
+        return JSON.stringify({ ...message, content: parts?.map(({ cache_control: _mark, ...part }) => part) });
+      };
+      let before: string[] = [];
+      for (let count = 1; count <= turns.length; count += 2) {
+        const messages = structuredClone(turns.slice(0, count));
+        (messages.at(-1)!["content"] as Wire[]).at(-1)!["cache_control"] = MARK;
+        const sent = send({ ...claude, messages }, "messages", "chat", quirks, model)["messages"] as Wire[];
+        const now = sent.map(withoutMarks);
+        expect(now.slice(0, before.length)).toEqual(before);
+        before = now;
+      }
+    },
+  );
 
   test("models that cache by themselves are sent plain strings", () => {
     const sent = send(claude, "messages", "chat", quirks, "openai/gpt-5");

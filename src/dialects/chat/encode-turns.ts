@@ -17,11 +17,14 @@ export const NO_RESULT = "(no result)";
 /** Stands for a conversation that says nothing: without a message every vendor refuses it (dialects.md 4.8 #4). */
 const EMPTY_TEXT = "(empty)";
 
-/** Text parts of a message as one string, which every server takes; an array only where there is more than text or a cache mark. */
-function joinContent(parts: readonly Wire[]): unknown {
+/**
+ * Text parts of a message as one string, which every server takes; an array only where there is more than text or a cache mark. `keepsParts`: or more than
+ * one part. Marks move on from turn to turn, and what stood before one must not read otherwise without it: it would not be found in the cache.
+ */
+function joinContent(parts: readonly Wire[], keepsParts: boolean): unknown {
   const [first] = parts;
   if (parts.length === 1 && first && isPlain(first)) return first["text"];
-  return parts.every(isPlain) ? parts.map((part) => part["text"]).join("\n") : parts;
+  return !keepsParts && parts.every(isPlain) ? parts.map((part) => part["text"]).join("\n") : parts;
 }
 
 const isPlain = (part: Wire): boolean =>
@@ -67,7 +70,8 @@ export class TurnWriter {
     this.#flushAttached();
     if (this.#messages.length === 0) return [{ role: "user", content: EMPTY_TEXT }];
     for (const message of this.#messages) {
-      if (message["role"] === "user") message["content"] = joinContent(message["content"] as Wire[]);
+      if (message["role"] !== "user") continue;
+      message["content"] = joinContent(message["content"] as Wire[], this.quirks.acceptsCacheControl === true);
     }
     return this.#messages;
   }
@@ -242,10 +246,8 @@ export class TurnWriter {
     }
     const last = texts.at(-1);
     if (last && result.cache != null && this.#keepsMarks) last["cache_control"] ??= result.cache;
-    if (texts.some((part) => part[BREAKPOINT] !== undefined || (this.#keepsMarks && part["cache_control"] != null))) {
-      return result.isError ? [{ type: "text", text: "Error:" }, ...texts] : texts;
-    }
-    const text = texts.map((part) => String(part["text"])).join("\n");
-    return result.isError ? `Error: ${text}` : text;
+    if (result.isError) texts.splice(0, 1, { type: "text", ...texts[0], text: `Error: ${texts[0]?.["text"] ?? ""}` });
+    const keepsParts = this.#keepsMarks || texts.some((part) => part[BREAKPOINT] !== undefined);
+    return keepsParts && texts.length > 0 ? joinContent(texts, true) : texts.map((part) => part["text"]).join("\n");
   }
 }
