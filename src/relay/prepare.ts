@@ -61,10 +61,9 @@ export function prepare(asked: Asked, target: Target): Prepared {
   if (missesThought) orders.missesThought = true;
   if (!orders.stream && onlyStreams(orders, asked.intent, quirks)) orders.stream = isCollectable(asked.body.value);
   const { sessionHeader, sessionField } = quirks;
-  const session = sessionHeader || sessionField ? sessionKey(asked) : undefined;
-  if (session && sessionField && !orders.remove.includes(sessionField)) {
-    orders.session = { field: sessionField, key: session.key };
-  }
+  const isTold = sessionHeader || (sessionField && !orders.remove.includes(sessionField));
+  const session = isTold ? sessionKey(asked) : undefined;
+  if (session && sessionField) orders.session = { field: sessionField, key: session.key };
   const recall = services.reasoning.recall(asked, target, orders);
   const isForeignProof = asked.proofs === "none" ? isAnyProof : services.reasoning.foreignTo(target);
   if (isForeignProof) orders.isForeignProof = isForeignProof;

@@ -60,7 +60,7 @@ export class Tries {
       orderWays({
         routes: entry.routes,
         vendor: services.vendor,
-        conversation: () => nameConversation(request.caller.accountId, body.value),
+        conversation: () => nameConversation(request.caller.accountId, body.value, request.headers),
       });
     this.#ways = freeWays(this.#all, services.health);
   }

@@ -1,8 +1,10 @@
 import type { Route } from "../catalog/entry.ts";
+import type { Fields } from "../lib/http1/fields.ts";
 import { isObject } from "../lib/json.ts";
 import type { VendorHealth, Way } from "../vendors/health.ts";
 import { keysOf } from "../vendors/keys.ts";
 import type { Vendor } from "../vendors/vendor.ts";
+import { sessionOf } from "./session.ts";
 
 /** One way to a model: a route, and its vendor with the one key that is used. */
 export type Candidate = { route: Route; vendor: Vendor; way: Way };
@@ -18,7 +20,7 @@ export type RouteQuestion = {
 
 /** How much of a conversation's head names it, characters: enough to tell two apart, and no more to hash. */
 const HEAD_CHARACTERS = 2_048;
-/** And of the name of who talks: agents write their session's behind that of their user and of its account. */
+/** And of the name of who talks. */
 const WHO_CHARACTERS = 512;
 
 const wayOf = ({ id, serve }: Vendor, { model }: Route, key: number, keys: number): Way => ({
@@ -101,14 +103,15 @@ export function limitEnds(ways: readonly Candidate[], health: VendorHealth): num
 }
 
 /**
- * The name of a conversation: the account, and what its client says is to find the same cache (`prompt_cache_key`). Without that: who talks, and the
- * first thing that is said, which every later turn begins with too. Both are needed: an agent's first words are often its project's instructions,
- * alike in every session. Only text counts, since marks such as cache breakpoints move from turn to turn. `body`: a request of any client dialect.
+ * The name of a conversation: the account, and the session that its client names. Without that: who talks, and the first thing that is said, which every
+ * later turn begins with too. Both are needed: an agent's first words are often its project's instructions, alike in every session. Only text counts,
+ * since marks such as cache breakpoints move from turn to turn. `body`: a request of any client dialect.
  */
-export function nameConversation(accountId: string, body: unknown): string {
+export function nameConversation(accountId: string, body: unknown, headers: Fields): string {
   if (!isObject(body)) return `${accountId}\n`;
-  const { prompt_cache_key: cache, user, metadata, messages, input } = body;
-  if (typeof cache === "string" && cache !== "") return `${accountId}\n\n${cache.slice(0, HEAD_CHARACTERS)}`;
+  const session = sessionOf(body, headers);
+  if (session) return `${accountId}\n\n${session.name.slice(0, HEAD_CHARACTERS)}`;
+  const { user, metadata, messages, input } = body;
   const id = (isObject(metadata) ? metadata["user_id"] : undefined) ?? user;
   const who = typeof id === "string" ? id.slice(0, WHO_CHARACTERS) : "";
   return `${accountId}\n${who}\n${firstWords(messages ?? input).slice(0, HEAD_CHARACTERS)}`;

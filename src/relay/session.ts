@@ -1,5 +1,6 @@
+import type { Fields } from "../lib/http1/fields.ts";
 import { isObject } from "../lib/json.ts";
-import type { GenerateRequest, Job } from "./job.ts";
+import type { Job } from "./job.ts";
 
 /** A session as its client named it, and the field of its body that says it, where one does. */
 type Named = { name: string; field?: string };
@@ -27,8 +28,7 @@ function sessionOfUser(metadata: unknown): string | undefined {
 }
 
 /** The session that a request names, in whatever dialect; undefined where it names none. */
-function sessionOf(body: unknown, headers: GenerateRequest["headers"]): Named | undefined {
-  if (!isObject(body)) return undefined;
+export function sessionOf(body: Record<string, unknown>, headers: Fields): Named | undefined {
   for (const field of FIELDS) {
     const name = textOf(body[field]);
     if (name !== undefined) return { name, field };
@@ -50,7 +50,7 @@ export function sessionKey({
   request,
   body,
 }: Pick<Job, "request" | "body">): { key: string; field?: string } | undefined {
-  const named = sessionOf(body.value, request.headers);
+  const named = isObject(body.value) ? sessionOf(body.value, request.headers) : undefined;
   if (!named) return undefined;
   const { name, field } = named;
   const hash = new Bun.CryptoHasher("sha256").update(`${request.caller.accountId}\n${name}`).digest("hex");

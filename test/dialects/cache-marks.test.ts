@@ -281,7 +281,7 @@ describe("an aggregator of the chat dialect", () => {
       ];
       const withoutMarks = (message: Wire): string => {
         const { content } = JSON.parse(JSON.stringify({ ...message, cache_control: undefined })) as Wire;
-        const parts = typeof content === "string" ? [text(content)] : (content as Wire[] | null);
+        const parts: Wire[] | null = typeof content === "string" ? [text(content)] : (content as Wire[] | null);
         return JSON.stringify({ ...message, content: parts?.map(({ cache_control: _mark, ...part }) => part) });
       };
       let before: string[] = [];

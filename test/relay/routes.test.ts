@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { nameConversation, orderWays } from "../../src/relay/routes.ts";
+import { nameConversation as nameOf, orderWays } from "../../src/relay/routes.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 
 const vendor = (id: string, keys = 1): Vendor => ({
@@ -84,6 +84,9 @@ describe("the order of ways", () => {
   });
 });
 
+const NO_HEADERS = new Headers();
+const nameConversation = (account: string, body: unknown, headers = NO_HEADERS) => nameOf(account, body, headers);
+
 describe("the name of a conversation", () => {
   const first = { role: "user", content: "Please mend the roof" };
   const later = [first, { role: "assistant", content: "Which?" }, { role: "user", content: "This one" }];
@@ -112,6 +115,8 @@ describe("the name of a conversation", () => {
     expect(named("one", "Hello")).toBe(named("one", "Something else"));
     expect(named("one", "Hello")).not.toBe(named("two", "Hello"));
     expect(nameConversation("other", { prompt_cache_key: "one" })).not.toBe(named("one", "Hello"));
+    const told = new Headers({ "x-claude-code-session-id": "one" });
+    expect(nameConversation("acc", { messages: [first] }, told)).toBe(named("one", "Hello"));
     for (const none of ["", null, 7]) {
       expect(named(none, "Hello")).toBe(nameConversation("acc", { messages: [{ role: "user", content: "Hello" }] }));
     }

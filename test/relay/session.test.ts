@@ -46,7 +46,8 @@ describe("the session that a client names", () => {
       .filter(({ modality, dialect }) => !modality && dialect !== "gemini")
       .map(({ id, dialect, quirks }) => vendorAt(upstream, dialect as "chat", id, quirks));
     const own = vendorAt(upstream, "chat", "own", { sessionHeader: "x-my-session" });
-    gateway = await startApp({ vendors: [...vendors, own] });
+    const refuses = { sessionField: "my_session", unknownFields: ["prompt_cache_key"] };
+    gateway = await startApp({ vendors: [...vendors, own, vendorAt(upstream, "chat", "refuses", refuses)] });
   });
   afterEach(() => upstream.reset());
   afterAll(async () => {
@@ -90,6 +91,16 @@ describe("the session that a client names", () => {
       expect([model, body[field]]).toEqual([model, told[field] ?? expect.stringMatching(KEY)]);
       expect(dropped ?? "").not.toMatch(/prompt_cache_key|session_id/);
     }
+  });
+
+  test("is named as lost where its vendor turns out to refuse the field", async () => {
+    const words = "Unknown parameter: 'my_session'.";
+    upstream.answer(CHAT, json({ error: { message: words, type: "invalid_request_error", param: "my_session" } }, 400));
+    const first = await ask(CHAT, "refuses/m", { prompt_cache_key: SESSION });
+    expect(first.body["my_session"]).toMatch(KEY);
+    const later = await ask(CHAT, "refuses/m", { prompt_cache_key: SESSION });
+    expect([later.body["my_session"], later.dropped]).toEqual([undefined, "prompt_cache_key"]);
+    expect(first.dropped).toBe("prompt_cache_key");
   });
 
   test("is the same key in every dialect, another one for each session and account, and says nothing of either", async () => {
