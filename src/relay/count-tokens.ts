@@ -67,7 +67,11 @@ export async function countTokens(request: CountRequest, services: Services, tok
     const entry = findEntry(services.catalog, intent.model);
     if (request.caller.narrow) requireModel(request.caller, entry.id);
     request.check(body.value);
-    const job = asServed({ request, services, intent, entry, ...settleTools(request, body, entry, services) });
+    const server = findServer({ request, services, entry });
+    const tooled = settleTools(request, body, entry, services);
+    const asked: CountJob = { request, services, intent, entry, server, ...tooled };
+    // As it would be told there: with functions in the place of web tools that the gateway serves.
+    const job = server ? showTools(asked, { client: request.client, ...server }) : asked;
     const byVendor = await countByVendor(job);
     const count: Count = byVendor ?? { inputTokens: await countLocally(job, tokenizer), by: "local" };
     services.log.info("count-tokens", {
@@ -84,18 +88,26 @@ export async function countTokens(request: CountRequest, services: Services, tok
   }
 }
 
-type CountJob = { request: CountRequest; services: Services; intent: Intent; entry: Entry } & Tooled;
+type CountJob = Tooled & {
+  request: CountRequest;
+  services: Services;
+  intent: Intent;
+  entry: Entry;
+  server: Pick<Counter, "vendor" | "upstream"> | undefined;
+};
 type Counter = { route: Route; vendor: Vendor; upstream: UpstreamDialect; counter: TokenCounter };
 
-/** The request as its first vendor would be told: with functions in the place of web tools that the gateway serves there. */
-function asServed(job: CountJob): CountJob {
-  const { client } = job.request;
-  for (const route of job.entry.routes) {
-    const vendor = job.services.vendor(route.vendor);
-    if (!vendor) continue;
-    return showTools(job, { client, vendor, upstream: upstreamFor(client, vendor.dialect, route.dialect) });
+/** Whom a generation would go to first, as far as that is known: the first route whose vendor is switched on. */
+function findServer({
+  request,
+  entry,
+  services,
+}: Pick<CountJob, "request" | "entry" | "services">): CountJob["server"] {
+  for (const route of entry.routes) {
+    const vendor = services.vendor(route.vendor);
+    if (vendor) return { vendor, upstream: upstreamFor(request.client, vendor.dialect, route.dialect) };
   }
-  return job;
+  return undefined;
 }
 
 /**
@@ -218,27 +230,12 @@ function vendorToolsOf(body: Record<string, unknown>, dropped: readonly string[]
   return listOf(body["tools"]).filter((_tool, at) => places.has(`tools[${at}]`));
 }
 
-/** Whether the vendor that would serve the request is sent the reasoning of all earlier turns (dialects.md 4.8). */
-function replaysReasoning({ entry, services }: CountJob): boolean {
-  const vendor = entry.routes.map((route) => services.vendor(route.vendor)).find((found) => found !== undefined);
-  return vendor?.quirks.reasoningReplay !== undefined;
-}
-
-/** Whether the vendor that would serve the request is asked in the client's own dialect. */
-function isServedInOwn({ request, entry, services }: CountJob): boolean {
-  for (const route of entry.routes) {
-    const vendor = services.vendor(route.vendor);
-    if (vendor) return upstreamFor(request.client, vendor.dialect, route.dialect).name === request.client.name;
-  }
-  return false;
-}
-
 /** What the client means; undefined where it can be told to no other dialect, such as a toolset, and need not be. */
-function decodeOwn(job: CountJob): Decoded | undefined {
+function decodeOwn({ request: { client }, body, server }: CountJob): Decoded | undefined {
   try {
-    return job.request.client.decodeRequest(job.body.value as Record<string, unknown>);
+    return client.decodeRequest(body.value as Record<string, unknown>);
   } catch (thrown) {
-    if (thrown instanceof GatewayError && isServedInOwn(job)) return undefined;
+    if (thrown instanceof GatewayError && server?.upstream.name === client.name) return undefined;
     throw thrown;
   }
 }
@@ -252,6 +249,8 @@ async function countLocally(job: CountJob, tokenizer: Tokenizer): Promise<number
   const { prompt, dropped } = decoded;
   const vendorTools = vendorToolsOf(value, dropped);
   const thinks = isThinking(intent.reasoning);
-  const measure = measurePrompt(prompt, family, { thinks, vendorTools, replaysReasoning: replaysReasoning(job) });
+  // Where the vendor is sent the reasoning of all earlier turns (dialects.md 4.8).
+  const replaysReasoning = job.server?.vendor.quirks.reasoningReplay !== undefined;
+  const measure = measurePrompt(prompt, family, { thinks, vendorTools, replaysReasoning });
   return sumTokens(measure, await tokenizer.count(measure.work, request.signal), family);
 }
