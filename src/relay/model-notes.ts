@@ -5,7 +5,7 @@ import type { Target } from "./read-reply.ts";
 /** Accounts' models of one vendor of which something is kept in mind: the oldest go. */
 const MAX_MODELS = 1_000;
 
-type Asked = Pick<Job, "request">;
+type Asked = Pick<Job, "request" | "services">;
 type Way = Pick<Target, "vendor" | "route">;
 
 const keyOf = ({ request }: Asked, { route }: Way): string => `${request.caller.accountId} ${route.model}`;
@@ -23,17 +23,22 @@ export function keepNewest<V>(map: Map<string, V>, key: string, value: V, most: 
  * whose row is read again begins anew.
  */
 export class ModelNotes<V> {
-  readonly #vendors = new WeakMap<Vendor, Map<string, V>>();
+  readonly #vendors = new WeakMap<Vendor, Map<string, { note: V; until: number }>>();
 
-  /** What is noted of this way for whoever asks; undefined: nothing. */
+  /** `keepMs`: for how long a note is minded; absent: as long as there is room for it. */
+  constructor(private readonly keepMs = Number.POSITIVE_INFINITY) {}
+
+  /** What is noted of this way for whoever asks; undefined: nothing, or not any more. */
   find(asked: Asked, way: Way): V | undefined {
-    return this.#vendors.get(way.vendor)?.get(keyOf(asked, way));
+    const kept = this.#vendors.get(way.vendor)?.get(keyOf(asked, way));
+    return kept && kept.until > asked.services.clock.monotonic() ? kept.note : undefined;
   }
 
   /** Notes something in the place of what was. Gives it. */
   keep(asked: Asked, way: Way, note: V): V {
-    const models = this.#vendors.get(way.vendor) ?? new Map<string, V>();
+    const models = this.#vendors.get(way.vendor) ?? new Map<string, { note: V; until: number }>();
     this.#vendors.set(way.vendor, models);
-    return keepNewest(models, keyOf(asked, way), note, MAX_MODELS);
+    const until = asked.services.clock.monotonic() + this.keepMs;
+    return keepNewest(models, keyOf(asked, way), { note, until }, MAX_MODELS).note;
   }
 }

@@ -24,16 +24,14 @@ const OLDER_ALONE = /^The responses operation does not work with the specified m
 type Asked = Pick<Job, "request" | "services" | "newer">;
 type Way = Pick<Target, "vendor" | "route">;
 
-/** What requests have shown, and until when that is minded. */
-const known = new ModelNotes<{ isRight: boolean; until: number }>();
+/** Whether the newer dialect is the right one, as requests have shown. */
+const known = new ModelNotes<boolean>(KEPT_MS);
 
 /** Whether the newer dialect is the right one for this vendor's model, by this request or those before it; undefined: nothing has shown it. */
 function isRightFor(asked: Asked, way: Way): boolean | undefined {
   const { vendor, route } = way;
-  const { newer, services } = asked;
-  if (newer?.vendor === vendor && newer.model === route.model) return newer.isRight;
-  const kept = known.find(asked, way);
-  return kept && kept.until > services.clock.monotonic() ? kept.isRight : undefined;
+  const { newer } = asked;
+  return newer?.vendor === vendor && newer.model === route.model ? newer.isRight : known.find(asked, way);
 }
 
 /** Whether this vendor of the chat dialect is to be asked of the model in the newer one. */
@@ -66,5 +64,5 @@ export function turnDialect(error: GatewayError, target: Target, job: Asked & Pi
 export function keepDialect({ newer, ...asked }: Asked, target: Target): void {
   const { vendor, route } = target;
   if (newer?.vendor !== vendor || newer.model !== route.model) return;
-  known.keep(asked, target, { isRight: newer.isRight, until: asked.services.clock.monotonic() + KEPT_MS });
+  known.keep(asked, target, newer.isRight);
 }

@@ -11,10 +11,9 @@ import { MAX_LESSONS, refusalWords } from "./refused-extras.ts";
 export const PLAIN_MS = 10 * MINUTE_MS;
 
 type Asked = Pick<Job, "request" | "services" | "body" | "plainly">;
-type Kept = { until: number; terms: VendorTerms; isPlain: boolean };
 
-/** Until when requests are told otherwise, and how. */
-const known = new ModelNotes<Kept>();
+/** How requests are told otherwise. */
+const known = new ModelNotes<{ terms: VendorTerms; isPlain: boolean }>(PLAIN_MS);
 
 /** What was learnt for this request of this model of the vendor's: of another one nothing is known by that. */
 const plainlyFor = ({ plainly }: Asked, { vendor, route }: Target) =>
@@ -87,8 +86,7 @@ function learnTerms(
 /** The request was answered: where it had to be told otherwise for that, the next ones are told so at once, as far as that is likely to help them. */
 export function keepPlain(job: Asked, target: Target): void {
   const { lasting: terms, isPlain = false } = plainlyFor(job, target) ?? {};
-  if (terms === undefined) return;
-  known.keep(job, target, { until: job.services.clock.monotonic() + PLAIN_MS, terms, isPlain });
+  if (terms !== undefined) known.keep(job, target, { terms, isPlain });
 }
 
 /** What is to be minded of a target's vendor, for this request. */
@@ -100,7 +98,7 @@ export function termsFor(asked: Asked, target: Target): VendorTerms {
 function keptTerms(asked: Asked, target: Target): VendorTerms {
   const usual = { quirks: target.vendor.quirks };
   const kept = known.find(asked, target);
-  if (kept === undefined || kept.until <= asked.services.clock.monotonic()) return usual;
+  if (!kept) return usual;
   if (!kept.isPlain) return kept.terms;
   const quirks = plainTermsOf(asked, target);
   return quirks ? { quirks } : usual;

@@ -1,6 +1,5 @@
 import type { GatewayError } from "../canon/errors.ts";
 import { BETAS, betasIn, betasKey, leaveOutBetas, leaveOutExtras } from "../dialects/messages/refused-extras.ts";
-import type { Clock } from "../lib/clock.ts";
 import { type Edits, isObject, JsonText, wholeText } from "../lib/json.ts";
 import { HOUR_MS } from "../lib/spans.ts";
 import type { Sending } from "../vendors/send.ts";
@@ -24,10 +23,10 @@ const known = new ModelNotes<Refused>();
 type Asked = Pick<Job, "request" | "services">;
 
 /** What this account's requests to this model have been refused of late. */
-function refusedOf(asked: Asked, target: Target, clock: Clock): string[] {
+function refusedOf(asked: Asked, target: Target): string[] {
   const refused = known.find(asked, target);
   if (!refused) return [];
-  const now = clock.monotonic();
+  const now = asked.services.clock.monotonic();
   return [...refused].flatMap(([extra, until]) => (until > now ? [extra] : []));
 }
 
@@ -45,13 +44,13 @@ export function learnRefused(error: GatewayError, target: Target, job: Asked & P
   if (error.code !== "invalid_request" || lessons > MAX_LESSONS) return false;
   const paths = upstream.refusedFields?.(refusalWords(error), vendor.quirks) ?? [];
   if (paths.length === 0) return false;
-  const { clock } = job.services;
-  const before = refusedOf(job, target, clock);
+  const before = refusedOf(job, target);
   const extras = paths.map((path) => (path === BETAS ? betasOf(job) : path)).filter((extra) => !before.includes(extra));
   if (extras.length === 0) return false;
   job.lessons = lessons;
   const refused = known.find(job, target) ?? known.keep(job, target, new Map<string, number>());
-  for (const extra of extras) keepNewest(refused, extra, clock.monotonic() + KEPT_MS, MAX_REFUSED);
+  const until = job.services.clock.monotonic() + KEPT_MS;
+  for (const extra of extras) keepNewest(refused, extra, until, MAX_REFUSED);
   return true;
 }
 
@@ -61,7 +60,7 @@ const betasOf = ({ request, body }: Pick<Job, "request" | "body">): string =>
 
 /** What is sent, without what this vendor is known to refuse, and the places of that; the very same where there is nothing. */
 export function leaveOutRefused(sending: Sending, asked: Asked, target: Target): { sending: Sending; lost: string[] } {
-  const refused = refusedOf(asked, target, asked.services.clock);
+  const refused = refusedOf(asked, target);
   if (refused.length === 0) return { sending, lost: [] };
   const text = new JsonText(wholeText(sending.body));
   const told = isObject(text.value) ? text.value : {};
