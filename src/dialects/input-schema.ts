@@ -1,4 +1,4 @@
-import { isObject, listOf } from "../lib/json.ts";
+import { isObject, listOf, objectsOf } from "../lib/json.ts";
 import { findReferred } from "./schema-references.ts";
 
 type Schema = Record<string, unknown>;
@@ -69,8 +69,7 @@ export function toInputSchema(given: Schema): Schema {
   const { anyOf, oneOf, allOf, ...rest } = schema;
   const root: Schema = "type" in rest ? { ...rest, type: "object" } : { type: "object", ...rest };
   const referred = new Referred(schema);
-  const listed = (value: unknown): Schema[] =>
-    Array.isArray(value) ? value.filter(isObject).flatMap((branch) => referred.chainOf(branch)) : [];
+  const listed = (value: unknown): Schema[] => objectsOf(value).flatMap((branch) => referred.chainOf(branch));
   const all = listed(allOf);
   const choices = [...listed(anyOf), ...listed(oneOf)];
   if (all.length + choices.length === 0) {

@@ -424,6 +424,9 @@ const NO_LIST: readonly unknown[] = [];
 /** A value that should be a list; an empty one in the place of anything else. */
 export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : NO_LIST);
 
+/** The objects of a list; none of anything else. */
+export const objectsOf = (value: unknown): Record<string, unknown>[] => listOf(value).filter(isObject);
+
 /** What a table holds under a word of a stranger's: nothing of what every object has from its prototype, such as `constructor`. */
 export const entryOf = <T>(table: Readonly<Record<string, T>>, word: string): T | undefined =>
   Object.hasOwn(table, word) ? table[word] : undefined;

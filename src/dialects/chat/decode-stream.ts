@@ -2,7 +2,7 @@ import { GatewayError, streamTruncated } from "../../canon/errors.ts";
 import type { Event, Picture } from "../../canon/events.ts";
 import { type Usage, withLong } from "../../canon/usage.ts";
 import { randomBase62 } from "../../lib/id.ts";
-import { isObject, put } from "../../lib/json.ts";
+import { isObject, listOf, put } from "../../lib/json.ts";
 import type { DecodeContext, Decoder } from "../dialect.ts";
 import { type Frame, learnPattern, type TextPattern, type TextRun } from "../frames.ts";
 import { withTier } from "../openai-fields.ts";
@@ -334,7 +334,7 @@ export class ChatDecoder implements Decoder {
 
   #readTools(delta: Record<string, unknown>, out: Event[]): void {
     this.#releaseThink(out);
-    const calls = Array.isArray(delta["tool_calls"]) ? delta["tool_calls"] : [];
+    const calls = listOf(delta["tool_calls"]);
     const legacy = isObject(delta["function_call"]) ? [{ function: delta["function_call"] }] : [];
     this.#tools ??= new ToolTracker(this.#context.usedCallIds);
     for (const call of [...calls, ...legacy]) {

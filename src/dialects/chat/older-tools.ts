@@ -1,4 +1,4 @@
-import { type Edits, isObject, stringOf } from "../../lib/json.ts";
+import { type Edits, isObject, objectsOf, stringOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
 import { customTool, wrapInput } from "../custom-tools.ts";
 import type { Quirks, ReplyChanges } from "../dialect.ts";
@@ -6,29 +6,27 @@ import { inventCallId } from "./tool-calls.ts";
 
 type Wire = Record<string, unknown>;
 
-const NO_LIST: Wire[] = [];
 const NO_PLACES: string[] = [];
-const listOf = (value: unknown): Wire[] => (Array.isArray(value) ? value.filter(isObject) : NO_LIST);
 
 const isCustom = (tool: Wire): boolean => tool["type"] === "custom" && isObject(tool["custom"]);
 
 /** Whether a client's tools stand in the older form, which this vendor does not know any more (dialects.md 1.1). */
 const hasOlder = (body: Wire, quirks: Quirks): boolean =>
-  !quirks.legacyFunctions && listOf(body["functions"]).length > 0;
+  !quirks.legacyFunctions && objectsOf(body["functions"]).length > 0;
 
 /** Whether a client's tools hold custom ones, which are functions to this vendor. */
 const hasCustom = (body: Wire, quirks: Quirks): boolean =>
-  quirks.customTools === false && listOf(body["tools"]).some(isCustom);
+  quirks.customTools === false && objectsOf(body["tools"]).some(isCustom);
 
 /** What a chat client's forms of tools, where its chat vendor is told others, mean for the reply; undefined where all stays as it is. */
 export function replyChanges(body: Wire, quirks: Quirks): ReplyChanges | undefined {
   const legacy = hasOlder(body, quirks);
   const custom = hasCustom(body, quirks);
   if (!legacy && !custom) return undefined;
-  const names = listOf(body["tools"]).flatMap((tool) =>
+  const names = objectsOf(body["tools"]).flatMap((tool) =>
     isObject(tool["custom"]) ? [stringOf(tool["custom"]["name"])] : [],
   );
-  const inOlderForm = legacy && listOf(body["tools"]).length === 0;
+  const inOlderForm = legacy && objectsOf(body["tools"]).length === 0;
   return { ...(inOlderForm && { legacyFunctions: true }), ...(custom && { customTools: new Set(names) }) };
 }
 
@@ -113,8 +111,8 @@ const knowsAllowed = ({ customTools, toolChoiceRequired }: Quirks): boolean =>
 function onlyAllowed({ tools, tool_choice: choice }: Wire, quirks: Quirks): Edits | undefined {
   const allowed = isObject(choice) ? choice["allowed_tools"] : undefined;
   if (knowsAllowed(quirks) || !isObject(allowed) || !Array.isArray(allowed["tools"])) return undefined;
-  const names = new Set(listOf(allowed["tools"]).map(nameOf));
-  const left = listOf(tools).filter((tool) => nameOf(tool) !== undefined && names.has(nameOf(tool)));
+  const names = new Set(objectsOf(allowed["tools"]).map(nameOf));
+  const left = objectsOf(tools).filter((tool) => nameOf(tool) !== undefined && names.has(nameOf(tool)));
   return { tools: left, tool_choice: left.length > 0 ? (allowed["mode"] ?? "auto") : undefined };
 }
 
@@ -124,15 +122,15 @@ export function toolEdits(body: Wire, quirks: Quirks): Edits {
   if (allowed) return { ...allowed, ...toolEdits({ ...body, ...allowed }, quirks) };
   const legacy = hasOlder(body, quirks);
   if (!legacy && !hasCustom(body, quirks)) return withoutNoTools(body, quirks);
-  const tools = listOf(body["tools"]).map(toFunctionTool);
-  if (legacy) tools.push(...listOf(body["functions"]).map((called) => ({ type: "function", function: called })));
+  const tools = objectsOf(body["tools"]).map(toFunctionTool);
+  if (legacy) tools.push(...objectsOf(body["functions"]).map((called) => ({ type: "function", function: called })));
   const choice = body["tool_choice"] ?? (legacy ? toToolChoice(body["function_call"]) : undefined);
   return {
     ...(tools.length > 0 && { tools }),
     ...(choice != null && tools.length > 0 && { tool_choice: toFunctionChoice(choice) }),
     ...(legacy ? { functions: undefined, function_call: undefined } : withoutNoTools(body, quirks)),
     // The older form has place for one call a turn.
-    ...(legacy && tools.length > 0 && !listOf(body["tools"]).length && { parallel_tool_calls: false }),
+    ...(legacy && tools.length > 0 && !objectsOf(body["tools"]).length && { parallel_tool_calls: false }),
   };
 }
 
@@ -162,7 +160,7 @@ class MessageWriter {
       return { ...rest, tool_calls: [{ id: legacyId(++this.#calls), type: "function", function: called }] };
     }
     const { tool_calls: calls } = message;
-    const custom = this.quirks.customTools === false && listOf(calls).some((call) => isObject(call["custom"]));
+    const custom = this.quirks.customTools === false && objectsOf(calls).some((call) => isObject(call["custom"]));
     return custom ? { ...message, tool_calls: (calls as unknown[]).map(toFunctionCall) } : message;
   }
 }

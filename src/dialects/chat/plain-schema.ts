@@ -1,5 +1,5 @@
 import { GatewayError } from "../../canon/errors.ts";
-import { entryOf, isObject, stringOf } from "../../lib/json.ts";
+import { entryOf, isObject, listOf, objectsOf, stringOf } from "../../lib/json.ts";
 import { toInputSchema } from "../input-schema.ts";
 import { findReferred } from "../schema-references.ts";
 import { typeOfValue, typesOf } from "../schema-types.ts";
@@ -31,9 +31,6 @@ const OF_TYPE: Readonly<Record<string, readonly string[]>> = {
 };
 const TYPED: ReadonlySet<string> = new Set(Object.values(OF_TYPE).flat());
 
-const schemas = (value: unknown): Schema[] => (Array.isArray(value) ? value.filter(isObject) : []);
-const namesOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
-
 /** Whether a value of an `enum` is of a type; whole numbers are numbers as well. */
 const isOf = (type: unknown, value: unknown): boolean =>
   typeOfValue(value) === type || (type === "number" && typeof value === "number");
@@ -59,7 +56,7 @@ class Allowance {
 function merge(all: readonly Schema[]): Schema {
   const properties: Schema = {};
   for (const one of all) if (isObject(one["properties"])) Object.assign(properties, one["properties"]);
-  const required = new Set(all.flatMap((one) => namesOf(one["required"])));
+  const required = new Set(all.flatMap((one) => listOf(one["required"])));
   const merged: Schema = {};
   for (const one of all) Object.assign(merged, one);
   if (Object.keys(properties).length > 0) merged["properties"] = properties;
@@ -97,7 +94,7 @@ class Rewriter {
     const schema = asEnum(this.#flatten(constraints, []));
     if (typeof schema["$ref"] === "string") return this.#refer(schema["$ref"], said, depth);
     const { anyOf, oneOf, ...beside } = schema;
-    const branches = [...schemas(anyOf), ...schemas(oneOf)];
+    const branches = [...objectsOf(anyOf), ...objectsOf(oneOf)];
     if (branches.length > 0) {
       // A type stands in each branch, and not beside them.
       this.allowance.spend(branches.length * widthOf(beside));
@@ -138,7 +135,7 @@ class Rewriter {
   /** `allOf` at the top laid together. `inside`: the references that led here. */
   #flatten(schema: Schema, inside: readonly string[]): Schema {
     const { allOf, ...rest } = schema;
-    const all = schemas(allOf);
+    const all = objectsOf(allOf);
     const [only] = all;
     if (!only) return rest;
     // The usual way to say something of a reference.
@@ -177,18 +174,16 @@ class Rewriter {
         return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, next(inner)]));
       case "required": {
         const { properties } = at.schema;
-        const known = namesOf(value).filter(
-          (name) => isObject(properties) && Object.hasOwn(properties, stringOf(name)),
-        );
+        const known = listOf(value).filter((name) => isObject(properties) && Object.hasOwn(properties, stringOf(name)));
         return known.length > 0 ? known : undefined;
       }
       case "additionalProperties":
         return isObject(value) && Object.keys(value).length > 0 ? next(value) : value;
       case "items":
-        if (schemas(value).length > 0) return { anyOf: schemas(value).map(next) };
+        if (objectsOf(value).length > 0) return { anyOf: objectsOf(value).map(next) };
         return isObject(value) && Object.keys(value).length > 0 ? next(value) : undefined;
       case "enum": {
-        const values = namesOf(value).filter((one) => isOf(at.type, one));
+        const values = listOf(value).filter((one) => isOf(at.type, one));
         return values.length > 0 ? values : undefined;
       }
       default:

@@ -1,4 +1,4 @@
-import { isObject } from "../../lib/json.ts";
+import { isObject, listOf } from "../../lib/json.ts";
 import type { ReplyContext } from "../dialect.ts";
 import { contentText, reasoningText } from "./delta.ts";
 import { fittingWord } from "./finish.ts";
@@ -151,10 +151,7 @@ export class ChoiceRepairer {
 
 function withCalls(delta: unknown, calls: readonly Wire[]): Wire {
   const own = isObject(delta) ? delta : {};
-  return {
-    ...own,
-    tool_calls: [...(Array.isArray(own["tool_calls"]) ? (own["tool_calls"] as unknown[]) : []), ...calls],
-  };
+  return { ...own, tool_calls: [...listOf(own["tool_calls"]), ...calls] };
 }
 
 /** The first record of a call: index, id, type and name, once. */

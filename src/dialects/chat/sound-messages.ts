@@ -1,4 +1,4 @@
-import { isObject } from "../../lib/json.ts";
+import { isObject, objectsOf } from "../../lib/json.ts";
 import { DistinctNames } from "../distinct-names.ts";
 import { Lines } from "../lines.ts";
 import { boundedCallId } from "./call-ids.ts";
@@ -14,9 +14,7 @@ const EMPTY_TEXT = "(empty)";
 const NO_CALLS: Wire[] = [];
 
 const callsOf = (message: unknown): Wire[] =>
-  isObject(message) && message["role"] === "assistant" && Array.isArray(message["tool_calls"])
-    ? message["tool_calls"].filter(isObject)
-    : NO_CALLS;
+  isObject(message) && message["role"] === "assistant" ? objectsOf(message["tool_calls"]) : NO_CALLS;
 
 const roleOf = (message: unknown): unknown => (isObject(message) ? message["role"] : undefined);
 

@@ -1,5 +1,5 @@
 import type { GatewayError } from "../../canon/errors.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, objectsOf } from "../../lib/json.ts";
 import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
 
 /** The error object inside a body, which may be an array around it. */
@@ -9,8 +9,7 @@ function errorIn(value: unknown): Record<string, unknown> | undefined {
   return isObject(error) ? error : undefined;
 }
 
-const detailsOf = (error: Record<string, unknown> | undefined) =>
-  Array.isArray(error?.["details"]) ? error["details"].filter(isObject) : [];
+const detailsOf = (error: Record<string, unknown> | undefined) => objectsOf(error?.["details"]);
 
 /** `RetryInfo.retryDelay`, a text such as "34.4s", in whole seconds rounded up. */
 function retryDelay(error: Record<string, unknown> | undefined): number | undefined {

@@ -1,5 +1,5 @@
 import { GatewayError } from "../../canon/errors.ts";
-import { atPointer, entryOf, isObject, listOf, stringOf } from "../../lib/json.ts";
+import { atPointer, entryOf, isObject, listOf, objectsOf, stringOf } from "../../lib/json.ts";
 import { openRoot } from "../input-schema.ts";
 
 /** Deepest nesting of a schema that is rewritten; a deeper one is refused. */
@@ -43,8 +43,6 @@ const SILENT: ReadonlySet<string> = new Set(
 
 const tooLarge = () =>
   new GatewayError("invalid_request", "The JSON Schema is too large or nested too deep for this model.");
-
-const schemas = (value: unknown): Schema[] => (Array.isArray(value) ? value.filter(isObject) : []);
 
 /** A schema without `$ref` and `allOf` at its top, and the references that were followed for it. */
 type Flat = { schema: Schema; inside: readonly string[] };
@@ -114,7 +112,7 @@ class Rewriter {
       return this.#flatten({ ...target, ...beside }, [...inside, reference]);
     }
     const { allOf, ...rest } = given;
-    const branches = schemas(allOf).map((branch) => this.#flatten(branch, inside));
+    const branches = objectsOf(allOf).map((branch) => this.#flatten(branch, inside));
     if (branches.length === 0) return { schema: rest, inside };
     for (const { schema, inside: through } of branches) {
       if (through.length > 0) this.copies.spend(namesIn(schema));
@@ -155,13 +153,13 @@ class Rewriter {
     if (isObject(properties) && Object.keys(properties).length > 0) {
       out["type"] ??= "object";
       out["properties"] = Object.fromEntries(Object.entries(properties).map(([name, value]) => [name, next(value)]));
-      const known = Array.isArray(required) ? required.filter((name) => Object.hasOwn(properties, stringOf(name))) : [];
+      const known = listOf(required).filter((name) => Object.hasOwn(properties, stringOf(name)));
       if (known.length > 0) out["required"] = known;
     }
     if (isObject(items)) out["items"] = next(items);
-    else if (schemas(prefixItems).length > 0) out["items"] = { anyOf: schemas(prefixItems).map(next) };
+    else if (objectsOf(prefixItems).length > 0) out["items"] = { anyOf: objectsOf(prefixItems).map(next) };
     else if (out["type"] === "array") out["items"] = {};
-    const branches = [...schemas(schema["anyOf"]), ...schemas(schema["oneOf"])];
+    const branches = [...objectsOf(schema["anyOf"]), ...objectsOf(schema["oneOf"])];
     const real = branches.filter((branch) => branch["type"] !== "null");
     if (real.length < branches.length) out["nullable"] = true;
     if (real.length === 1) Object.assign(out, { ...next(real[0]), ...out });
@@ -189,7 +187,7 @@ function mergeSchemas(all: readonly Schema[]): Schema {
     {},
     ...all.map((one) => (isObject(one["properties"]) ? one["properties"] : {})),
   ) as Schema;
-  const required = all.flatMap((one): unknown[] => (Array.isArray(one["required"]) ? one["required"] : []));
+  const required = all.flatMap((one) => listOf(one["required"]));
   return {
     ...(Object.assign({}, ...all) as Schema),
     ...(Object.keys(properties).length > 0 && { properties }),

@@ -1,5 +1,5 @@
 import type { Fields } from "../../lib/http1/fields.ts";
-import type { Edits } from "../../lib/json.ts";
+import { type Edits, listOf } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
 
 /** Most betas of one request; clients send a handful. */
@@ -13,7 +13,7 @@ export function headerEdits(body: Record<string, unknown>, headers: Fields, quir
   if (quirks.versionInBody === undefined) return {};
   const said = headers.get("anthropic-beta") ?? "";
   const betas = said.split(",").map((beta) => beta.trim());
-  const own: unknown[] = Array.isArray(body["anthropic_beta"]) ? body["anthropic_beta"] : [];
+  const own = listOf(body["anthropic_beta"]);
   const added = betas.filter((beta) => beta !== "" && !own.includes(beta));
   return added.length === 0 ? {} : { anthropic_beta: [...new Set([...own, ...added])].slice(0, MAX_BETAS) };
 }

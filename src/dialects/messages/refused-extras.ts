@@ -1,4 +1,4 @@
-import { type Edits, isObject } from "../../lib/json.ts";
+import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
 
 type Wire = Record<string, unknown>;
@@ -34,7 +34,7 @@ const ESSENTIAL: ReadonlySet<string> = new Set(
 
 /** A request's betas as one word, the same in whatever order: those of its head, and of its body for some vendors. "": none. */
 export function betasIn(header: string | null | undefined, body: Wire): string {
-  const own: unknown[] = Array.isArray(body["anthropic_beta"]) ? body["anthropic_beta"] : [];
+  const own = listOf(body["anthropic_beta"]);
   const all = [...(header ?? "").split(","), ...own.map(String)].map((beta) => beta.trim());
   return [...new Set(all)]
     .filter((beta) => beta !== "")
@@ -112,7 +112,7 @@ export function leaveOutBetas(
     ? () => false
     : (beta: string) => !refused.includes(betasKey(beta.trim()));
   if (all.split(",").every(isLeft)) return undefined;
-  const own: unknown[] = Array.isArray(body["anthropic_beta"]) ? body["anthropic_beta"] : [];
+  const own = listOf(body["anthropic_beta"]);
   const ownLeft = own.filter((beta) => isLeft(String(beta)));
   const edits = ownLeft.length < own.length ? { anthropic_beta: ownLeft.length > 0 ? ownLeft : undefined } : {};
   return { header: (header ?? "").split(",").filter(isLeft).join(","), edits };

@@ -8,6 +8,7 @@ import {
   type JsonText,
   listOf,
   mayBeInexact,
+  objectsOf,
   parseExactly,
   stringOf,
 } from "../../lib/json.ts";
@@ -339,7 +340,7 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
 
   #messageStart(frame: Frame, value: Block, out: string[]): void {
     const message = isObject(value["message"]) ? value["message"] : {};
-    const content = Array.isArray(message["content"]) ? message["content"].filter(isObject) : [];
+    const content = objectsOf(message["content"]);
     this.#seed = message["id"];
     if (typeof message["stop_reason"] === "string") this.#toldStop = true;
     if (!this.#started && isObject(value["message"])) {

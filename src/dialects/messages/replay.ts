@@ -1,5 +1,5 @@
 import type { Memories } from "../../canon/memory.ts";
-import { type Edits, isObject, stringOf } from "../../lib/json.ts";
+import { type Edits, isObject, listOf, objectsOf, stringOf } from "../../lib/json.ts";
 import { asShown, isUnsigned } from "../reasoning-proof.ts";
 import { Anchor, type Conversation, type Loom, type ReplayHalf, type SpokenTurn, weave } from "../replay.ts";
 import { isThinking } from "./tool-loop.ts";
@@ -9,7 +9,7 @@ type Block = Record<string, unknown>;
 /** The blocks of a message; a string is one text block. */
 function blocksOf(content: unknown): Block[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
-  return Array.isArray(content) ? content.filter(isObject) : [];
+  return objectsOf(content);
 }
 
 const textOf = (blocks: readonly Block[]): string =>
@@ -39,8 +39,7 @@ function readTurn(blocks: readonly Block[], text: string, anchor: bigint): Spoke
 function read(body: Block, texts: boolean): Conversation {
   const turns: SpokenTurn[] = [];
   const anchor = new Anchor(texts);
-  for (const message of Array.isArray(body["messages"]) ? body["messages"] : []) {
-    if (!isObject(message)) continue;
+  for (const message of objectsOf(body["messages"])) {
     if (message["role"] === "assistant") {
       const blocks = blocksOf(message["content"]);
       turns.push(readTurn(blocks, texts ? textOf(blocks) : "", anchor.value));
@@ -63,7 +62,7 @@ const BLOCKS: Loom<Block> = {
 
 function restore(body: Block, memories: Memories): Edits {
   let number = -1;
-  const messages = (Array.isArray(body["messages"]) ? body["messages"] : []).map((message: unknown) => {
+  const messages = listOf(body["messages"]).map((message) => {
     if (!isObject(message) || message["role"] !== "assistant") return message;
     number++;
     const memory = memories.get(number);

@@ -247,7 +247,7 @@ function joinResults(opened: unknown[], message: unknown): unknown {
   if (!(last instanceof ResultTurn) || !isObject(message) || message["role"] !== "user") return message;
   opened.pop();
   const { content } = message;
-  const own = typeof content === "string" ? [{ type: "text", text: content }] : Array.isArray(content) ? content : [];
+  const own = typeof content === "string" ? [{ type: "text", text: content }] : listOf(content);
   return { ...message, content: [...last.content, ...own] };
 }
 
@@ -332,7 +332,7 @@ function sameContainer({ container: asked }: Wire, { container }: Wire): Edits {
 }
 
 function extend(body: Wire, reply: Wire, outcomes: readonly ServedOutcome[], last: boolean): Edits {
-  const messages = Array.isArray(body["messages"]) ? body["messages"] : [];
+  const messages = listOf(body["messages"]);
   const results = outcomes.map(({ call, text, kind }) => ({
     type: "tool_result",
     tool_use_id: call.id,

@@ -1,4 +1,4 @@
-import { isObject } from "../../lib/json.ts";
+import { isObject, listOf } from "../../lib/json.ts";
 import { Lines } from "../lines.ts";
 import { mediaTypeOf, sniffMediaType } from "../media-type.ts";
 import { isVisible } from "../text.ts";
@@ -124,7 +124,7 @@ function isSound(messages: readonly unknown[]): boolean {
 }
 
 const blocksOf = (content: unknown): readonly unknown[] =>
-  typeof content === "string" ? [{ type: "text", text: content }] : Array.isArray(content) ? content : [];
+  typeof content === "string" ? [{ type: "text", text: content }] : listOf(content);
 
 /** Nothing that can be seen: of the user and the assistant more is asked than that. A turn of no content may set how the model answers. */
 const isMute = (message: Message): boolean =>

@@ -1,9 +1,9 @@
-import { isObject } from "../../lib/json.ts";
+import { isObject, listOf } from "../../lib/json.ts";
 import { loopBegin, type Said } from "../lost-reasoning.ts";
 
 type Wire = Record<string, unknown>;
 
-const blocksOf = (message: Wire): unknown[] => (Array.isArray(message["content"]) ? message["content"] : []);
+const blocksOf = (message: Wire): readonly unknown[] => listOf(message["content"]);
 
 /** Reasoning, whether it can be read or not. */
 export const isThinking = (block: unknown): boolean =>

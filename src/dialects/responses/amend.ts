@@ -129,7 +129,7 @@ function lostReasoning({ input }: Wire, edits: Edits, orders: Orders): string[] 
 }
 
 function includeEncrypted(include: unknown): unknown {
-  const listed: unknown[] = Array.isArray(include) ? include : [];
+  const listed = listOf(include);
   return listed.includes(ENCRYPTED) ? include : [...listed, ENCRYPTED];
 }
 

@@ -1,5 +1,5 @@
 import type { Tool } from "../../canon/prompt.ts";
-import { isObject, listOf, stringOf } from "../../lib/json.ts";
+import { isObject, listOf, objectsOf, stringOf } from "../../lib/json.ts";
 import { integer, object, string } from "../argument-schema.ts";
 import { toInput } from "../messages/tool-input.ts";
 import { argumentsText, type Item, isCallType } from "./items.ts";
@@ -47,7 +47,7 @@ const wordsOf = (command: unknown): string[] =>
 
 /** What the vendor shows its model of the skills in a local environment. */
 function tellSkills(environment: unknown): string {
-  const skills = isObject(environment) ? listOf(environment["skills"]).filter(isObject) : [];
+  const skills = isObject(environment) ? objectsOf(environment["skills"]) : [];
   const lines = skills.map(
     ({ name, description, path }) => `- ${stringOf(name)} (${stringOf(path)}): ${stringOf(description)}`,
   );

@@ -1,6 +1,6 @@
 import { GatewayError, streamTruncated } from "../../canon/errors.ts";
 import type { BlockStart, Event } from "../../canon/events.ts";
-import { isObject, stringOf } from "../../lib/json.ts";
+import { isObject, objectsOf, stringOf } from "../../lib/json.ts";
 import { BlockCiter } from "../cited.ts";
 import type { Decoder } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
@@ -273,7 +273,7 @@ class ResponsesDecoder implements Decoder {
       return failure;
     }
     this.#start(response, out);
-    const items = Array.isArray(response["output"]) ? response["output"].filter(isObject) : [];
+    const items = objectsOf(response["output"]);
     for (const slot of this.#lane.openSlots()) {
       const whole = items.find((item) => item["id"] !== undefined && item["id"] === slot.state.item["id"]);
       this.#close(slot, whole ?? slot.state.item, out);

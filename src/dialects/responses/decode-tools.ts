@@ -1,5 +1,5 @@
 import type { Tool, ToolChoice } from "../../canon/prompt.ts";
-import { isObject, listOf, stringOf } from "../../lib/json.ts";
+import { isObject, listOf, objectsOf, stringOf } from "../../lib/json.ts";
 import { customTool } from "../custom-tools.ts";
 import { unknownPaths } from "../unknown-fields.ts";
 import { CLIENT_TOOL_FIELDS, clientTool, FOUND_TOOLS, TOOL_SEARCH } from "./client-tools.ts";
@@ -167,11 +167,7 @@ export type Choice = { tools: Tool[]; toolChoice?: ToolChoice };
 /** `allowed_tools` as fewer tools and a mode (dialects.md 4.1). */
 function decodeAllowed(choice: Item, tools: Tool[], dropped: string[]): Choice {
   // A tool that has no name of its own is called by its type.
-  const allowed = new Set(
-    listOf(choice["tools"])
-      .filter(isObject)
-      .map((entry) => entry["name"] ?? entry["type"]),
-  );
+  const allowed = new Set(objectsOf(choice["tools"]).map((entry) => entry["name"] ?? entry["type"]));
   const kept = tools.filter((tool) => allowed.has(tool.name));
   if (kept.length < allowed.size) dropped.push("tool_choice.tools");
   if (kept.length === 0) return { tools: kept };

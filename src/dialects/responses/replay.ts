@@ -1,5 +1,5 @@
 import type { Memories } from "../../canon/memory.ts";
-import { type Edits, isObject, stringOf } from "../../lib/json.ts";
+import { type Edits, isObject, objectsOf, stringOf } from "../../lib/json.ts";
 import { carriedIn, unpackReasoning } from "../reasoning-proof.ts";
 import { Anchor, type Conversation, type Loom, type ReplayHalf, type SpokenTurn, weave } from "../replay.ts";
 import { callIdIn, isCall, isOutput } from "./client-tools.ts";
@@ -35,8 +35,7 @@ function speakerOf(item: Item, isFirst: boolean): Speaker | undefined {
 function runsOf(input: unknown): { speaker: Speaker | undefined; items: Item[] }[] {
   const runs: { speaker: Speaker | undefined; items: Item[] }[] = [];
   let last: { speaker: Speaker | undefined; items: Item[] } | undefined;
-  for (const item of Array.isArray(input) ? input : []) {
-    if (!isObject(item)) continue;
+  for (const item of objectsOf(input)) {
     const speaker = speakerOf(item, last === undefined);
     if (speaker === undefined) {
       // An unknown item between two of one turn does not part them.

@@ -1,6 +1,6 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { SearchHit } from "../../canon/web-tools.ts";
-import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
+import { type Edits, isObject, listOf, objectsOf, stringOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
 import {
   type BroughtTool,
@@ -97,10 +97,10 @@ function readHit(entry: Wire): SearchHit {
 
 /** What an earlier search gave: its results where the item still has them, else the addresses. */
 function outputOf(item: Wire): string {
-  const results = listOf(item["results"]).filter(isObject).map(readHit);
+  const results = objectsOf(item["results"]).map(readHit);
   if (results.length > 0) return describeResults(results);
   if (item["status"] === "failed") return "The search failed.";
-  const sources = isObject(item["action"]) ? listOf(item["action"]["sources"]).filter(isObject) : [];
+  const sources = isObject(item["action"]) ? objectsOf(item["action"]["sources"]) : [];
   const places = sources.map((source) => stringOf(source["url"])).filter((url) => url !== "");
   return ["The results of this search are not at hand any more.", ...places].join("\n");
 }
