@@ -1,4 +1,4 @@
-import { GatewayError } from "../canon/errors.ts";
+import { invalidField } from "../canon/errors.ts";
 import type { OpaquePart, Part, Turn } from "../canon/prompt.ts";
 import { isVisible } from "./text.ts";
 
@@ -15,6 +15,6 @@ export function refuseLostTurns(turns: readonly Turn[]): void {
     const lost = parts.find((part): part is OpaquePart => part.type === "opaque");
     if (!lost) continue;
     const text = `The block at ${lost.name} is of a kind that this model's vendor cannot be told, and its turn says nothing else.`;
-    throw new GatewayError("invalid_request", text, { param: lost.name });
+    throw invalidField(lost.name, text);
   }
 }

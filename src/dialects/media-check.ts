@@ -1,4 +1,4 @@
-import { GatewayError } from "../canon/errors.ts";
+import { invalidField } from "../canon/errors.ts";
 import { isObject } from "../lib/json.ts";
 import { mediaTypeOf, sniffMediaType } from "./media-type.ts";
 import { isAddress, readDataUrl } from "./media-url.ts";
@@ -68,7 +68,7 @@ function refuseUnreadable(found: FoundMedia): undefined {
   const fault = faultOf(found);
   if (fault === undefined) return;
   const param = `${found.path}.${found.field}`;
-  throw new GatewayError("invalid_request", `${param} ${fault}`, { param });
+  throw invalidField(param, `${param} ${fault}`);
 }
 
 /**

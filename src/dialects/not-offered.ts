@@ -1,4 +1,4 @@
-import { GatewayError } from "../canon/errors.ts";
+import { type GatewayError, invalidField } from "../canon/errors.ts";
 
 /**
  * The error (invalid_request) for a choice of a tool that is not there, which every vendor refuses. `param`: the field that makes it;
@@ -6,5 +6,5 @@ import { GatewayError } from "../canon/errors.ts";
  */
 export function notOffered(param = "tool_choice", isDemand = false): GatewayError {
   const fault = isDemand ? "demands a tool, and none is offered" : "names a tool that is not offered";
-  return new GatewayError("invalid_request", `${param} ${fault}`, { param });
+  return invalidField(param, `${param} ${fault}`);
 }

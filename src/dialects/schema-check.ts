@@ -1,4 +1,4 @@
-import { GatewayError } from "../canon/errors.ts";
+import { invalidField } from "../canon/errors.ts";
 import { isObject } from "../lib/json.ts";
 
 /**
@@ -8,7 +8,7 @@ import { isObject } from "../lib/json.ts";
 export function refuseOtherArguments(schema: unknown, path: string): void {
   if (!isObject(schema) || typeof schema["type"] !== "string" || /^object$/i.test(schema["type"])) return;
   const param = `${path}.type`;
-  throw new GatewayError("invalid_request", `${param} must be "object"`, { param });
+  throw invalidField(param, `${param} must be "object"`);
 }
 
 /**
@@ -18,5 +18,5 @@ export function refuseOtherArguments(schema: unknown, path: string): void {
 export function refuseSchemaless(format: unknown, path: string): void {
   if (!isObject(format) || format["type"] !== "json_schema" || isObject(format["schema"])) return;
   const param = `${path}.schema`;
-  throw new GatewayError("invalid_request", `${param} is required: a JSON Schema object`, { param });
+  throw invalidField(param, `${param} is required: a JSON Schema object`);
 }

@@ -1,4 +1,4 @@
-import { GatewayError } from "../canon/errors.ts";
+import { GatewayError, invalidField } from "../canon/errors.ts";
 import type { AudioPart, DocumentPart, ImagePart } from "../canon/prompt.ts";
 
 /** Why a part cannot be said to an upstream at all. */
@@ -21,5 +21,5 @@ export function unsayable(
 ): GatewayError {
   const { place } = part;
   if (place === undefined) return new GatewayError("invalid_request", why);
-  return new GatewayError("invalid_request", `The ${part.type} at ${place} cannot be sent. ${why}`, { param: place });
+  return invalidField(place, `The ${part.type} at ${place} cannot be sent. ${why}`);
 }

@@ -1,4 +1,4 @@
-import { fieldFault, GatewayError } from "../../canon/errors.ts";
+import { fieldFault, invalidField } from "../../canon/errors.ts";
 import { isObject } from "../../lib/json.ts";
 import { ChatRequest } from "../../wire/chat.ts";
 import { checker } from "../../wire/open.ts";
@@ -20,8 +20,9 @@ const PART_FIELDS = new Map([
   ["refusal", "refusal"],
 ]);
 
-function refuse(param: string, message: string): never {
-  throw new GatewayError("invalid_request", message, { param });
+/** `words`: what is wrong with the field, behind its path. */
+function refuse(param: string, words: string): never {
+  throw invalidField(param, `${param} ${words}`);
 }
 
 /** What a part stands for is at its vendor: Mistral's files by their id, and what vLLM has seen under a name. */
@@ -32,19 +33,19 @@ function checkParts(parts: readonly unknown[], path: string): void {
     const part = parts[index] as Wire;
     const field = PART_FIELDS.get(part["type"] as string);
     if (field !== undefined && part[field] == null && !isElsewhere(part)) {
-      const param = `${path}[${index}].${field}`;
-      refuse(param, `${param} is required`);
+      refuse(`${path}[${index}].${field}`, "is required");
     }
   }
 }
+
+const NO_CALLED = "is required: an object with a name";
 
 /** A call of nothing: there is nobody it could be told to. */
 function checkCalls(calls: readonly unknown[], path: string): void {
   for (let index = 0; index < calls.length; index++) {
     const call = calls[index] as Wire;
     if (isObject(call["function"]) || isObject(call["custom"])) continue;
-    const param = `${path}[${index}].${call["type"] === "custom" ? "custom" : "function"}`;
-    refuse(param, `${param} is required: an object with a name`);
+    refuse(`${path}[${index}].${call["type"] === "custom" ? "custom" : "function"}`, NO_CALLED);
   }
 }
 
@@ -53,12 +54,10 @@ function checkMessage(message: Wire, index: number): void {
   const { role, content } = message;
   if (Array.isArray(content)) checkParts(content, `messages[${index}].content`);
   else if (content == null && role !== "assistant" && role !== "function") {
-    const path = `messages[${index}].content`;
-    refuse(path, `${path} is required: a string or an array of content parts`);
+    refuse(`messages[${index}].content`, "is required: a string or an array of content parts");
   }
   if (role === "tool" && (message["tool_call_id"] == null || message["tool_call_id"] === "")) {
-    const path = `messages[${index}].tool_call_id`;
-    refuse(path, `${path} is required on role tool`);
+    refuse(`messages[${index}].tool_call_id`, "is required on role tool");
   }
   if (role === "assistant" && Array.isArray(message["tool_calls"])) {
     checkCalls(message["tool_calls"], `messages[${index}].tool_calls`);
@@ -69,17 +68,14 @@ function checkTools(tools: readonly unknown[]): void {
   for (let index = 0; index < tools.length; index++) {
     const tool = tools[index] as Wire;
     if ((tool["type"] == null || tool["type"] === "function") && !isObject(tool["function"])) {
-      refuse(`tools[${index}].function`, `tools[${index}].function is required: an object with a name`);
+      refuse(`tools[${index}].function`, NO_CALLED);
     }
-    if (tool["type"] === "custom" && !isObject(tool["custom"])) {
-      refuse(`tools[${index}].custom`, `tools[${index}].custom is required: an object with a name`);
-    }
+    if (tool["type"] === "custom" && !isObject(tool["custom"])) refuse(`tools[${index}].custom`, NO_CALLED);
     for (const field of ["function", "custom"]) {
       const called = tool[field];
-      if (isObject(called) && called["name"] === "") {
-        refuse(`tools[${index}].${field}.name`, `tools[${index}].${field}.name must not be empty`);
-      }
-      if (isObject(called)) refuseOtherArguments(called["parameters"], `tools[${index}].${field}.parameters`);
+      if (!isObject(called)) continue;
+      if (called["name"] === "") refuse(`tools[${index}].${field}.name`, "must not be empty");
+      refuseOtherArguments(called["parameters"], `tools[${index}].${field}.parameters`);
     }
   }
 }
@@ -88,10 +84,10 @@ function checkFormat(format: unknown): void {
   if (!isObject(format) || format["type"] !== "json_schema") return;
   const param = "response_format.json_schema";
   const wrapped = schemaHolder(format);
-  if (!wrapped) refuse(param, `${param} is required: an object with a name and a schema`);
+  if (!wrapped) refuse(param, "is required: an object with a name and a schema");
   // Without one, any JSON is asked for.
   if (wrapped["schema"] != null && !isObject(wrapped["schema"])) {
-    refuse(`${param}.schema`, `${param}.schema must be an object: a JSON Schema`);
+    refuse(`${param}.schema`, "must be an object: a JSON Schema");
   }
 }
 

@@ -1,4 +1,3 @@
-import { GatewayError } from "../../canon/errors.ts";
 import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
 import { isObject, listOf, put } from "../../lib/json.ts";
 import type { Decoded, ReplyChanges } from "../dialect.ts";
@@ -9,7 +8,7 @@ import { cleanText } from "../text.ts";
 import { unknownPaths } from "../unknown-fields.ts";
 import { decodeMessages } from "./decode-messages.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
-import { isUsageWish, readMaxTokens, saidBesideReasoning } from "./intent.ts";
+import { isUsageWish, readMaxTokens, refuseChoices, saidBesideReasoning } from "./intent.ts";
 import { schemaHolder } from "./output-format.ts";
 
 type Wire = Record<string, unknown>;
@@ -123,11 +122,7 @@ function decodeParallel(body: Wire): boolean | undefined {
  * (invalid_request) for `n` above 1.
  */
 export function decodeRequest(body: Wire): Decoded {
-  if (typeof body["n"] === "number" && body["n"] > 1) {
-    throw new GatewayError("invalid_request", "n must be 1 for this model: its vendor gives one answer a request.", {
-      param: "n",
-    });
-  }
+  refuseChoices(body, "for this model: its vendor gives one answer a request.");
   const dropped: string[] = [];
   const { system, turns } = decodeMessages(body["messages"], dropped);
   const allTools = decodeTools(body, dropped);

@@ -1,4 +1,3 @@
-import { GatewayError } from "../../canon/errors.ts";
 import { REASONING_FORMS_OF } from "../../canon/intent.ts";
 import { markChatBody } from "../cache-marks.ts";
 import type { Dialect, ReplyChanges } from "../dialect.ts";
@@ -11,7 +10,7 @@ import { encodeRequest } from "./encode-request.ts";
 import { ChatEncoder } from "./encode-stream.ts";
 import { encodeError, encodeErrorFrame } from "./errors.ts";
 import { evenStrict } from "./even-strict.ts";
-import { readIntent } from "./intent.ts";
+import { readIntent, refuseChoices } from "./intent.ts";
 import { lessons } from "./lessons.ts";
 import { lostMessageFields } from "./message-fields.ts";
 import { lostGrammars, replyChanges } from "./older-tools.ts";
@@ -25,11 +24,8 @@ import { renameReply, withToolNames } from "./wire-names.ts";
 const REASONING_FIELDS = ["reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget"];
 
 /** Throws GatewayError (invalid_request) for `n` above 1: what must be written anew is one answer. */
-function refuseWriting({ n }: Record<string, unknown>): void {
-  if (typeof n !== "number" || n <= 1) return;
-  const text = "n must be 1 with these tools or stop sequences: this model's vendor knows them in another form.";
-  throw new GatewayError("invalid_request", text, { param: "n" });
-}
+const refuseWriting = (body: Record<string, unknown>): void =>
+  refuseChoices(body, "with these tools or stop sequences: this model's vendor knows them in another form.");
 
 /** Changes of a reply. Throws as {@link refuseWriting} does where there are any. */
 function ofOneAnswer(body: Record<string, unknown>, changes: ReplyChanges | undefined): ReplyChanges | undefined {

@@ -1,4 +1,4 @@
-import { GatewayError } from "../../canon/errors.ts";
+import { GatewayError, invalidField } from "../../canon/errors.ts";
 import { type Intent, type ReasoningIntent, readEffort } from "../../canon/intent.ts";
 import { isObject } from "../../lib/json.ts";
 import { readModel } from "../model-field.ts";
@@ -71,6 +71,11 @@ const MAX_CHOICES = 1_000_000;
 /** How many replies are asked for at once, where that is more than one. */
 function readChoices({ n }: Wire): number | undefined {
   return isCount(n) && n > 1 ? Math.min(n, MAX_CHOICES) : undefined;
+}
+
+/** Throws GatewayError (invalid_request) where more than one is. `why`: what speaks against it, behind "n must be 1". */
+export function refuseChoices({ n }: Wire, why: string): void {
+  if (typeof n === "number" && n > 1) throw invalidField("n", `n must be 1 ${why}`);
 }
 
 /** OpenRouter's own wish for usage, `usage: {include}`: its clients send that in place of the dialect's `stream_options`. */

@@ -1,4 +1,3 @@
-import { GatewayError } from "../../canon/errors.ts";
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import {
   type OfferedTool,
@@ -9,6 +8,7 @@ import {
   type ServerToolHalf,
 } from "../server-tools.ts";
 import { unknownPaths } from "../unknown-fields.ts";
+import { refuseChoices } from "./intent.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -31,10 +31,7 @@ function find(body: Wire): readonly OfferedTool[] {
   const options = body["web_search_options"];
   if (!isObject(options)) return NONE;
   if (listOf(body["functions"]).length > 0 && listOf(body["tools"]).length === 0) return NONE;
-  if (typeof body["n"] === "number" && body["n"] > 1) {
-    const message = "n must be 1 with web_search_options: the gateway searches for one answer.";
-    throw new GatewayError("invalid_request", message, { param: "n" });
-  }
+  refuseChoices(body, "with web_search_options: the gateway searches for one answer.");
   const place = isObject(options["user_location"]) ? options["user_location"]["approximate"] : undefined;
   const offered: OfferedTool = {
     tool: "web_search",

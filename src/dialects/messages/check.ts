@@ -1,4 +1,4 @@
-import { fieldFault, GatewayError } from "../../canon/errors.ts";
+import { fieldFault, GatewayError, invalidField } from "../../canon/errors.ts";
 import { isObject, listOf } from "../../lib/json.ts";
 import { CountTokensRequest, MessagesRequest } from "../../wire/messages.ts";
 import { checker, type Fault } from "../../wire/open.ts";
@@ -61,7 +61,7 @@ const SAYERS: ReadonlyMap<unknown, string> = new Map([
 function refuseContentless({ role, content, output_config: config }: Record<string, unknown>, at: number): void {
   if (content !== undefined || (role === "system" && isObject(config))) return;
   const param = `messages[${at}].content`;
-  throw fieldFault({ param, message: `${param} is required: a string or an array of content blocks` });
+  throw invalidField(param, `${param} is required: a string or an array of content blocks`);
 }
 
 function refuseMisplaced(body: unknown): void {
@@ -77,7 +77,7 @@ function refuseMisplaced(body: unknown): void {
       if (sayer === undefined || sayer === role) continue;
       const param = `messages[${at}].content[${index}]`;
       const message = `${param} is a ${String(type)} block, which stands in messages of role ${sayer} alone`;
-      throw new GatewayError("invalid_request", message, { param });
+      throw invalidField(param, message);
     }
   }
 }

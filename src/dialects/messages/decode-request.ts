@@ -41,8 +41,6 @@ const FORMAT_FIELDS: ReadonlySet<string> = new Set(["type", "schema", "name"]);
 /** Of a block of `system`. */
 const SYSTEM_FIELDS: ReadonlySet<string> = new Set(["type", "text", "cache_control", "citations"]);
 
-const isPresent = (value: unknown): boolean => value !== undefined && value !== null;
-
 /** An edit of the context that takes nothing out: all thinking stays (Claude Code says so with every request). */
 const isKeepingAll = (edit: unknown): boolean =>
   isObject(edit) && stringOf(edit["type"]).startsWith("clear_thinking_") && edit["keep"] === "all";
@@ -109,7 +107,7 @@ function decodeOutput(body: Record<string, unknown>, dropped: string[]): OutputF
 }
 
 function decodeFormat(format: unknown, path: string, dropped: string[]): OutputFormat | undefined {
-  if (!isPresent(format)) return undefined;
+  if (format == null) return undefined;
   if (isObject(format) && format["type"] === "json_schema" && isObject(format["schema"])) {
     const name = format["name"];
     // Its vendor holds its models to every such schema (platform.claude.com, "Structured outputs").

@@ -1,4 +1,4 @@
-import { GatewayError } from "../../canon/errors.ts";
+import { invalidField } from "../../canon/errors.ts";
 import type { Tool } from "../../canon/prompt.ts";
 import { isObject, stringOf } from "../../lib/json.ts";
 import { unknownPaths } from "../unknown-fields.ts";
@@ -47,8 +47,7 @@ function readTool(entry: unknown, place: string, dropped: string[]): Tool | unde
     return decodeCustomTool(entry, place);
   }
   if (isClientToolset(type)) {
-    const message = `The tool ${type.slice(0, 64)} works only with its own vendor's models.`;
-    throw new GatewayError("invalid_request", message, { param: place });
+    throw invalidField(place, `The tool ${type.slice(0, 64)} works only with its own vendor's models.`);
   }
   const tool = clientTool(type, entry);
   if (!tool) {

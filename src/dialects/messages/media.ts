@@ -1,4 +1,4 @@
-import { GatewayError } from "../../canon/errors.ts";
+import { invalidField } from "../../canon/errors.ts";
 import type { DocumentPart, ImagePart, MediaSource } from "../../canon/prompt.ts";
 import { isObject, stringOf } from "../../lib/json.ts";
 import { mediaTypeOf, textOfMedia } from "../media-type.ts";
@@ -21,7 +21,7 @@ export function decodeSource(source: unknown, param: string): MediaSource {
     if (source["type"] === "file" && stringOf(source["file_id"]) !== "")
       return { kind: "file", id: stringOf(source["file_id"]), dialect: "messages" };
   }
-  throw new GatewayError("invalid_request", `${param} must be a base64, url, text or file source`, { param });
+  throw invalidField(param, `${param} must be a base64, url, text or file source`);
 }
 
 /**

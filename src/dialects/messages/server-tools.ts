@@ -1,4 +1,4 @@
-import { GatewayError } from "../../canon/errors.ts";
+import { invalidField } from "../../canon/errors.ts";
 import type { WebToolName } from "../../canon/web-tools.ts";
 import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
 import { mapChanged, mapListIn } from "../../lib/map-changed.ts";
@@ -101,7 +101,7 @@ function readOffer(tool: WebToolName, entry: Wire, place: string): OfferedTool {
   const blocked = textsOf(entry["blocked_domains"]);
   if (allowed.length > 0 && blocked.length > 0) {
     const message = `${place}: allowed_domains and blocked_domains cannot both be given.`;
-    throw new GatewayError("invalid_request", message, { param: `${place}.blocked_domains` });
+    throw invalidField(`${place}.blocked_domains`, message);
   }
   return {
     tool,

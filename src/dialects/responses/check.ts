@@ -1,4 +1,4 @@
-import { fieldFault, GatewayError } from "../../canon/errors.ts";
+import { fieldFault, GatewayError, invalidField } from "../../canon/errors.ts";
 import { isObject, listOf, stringOf } from "../../lib/json.ts";
 import { checker } from "../../wire/open.ts";
 import { ResponsesRequest } from "../../wire/responses.ts";
@@ -9,27 +9,23 @@ import { isUncalledOutput } from "./items.ts";
 
 const checkBody = checker(ResponsesRequest);
 
-const isPresent = (value: unknown): boolean => value !== undefined && value !== null;
-
-function refuse(message: string, param: string): never {
-  throw fieldFault({ param, message });
-}
-
 /** Fields that ask for something kept from an earlier request, or kept for a later one. */
 function refuseStored(body: Record<string, unknown>): void {
   const remedy = "nothing is stored here. Send the whole conversation as input.";
-  if (isPresent(body["previous_response_id"])) {
+  if (body["previous_response_id"] != null) {
     const param = "previous_response_id";
     throw new GatewayError("previous_response_not_found", `Previous response not found: ${remedy}`, { param });
   }
-  if (isPresent(body["conversation"])) refuse(`conversation is not supported: ${remedy}`, "conversation");
-  if (body["background"] === true) refuse("background is not supported: nothing is stored here.", "background");
+  if (body["conversation"] != null) throw invalidField("conversation", `conversation is not supported: ${remedy}`);
+  if (body["background"] === true) {
+    throw invalidField("background", "background is not supported: nothing is stored here.");
+  }
   const input = listOf(body["input"]);
   for (let at = 0; at < input.length; at++) {
     const item = input[at];
     if (!isObject(item) || item["type"] !== "item_reference") continue;
     const instead = "Send the item itself: SDKs do that when they are told `store: false`.";
-    refuse(`An item_reference is not supported: nothing is stored here. ${instead}`, `input[${at}]`);
+    throw invalidField(`input[${at}]`, `An item_reference is not supported: nothing is stored here. ${instead}`);
   }
 }
 
@@ -39,7 +35,8 @@ function checkOutputs(input: readonly unknown[]): void {
     const item = input[at];
     if (!isObject(item) || !isUncalledOutput(item) || stringOf(item["name"]) !== "") continue;
     const param = `input[${at}].call_id`;
-    refuse(`${param} is required: the call_id of the function_call it answers, or the name of the tool`, param);
+    const words = "is required: the call_id of the function_call it answers, or the name of the tool";
+    throw invalidField(param, `${param} ${words}`);
   }
 }
 
@@ -52,7 +49,7 @@ function checkTools(tools: readonly unknown[]): void {
     if (!isObject(tool) || !NAMED.has(tool["type"])) continue;
     const { name, parameters } = tool;
     if (typeof name !== "string" || name === "") {
-      refuse(`tools[${at}].name is required: a string that is not empty`, `tools[${at}].name`);
+      throw invalidField(`tools[${at}].name`, `tools[${at}].name is required: a string that is not empty`);
     }
     refuseOtherArguments(parameters, `tools[${at}].parameters`);
   }
@@ -68,7 +65,7 @@ function bringsOthers({ tools, input }: Record<string, unknown>): boolean {
 /** A choice of a tool that is not there, or of any where there is none, which the vendor refuses; a stored prompt may bring tools along. */
 function refuseMissingTool(body: Record<string, unknown>): void {
   const choice = body["tool_choice"];
-  if (choice == null || isPresent(body["prompt"]) || bringsOthers(body)) return;
+  if (choice == null || body["prompt"] != null || bringsOthers(body)) return;
   if (choice === "required" && listOf(body["tools"]).length === 0) throw notOffered("tool_choice", true);
   if (!isObject(choice) || !NAMED.has(choice["type"])) return;
   const { type, name } = choice;
@@ -82,12 +79,12 @@ function refuseMissingTool(body: Record<string, unknown>): void {
  */
 export function checkRequest(body: unknown): void {
   const fault = checkBody(body);
-  if (fault) refuse(fault.message, fault.param);
+  if (fault) throw fieldFault(fault);
   if (!isObject(body)) return;
   refuseStored(body);
   const { input, prompt } = body;
-  if (!isPresent(prompt) && (!isPresent(input) || (Array.isArray(input) && input.length === 0))) {
-    refuse("input is required: a string or a list of at least one item", "input");
+  if (prompt == null && (input == null || (Array.isArray(input) && input.length === 0))) {
+    throw invalidField("input", "input is required: a string or a list of at least one item");
   }
   checkOutputs(listOf(input));
   checkTools(listOf(body["tools"]));

@@ -1,4 +1,4 @@
-import { fieldFault } from "../../canon/errors.ts";
+import { invalidField } from "../../canon/errors.ts";
 import type { Part, ReasoningPart, RedactedReasoningPart, TextPart, ToolCallPart, Turn } from "../../canon/prompt.ts";
 import { isObject, listOf, stringOf } from "../../lib/json.ts";
 import { wrapInput } from "../custom-tools.ts";
@@ -104,7 +104,7 @@ class InputReader {
         // Read with all other tools.
         break;
       case COMPACTING:
-        throw fieldFault({ param: path, message: NO_COMPACTING });
+        throw invalidField(path, NO_COMPACTING);
       default:
         return this.#readServed(item) || this.#readAgentMessage(item, path) || this.#readClientTool(item);
     }

@@ -1,4 +1,4 @@
-import { GatewayError } from "../../canon/errors.ts";
+import { invalidField } from "../../canon/errors.ts";
 import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
 import { isObject, put, stringOf } from "../../lib/json.ts";
 import type { Decoded, ReplyChanges } from "../dialect.ts";
@@ -107,7 +107,7 @@ export function changesFor(body: Wire, tools: readonly Tool[]): ReplyChanges {
 export function decodeRequest(body: Wire): Decoded {
   if (body["prompt"] !== undefined && body["prompt"] !== null) {
     const message = "A stored prompt cannot be seen by this model's vendor. Send instructions and input instead.";
-    throw new GatewayError("invalid_request", message, { param: "prompt" });
+    throw invalidField("prompt", message);
   }
   const dropped: string[] = [];
   const { system, turns } = decodeInput(body["input"], dropped);

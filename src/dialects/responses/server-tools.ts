@@ -1,4 +1,4 @@
-import { GatewayError } from "../../canon/errors.ts";
+import { invalidField } from "../../canon/errors.ts";
 import type { SearchHit } from "../../canon/web-tools.ts";
 import { type Edits, isObject, listOf, objectsOf, stringOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
@@ -59,7 +59,7 @@ function readOffer(entry: Wire, place: string, maxUses: number | undefined): Off
   const blocked = textsOf(filters["blocked_domains"]);
   if (allowed.length > 0 && blocked.length > 0) {
     const message = `${place}.filters: allowed_domains and blocked_domains cannot both be given.`;
-    throw new GatewayError("invalid_request", message, { param: `${place}.filters.blocked_domains` });
+    throw invalidField(`${place}.filters.blocked_domains`, message);
   }
   return {
     tool: "web_search",
