@@ -15,6 +15,8 @@ export type ListedModel = {
   draws?: true;
   /** How its vendor takes a wish for reasoning, of whatever depth. */
   reasoning?: ReasoningForm;
-  /** Which depths the model has, least first, and its own: its vendor takes them in its dialect's usual form, and brings others to them itself. */
+  /** It cannot be had without reasoning: its vendor refuses a wish to switch that off. */
+  mustReason?: true;
+  /** Which depths the model has, least first, and its own: unless `reasoning` says otherwise its vendor takes them in its dialect's usual form, and brings others to them itself. */
   efforts?: { levels: readonly string[]; default: string };
 };

@@ -164,13 +164,15 @@ export function toEntry(row: CatalogRow, charted: boolean): Entry {
 
 /** Of a vendor that brings any depth to what each model has. */
 const ANY_DEPTH = { levels: ["none", "minimal", "low", "medium", "high", "xhigh"], default: "medium" };
+/** Of one that does so of a model which has no off: `minimal` would be taken for its off. */
+const ANY_POSITIVE_DEPTH = { levels: ["low", "medium", "high", "xhigh"], default: "medium" };
 
 /**
  * A model that no row knows, but that a vendor serves under this name: with its kind, where that is known, and what its vendor's list says. Where that
  * names depths of reasoning, its vendor brings what it is asked to them itself: the entry stays uncharted, see {@link Entry.uncharted}.
  */
 export function unchartedEntry(id: string, modality?: Modality, listed?: ListedModel): Entry {
-  const { contextLength, maxOutputTokens, tools, vision, pdf, reasoning, efforts } = listed ?? {};
+  const { contextLength, maxOutputTokens, tools, vision, pdf, reasoning, mustReason, efforts } = listed ?? {};
   const row: CatalogRow = {
     id,
     ...(modality && { modality }),
@@ -179,7 +181,10 @@ export function unchartedEntry(id: string, modality?: Modality, listed?: ListedM
     // A list that does not say what a model can do does not say that it cannot.
     capabilities: { ...(tools && { tools }), ...(vision && { vision }), ...(pdf && { pdf }) },
     ...(efforts && { reasoning_efforts: efforts }),
-    ...(reasoning && { reasoning_efforts: ANY_DEPTH, reasoning: { form: reasoning } }),
+    ...(reasoning && {
+      reasoning_efforts: efforts ?? (mustReason ? ANY_POSITIVE_DEPTH : ANY_DEPTH),
+      reasoning: { form: reasoning, omitted: "nothing", ...(mustReason && { no_off: true }) },
+    }),
   };
   return {
     ...toEntry(row, false),

@@ -47,13 +47,28 @@ function readsPdf({ architecture, capabilities }: Listed): boolean {
 const MAX_LEVELS = 20;
 const isWord = (value: unknown): value is string => typeof value === "string" && /^[a-z]{1,20}$/.test(value);
 
-/** The depths of reasoning that a gateway of this kind tells of a model (interface 2.3). */
-function effortsOf({ reasoning_efforts: efforts }: Listed): ListedModel["efforts"] {
-  if (!isObject(efforts)) return undefined;
-  const levels = listOf(efforts["levels"]);
-  const usual = efforts["default"];
+function soundEfforts(levels: readonly unknown[], usual: unknown): ListedModel["efforts"] {
   if (levels.length > MAX_LEVELS || !levels.every(isWord) || !isWord(usual)) return undefined;
   return levels.includes(usual) ? { levels, default: usual } : undefined;
+}
+
+/** The depths of reasoning that a gateway of this kind tells of a model (interface 2.3). */
+const effortsOf = ({ reasoning_efforts: efforts }: Listed): ListedModel["efforts"] =>
+  isObject(efforts) ? soundEfforts(listOf(efforts["levels"]), efforts["default"]) : undefined;
+
+/**
+ * How OpenRouter's models reason (openrouter.ai/docs, "Reasoning Tokens" and ModelReasoning). It brings what it is told to each model's own control, but
+ * refuses an off where a model has none.
+ */
+function reasoningOf({ supported_parameters: parameters, reasoning: told }: Listed): Partial<ListedModel> {
+  if (!listOf(parameters).includes("reasoning")) return {};
+  if (!isObject(told)) return { reasoning: "reasoning-object" };
+  const mustReason = told["mandatory"] === true;
+  // The deepest stands first.
+  const graded = listOf(told["supported_efforts"]).toReversed();
+  const levels = mustReason || graded.includes("none") ? graded : ["none", ...graded];
+  const efforts = soundEfforts(levels, told["default_effort"]);
+  return { reasoning: "reasoning-object", ...(mustReason && { mustReason }), ...(efforts && { efforts }) };
 }
 
 /** What an entry of a vendor's list says of its model, in any of the ways in which vendors do. `name`: how it is called. */
@@ -69,8 +84,7 @@ export function readListed(entry: unknown, name: string): ListedModel {
     ...(takesTools(entry) && { tools: true }),
     ...(seesPictures(entry) && { vision: true }),
     ...(readsPdf(entry) && { pdf: true }),
-    // OpenRouter brings what it is told there to each model's own control (openrouter.ai/docs, "Reasoning Tokens").
-    ...(listOf(entry["supported_parameters"]).includes("reasoning") && { reasoning: "reasoning-object" }),
     ...(efforts && { efforts }),
+    ...reasoningOf(entry),
   };
 }

@@ -592,6 +592,13 @@ describe("a chat server of which nothing is known", () => {
       `invalid reasoning value: 'minimal' (must be "high", "medium", "low", or "none")`,
     ],
     [
+      "thinking to be switched off (OpenRouter)",
+      { reasoning_effort: "none" },
+      { reasoning_effort: "high" },
+      ({ reasoning_effort: effort }) => effort === "none",
+      "Reasoning is mandatory for this endpoint and cannot be disabled.",
+    ],
+    [
       "one way to force a tool (LM Studio)",
       { tools: [tool], tool_choice: { type: "function", function: { name: "f" } } },
       { tools: [tool], tool_choice: "required" },

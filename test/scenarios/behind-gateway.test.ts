@@ -288,3 +288,46 @@ describe("images at a gateway behind a gateway", () => {
     expect(upstream.calls.findLast(({ method }) => method === "DELETE")?.path).toBe(`${ORDERS}/${FAR}`);
   });
 });
+
+describe("a gateway whose list says of a model that it has to reason (OpenRouter)", () => {
+  const REASONS = { mandatory: true, default_enabled: true, supported_efforts: ["max", "high", "low"] };
+  const asked = async (reasoning: Wire, body: Wire) => {
+    upstream.always("/v1/models", json({ data: [{ id: "a/b", supported_parameters: ["reasoning"], reasoning }] }));
+    upstream.always(PATHS.chat, json(chatReply("ok")));
+    const app = await startApp({ vendors: [{ ...vendorAt(upstream, "chat", "hub"), models: "discover" }] });
+    apps.push(app);
+    if (!givenExecutable()) await app.app.discover();
+    await until(async () => (await entries(app)).length === 1, "its model");
+    const [{ reasoning_efforts: efforts } = {}] = await entries(app);
+    const path = "thinking" in body ? PATHS.messages : PATHS.chat;
+    const { status } = await app.post(path, { model: "hub/a/b", max_tokens: 90, ...turns, ...body });
+    expect(status).toBe(200);
+    const told = upstream.calls.at(-1)?.json as Wire;
+    return { efforts, told: told["reasoning"] };
+  };
+
+  test.each<[Wire, unknown]>([
+    [{ thinking: { type: "disabled" } }, undefined],
+    [{ reasoning_effort: "none" }, undefined],
+    [{}, undefined],
+    [{ thinking: { type: "adaptive" } }, { effort: "max" }],
+    [{ reasoning_effort: "medium" }, { effort: "low" }],
+  ])("is not told to switch that off, and is asked for depths that it has: %j", async (body, told) => {
+    const levels = ["low", "high", "max"];
+    expect(await asked({ ...REASONS, default_effort: "max" }, body)).toEqual({
+      efforts: { levels, default: "max" },
+      told,
+    });
+  });
+
+  test.each<[Wire, unknown]>([
+    [{ thinking: { type: "disabled" } }, undefined],
+    [{ reasoning_effort: "xhigh" }, { effort: "xhigh" }],
+  ])("so where it does not say which those are: %j", async (body, told) => {
+    const levels = ["low", "medium", "high", "xhigh"];
+    expect(await asked({ mandatory: true, supported_efforts: null }, body)).toEqual({
+      efforts: { levels, default: "medium" },
+      told,
+    });
+  });
+});

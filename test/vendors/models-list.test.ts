@@ -110,6 +110,22 @@ describe("listModels", () => {
       },
       { contextLength: 200_000, tools: true, vision: true, pdf: true, reasoning: "reasoning-object" },
     ],
+    [
+      "OpenRouter of one that reasons",
+      {
+        supported_parameters: ["reasoning"],
+        reasoning: { mandatory: false, supported_efforts: ["max", "high", "low"], default_effort: "high" },
+      },
+      { reasoning: "reasoning-object", efforts: { levels: ["none", "low", "high", "max"], default: "high" } },
+    ],
+    [
+      "OpenRouter of one that has to reason",
+      {
+        supported_parameters: ["reasoning"],
+        reasoning: { mandatory: true, supported_efforts: null, default_effort: "medium" },
+      },
+      { reasoning: "reasoning-object", mustReason: true },
+    ],
     ["vLLM", { max_model_len: 32_768 }, { contextLength: 32_768 }],
     ["llama.cpp", { meta: { n_ctx: 16_384, n_ctx_train: 131_072 } }, { contextLength: 16_384 }],
     ["llama.cpp's router", { context_length: 131_072, meta: { n_ctx: 16_384 } }, { contextLength: 16_384 }],

@@ -47,7 +47,7 @@ const BESIDE_OTHERS =
 const OF_FIELDS_VALUE = /\bunsupported value\b(?!.*\bonly the default\b)/i;
 const OF_CHOICES =
   /\bsupported (?:string )?values\b|\bmust (?:either )?be\b|\bone of\b|\bnot support this\b|\bsupport the provided\b/i;
-const OF_LEVELS = /\b(?:thinking|reasoning) (?:effort|level|budget|mode|value)\b/i;
+const OF_LEVELS = /^Reasoning is mandatory\b|\b(?:thinking|reasoning) (?:effort|level|budget|mode|value)\b/i;
 
 /** Without these a request would be another one: who refuses them, be it beside others, is not told it again. */
 const ESSENTIAL: ReadonlySet<string> = new Set([
@@ -68,8 +68,9 @@ const OF_MESSAGES: ReadonlySet<string> = new Set(
 );
 const REASONING_FIELDS = ["reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget", "think"];
 
-/** A model that does not think, and a depth that is none of the server's own (Ollama). */
-const REASONING_REFUSED = /\bdoes not support (?:thinking|reasoning)\b|\binvalid reasoning value\b/i;
+/** A model that does not think, a depth that is none of the server's own (Ollama), and an off where a model has none (OpenRouter). */
+const REASONING_REFUSED =
+  /^Reasoning is mandatory for this endpoint\b|\bdoes not support (?:thinking|reasoning)\b|\binvalid reasoning value\b/i;
 
 const isEssential = (place: Place): boolean => ESSENTIAL.has(place.at(-1) ?? "");
 
