@@ -173,6 +173,20 @@ const SLOW: Fault[] = [
   },
 ];
 
+/** What OpenRouter tells of a vendor that broke off before it said a word. */
+function brokenBehind(mode: Mode): Answer {
+  const ended = { index: 0, finish_reason: "stop", native_finish_reason: "network_error" };
+  const said = { role: "assistant", content: "" };
+  const head = { id: "gen-1", created: 1, model: "m" };
+  if (mode === "blocking") return json({ ...head, object: "chat.completion", choices: [{ ...ended, message: said }] });
+  const records = [
+    { index: 0, delta: said, finish_reason: null },
+    { ...ended, delta: { content: "" } },
+  ];
+  const chunk = (choice: unknown) => JSON.stringify({ ...head, object: "chat.completion.chunk", choices: [choice] });
+  return sse(`${records.map((record) => `data: ${chunk(record)}\n\n`).join("")}data: [DONE]\n\n`);
+}
+
 /** Counted from the call's arrival: the vendor's clock. */
 const later = ({ lab }: Scene, ms: number) => new Promise<void>((resolve) => lab.clock.after(ms, resolve));
 
@@ -267,6 +281,14 @@ const STATUSES: Fault[] = [
     upstreams: ["chat"],
     answer: () => json({ choices: null, base_resp: { status_code: 1002, status_msg: "rate limit" } }),
     outcome: refused("rate_limit_exceeded", "true", { retryAfter: "1" }),
+    failsOver,
+  },
+  {
+    number: 15,
+    name: "an end that only the word of the vendor behind calls a failure",
+    upstreams: ["chat"],
+    answer: (_wire, { mode }) => brokenBehind(mode),
+    outcome: refused("upstream_error", "true"),
     failsOver,
   },
   { number: 16, name: "504 with HTML", answer: page(504), outcome: refused("upstream_error", "true"), failsOver },

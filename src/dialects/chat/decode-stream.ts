@@ -11,7 +11,7 @@ import { DetailsJoiner, detailsBlock, detailsOf } from "../reasoning-details.ts"
 import { isErrorBody, readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
 import { BlockWriter } from "./block-writer.ts";
 import { contentText, reasoningSignature, reasoningText } from "./delta.ts";
-import { failureOf, matchedStop, readFinish } from "./finish.ts";
+import { failureIn, matchedStop, readFinish } from "./finish.ts";
 import { PICTURES, picturesIn } from "./pictures.ts";
 import { annotationsIn, listsSources, sourcesIn } from "./read-citations.ts";
 import { wholeSeconds } from "./repair.ts";
@@ -261,7 +261,7 @@ export class ChatDecoder implements Decoder {
     const finish = finishOf(choice);
     if (finish === undefined) return;
     this.#isEnding = true;
-    const failure = failureOf(finish);
+    const failure = failureIn(choice);
     if (failure) {
       this.#fail(new GatewayError(failure, "The vendor broke the reply off with an error."), out);
       return;

@@ -47,8 +47,17 @@ const meaningOf = <T>(table: Readonly<Record<string, T>>, word: string): T | und
 const PLAIN_WORDS = new Set(["stop", "eos", "eos_token", "end_turn", "complete", ...Object.keys(REASONS)]);
 
 /** The error a finish reason stands for, if it is one (dialects.md 1.3). */
-export function failureOf(raw: string): ErrorCode | undefined {
+function failureOf(raw: string): ErrorCode | undefined {
   return meaningOf(FAILURES, raw);
+}
+
+/**
+ * The error with which a choice ends, if it does. OpenRouter calls an end `stop` where its vendor broke off, and says so in that vendor's own word alone
+ * (earendil-works/pi #8511, can1357/oh-my-pi #9415).
+ */
+export function failureIn({ finish_reason: finish, native_finish_reason: native }: Record<string, unknown>) {
+  const words = [finish, native].filter((word) => typeof word === "string");
+  return words.map(failureOf).find((failure) => failure !== undefined);
 }
 
 /**
