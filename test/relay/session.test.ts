@@ -95,7 +95,10 @@ describe("the session that a client names", () => {
 
   test("is named as lost where its vendor turns out to refuse the field", async () => {
     const words = "Unknown parameter: 'my_session'.";
-    upstream.answer(CHAT, json({ error: { message: words, type: "invalid_request_error", param: "my_session" } }, 400));
+    upstream.answer(
+      CHAT,
+      json({ error: { message: words, type: "invalid_request_error", param: "my_session" } }, { status: 400 }),
+    );
     const first = await ask(CHAT, "refuses/m", { prompt_cache_key: SESSION });
     expect(first.body["my_session"]).toMatch(KEY);
     const later = await ask(CHAT, "refuses/m", { prompt_cache_key: SESSION });
