@@ -27,7 +27,7 @@ import type { ServedLoop } from "./server-tools-loop.ts";
 import { finishWhole } from "./server-tools-stream.ts";
 import { Spending } from "./spending.ts";
 import { withoutStrays } from "./stray-fields.ts";
-import { type RelayedStream, relayStream } from "./stream.ts";
+import { RelayedStream } from "./stream.ts";
 import { settleTools } from "./vendor-tools.ts";
 
 /** Headers of a stream are sent at the latest after this, so that a client hears something while its model thinks. */
@@ -191,7 +191,7 @@ async function finishRounds(
  */
 async function answerStream(job: Job, visit: Visit): Promise<Reply> {
   const state = { committed: false };
-  const chunks = relayStream(job, state, visit);
+  const chunks = new RelayedStream(job, state, visit);
   const first = chunks.next();
   const late = Promise.withResolvers<undefined>();
   const stop = job.services.clock.after(COMMIT_MS, () => {

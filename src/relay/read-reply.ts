@@ -170,6 +170,17 @@ export type UpstreamReader = Pick<StreamReader, "read" | "accept" | "breakOff" |
   readonly way?: Way;
 };
 
+/** What a reader brings next; the last step of one whose reading broke. */
+export async function nextOf(reader: Pick<StreamReader, "read" | "accept" | "breakOff">): Promise<Step> {
+  let read: Read;
+  try {
+    read = await reader.read();
+  } catch (thrown) {
+    return reader.breakOff(thrown);
+  }
+  return reader.accept(read.done ? undefined : read.value);
+}
+
 /** An upstream's SSE body, read step by step and never before it is asked for. */
 export class StreamReader {
   readonly #text = new PieceDecoder();
@@ -225,14 +236,8 @@ export class StreamReader {
   }
 
   /** The next step; the last one says `ended`. Throws the signal's reason when the request itself was ended. */
-  async next(): Promise<Step> {
-    let read: Read;
-    try {
-      read = await this.read();
-    } catch (thrown) {
-      return this.breakOff(thrown);
-    }
-    return this.accept(read.done ? undefined : read.value);
+  next(): Promise<Step> {
+    return nextOf(this);
   }
 
   /** Lets the connection go back to the pool: reads on to the body's end for a moment, then gives up on it. */

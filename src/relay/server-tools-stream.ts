@@ -10,6 +10,7 @@ import type { Opened } from "./dispatch.ts";
 import {
   decoderOf,
   FINISHING_MS,
+  nextOf,
   type Reading,
   readWhole,
   type Step,
@@ -31,17 +32,6 @@ type Watch = { touch(): void };
 type Round = Pick<StreamReader, "read" | "accept" | "breakOff" | "close" | "cancel"> & {
   decoder: Pick<Decoder, "finishing" | "untold">;
 };
-
-/** What a round brings next; the last step of one whose reading broke. */
-async function nextOf(round: Pick<Round, "read" | "accept" | "breakOff">): Promise<Step> {
-  let read: Read;
-  try {
-    read = await round.read();
-  } catch (thrown) {
-    return round.breakOff(thrown);
-  }
-  return round.accept(read.done ? undefined : read.value);
-}
 
 /** A whole body in the place of a stream (dialects.md 4.8 #28). */
 function wholeRound(loop: ServedLoop, answer: Answer, type: string): Round {

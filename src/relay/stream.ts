@@ -25,14 +25,9 @@ const OVER: Result = { done: true, value: undefined };
 /**
  * The answer as SSE text, one piece per upstream read; the terminator comes after the settle. `next` throws GatewayError only while
  * `state.committed` is false; afterwards a failure is the stream's last record. The visit ends when everything is over.
- */
-export function relayStream(job: Job, state: { committed: boolean }, visit: Pick<Visit, "end">): RelayedStream {
-  return new RelayedStream(job, state, visit);
-}
-
-/**
- * The iterator behind {@link relayStream}. It reads and is read by calls; a generator would be half as long. But thousands of streams wait at the same
- * time, and a chain of suspended functions, or a promise for each piece, would be most of what one costs.
+ *
+ * It reads and is read by calls; a generator would be half as long. But thousands of streams wait at the same time, and a chain of suspended functions, or
+ * a promise for each piece, would be most of what one costs.
  */
 export class RelayedStream implements Chunks, ReadTaker {
   readonly #job: Job;
