@@ -64,12 +64,12 @@ export class Scan {
   }
 
   /**
-   * The index just behind the object or array that begins at `start`, or that of the text where it begins with anything else; -1 where a bracket or
-   * a string is never closed. Throws GatewayError (invalid_request) on a bomb.
+   * The index just behind the object or array that the text begins with, or that of its end where it begins with anything else; -1 where a bracket or a
+   * string is never closed. Throws GatewayError (invalid_request) on a bomb.
    */
-  run(start = 0): number {
+  run(): number {
     const { text, depth } = this;
-    let at = start;
+    let at = 0;
     while (at < text.length) {
       const code = text.charCodeAt(at);
       if (code === QUOTE) {

@@ -66,10 +66,6 @@ export class FairQueue {
     return this.#waiting.size;
   }
 
-  has(id: string): boolean {
-    return this.#waiting.has(id);
-  }
-
   /** Puts work behind all other work of its account. */
   push({ id, accountId, vendor }: Queued): void {
     let account = this.#accounts.get(accountId);

@@ -27,10 +27,6 @@ function widen(text: string, start: number, end: number): { start: number; end: 
 export class Sources {
   readonly #sources = new Map<string, Source>();
 
-  get size(): number {
-    return this.#sources.size;
-  }
-
   add(outcome: ServedOutcome): void {
     if (outcome.kind === "results") {
       for (const { url, title, snippet } of outcome.results) this.#add({ url, title, quote: snippet });

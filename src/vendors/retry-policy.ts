@@ -19,8 +19,6 @@ export type AttemptFacts = {
   elapsedMs: number;
   /** Routes not tried yet. */
   routesLeft: number;
-  /** Default: what the error tells, see {@link ranOf}. */
-  ran?: Ran;
   /** Earlier attempts of this request that may have run; one is the most that is repeated. Default 0. */
   doubtfulBefore?: number;
 };
@@ -63,7 +61,7 @@ export function decideRetry(error: GatewayError, facts: AttemptFacts): "next-rou
   if (facts.routesLeft <= 0) return "stop";
   if (ANOTHER_ROUTE.has(error.code)) return "next-route";
   if (!DOUBTFUL.has(error.code)) return "stop";
-  if ((facts.ran ?? ranOf(error)) === "no") return "next-route";
+  if (ranOf(error) === "no") return "next-route";
   return (facts.doubtfulBefore ?? 0) === 0 && facts.elapsedMs < DOUBTFUL_WITHIN_MS ? "next-route" : "stop";
 }
 

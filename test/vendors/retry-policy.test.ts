@@ -55,11 +55,6 @@ describe("decideRetry", () => {
     }
   });
 
-  test("the caller's own knowledge of what ran wins", () => {
-    expect(decideRetry(answer(500), { ...fresh, ran: "no", doubtfulBefore: 1 })).toBe("next-route");
-    expect(decideRetry(answer(404), { ...fresh, ran: "unknown", doubtfulBefore: 1 })).toBe("stop");
-  });
-
   test("every code that is not an upstream's fault stops", () => {
     const goesOn = (Object.keys(ERRORS) as ErrorCode[]).filter(
       (code) => decideRetry(new GatewayError(code, "x"), fresh) === "next-route",
