@@ -1,3 +1,4 @@
+import { keepNewest } from "../lib/keep-newest.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Job } from "./job.ts";
 import type { Target } from "./read-reply.ts";
@@ -9,14 +10,6 @@ type Asked = Pick<Job, "request" | "services">;
 type Way = Pick<Target, "vendor" | "route">;
 
 const keyOf = ({ request }: Asked, { route }: Way): string => `${request.caller.accountId} ${route.model}`;
-
-/** Puts an entry into `map`, from which the oldest one goes where there are more than `most`. Gives the entry. */
-export function keepNewest<V>(map: Map<string, V>, key: string, value: V, most: number): V {
-  map.set(key, value);
-  const [oldest] = map.keys();
-  if (map.size > most && oldest !== undefined) map.delete(oldest);
-  return value;
-}
 
 /**
  * What vendors have shown of their models, by account and by their own names of models: what one account writes changes no other's requests. A vendor

@@ -1,10 +1,11 @@
 import type { GatewayError } from "../canon/errors.ts";
 import { BETAS, betasIn, betasKey, leaveOutBetas, leaveOutExtras } from "../dialects/messages/refused-extras.ts";
 import { type Edits, isObject, JsonText, wholeText } from "../lib/json.ts";
+import { keepNewest } from "../lib/keep-newest.ts";
 import { HOUR_MS } from "../lib/spans.ts";
 import type { Sending } from "../vendors/send.ts";
 import type { Job } from "./job.ts";
-import { keepNewest, ModelNotes } from "./model-notes.ts";
+import { ModelNotes } from "./model-notes.ts";
 import type { Target } from "./read-reply.ts";
 
 /** How long a refusal is kept in mind, ms: vendors learn later what the dialect's own one knows. */

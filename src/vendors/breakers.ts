@@ -1,4 +1,5 @@
 import type { Clock } from "../lib/clock.ts";
+import { keepNewest } from "../lib/keep-newest.ts";
 
 /** Failures in a row that open a breaker (reliability 6.2). */
 export const OPEN_AFTER = 5;
@@ -122,10 +123,7 @@ export class Breakers {
 
   /** A call failed by the vendor's doing. True when this is what opens the breaker. */
   failed(id: string): boolean {
-    let circuit = this.#circuits.get(id);
-    if (!circuit) {
-      circuit = this.#create(id);
-    }
+    const circuit = this.#circuits.get(id) ?? this.#create(id);
     this.#count(circuit, true);
     circuit.failures++;
     const wasProbe = circuit.probeAt !== undefined;
@@ -160,15 +158,10 @@ export class Breakers {
   }
 
   #create(id: string): Circuit {
-    if (this.#circuits.size >= MAX_CIRCUITS) {
-      const [oldest] = this.#circuits.keys();
-      if (oldest !== undefined) this.#circuits.delete(oldest);
-    }
     const windowAt = this.clock.monotonic();
     const counts = { failures: 0, calls: 0, failed: 0, ejections: 0, lastResorts: 0 };
     const circuit: Circuit = { ...counts, windowAt, openUntil: 0, probeAt: undefined, nextProbeAt: 0 };
-    this.#circuits.set(id, circuit);
-    return circuit;
+    return keepNewest(this.#circuits, id, circuit, MAX_CIRCUITS);
   }
 
   #count(circuit: Circuit, failed: boolean): void {

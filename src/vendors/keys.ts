@@ -1,4 +1,5 @@
 import type { Clock } from "../lib/clock.ts";
+import { keepNewest } from "../lib/keep-newest.ts";
 import type { Vendor } from "./vendor.ts";
 
 /** A key that its vendor refused, or whose account there is empty, is left alone for so long, ms (reliability 6.2). */
@@ -42,11 +43,7 @@ export class Rests {
     const until = since + ms;
     const known = this.#find(name);
     if (known && until <= known.until && (why === "refused" || known.why !== "refused")) return;
-    if (!known && this.#rests.size >= MAX_RESTS) {
-      const [oldest] = this.#rests.keys();
-      if (oldest !== undefined) this.#rests.delete(oldest);
-    }
-    this.#rests.set(name, { since, until, why });
+    keepNewest(this.#rests, name, { since, until, why }, MAX_RESTS);
   }
 
   /** When its rest ends, monotonic ms; 0 where it does not rest. */
