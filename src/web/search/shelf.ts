@@ -1,4 +1,5 @@
 import type { Clock } from "../../lib/clock.ts";
+import { Shelf } from "../shelf.ts";
 import type { SearchQuery } from "./query.ts";
 
 /** How long an answer is kept, milliseconds; one about the last hour shorter (web-and-mcp.md B3). */
@@ -9,29 +10,19 @@ export const MAX_SHELF = 500;
 
 const keyOf = (query: SearchQuery) => JSON.stringify(query);
 
-/** Answers of the last minutes, so that an agent that asks again soon is not a second call to an engine. The oldest go first. */
+/** Answers of the last minutes, so that an agent that asks again soon is not a second call to an engine. */
 export class SearchShelf<T> {
-  readonly #kept = new Map<string, { answer: T; until: number }>();
+  readonly #answers: Shelf<T>;
 
-  constructor(private readonly clock: Clock) {}
+  constructor(clock: Clock) {
+    this.#answers = new Shelf(clock, { count: MAX_SHELF });
+  }
 
   get(query: SearchQuery): T | undefined {
-    const key = keyOf(query);
-    const known = this.#kept.get(key);
-    if (!known) return undefined;
-    if (known.until > this.clock.monotonic()) return known.answer;
-    this.#kept.delete(key);
-    return undefined;
+    return this.#answers.get(keyOf(query));
   }
 
   put(query: SearchQuery, answer: T): void {
-    const key = keyOf(query);
-    this.#kept.delete(key);
-    const lastsMs = query.recency === "hour" ? HOUR_SHELF_MS : SHELF_MS;
-    this.#kept.set(key, { answer, until: this.clock.monotonic() + lastsMs });
-    for (const oldest of this.#kept.keys()) {
-      if (this.#kept.size <= MAX_SHELF) break;
-      this.#kept.delete(oldest);
-    }
+    this.#answers.put(keyOf(query), answer, query.recency === "hour" ? HOUR_SHELF_MS : SHELF_MS);
   }
 }
