@@ -5,7 +5,7 @@ import type { Entry, Route } from "../catalog/entry.ts";
 import { tokenFamilyOf } from "../catalog/token-families.ts";
 import type { Decoded, TokenCounter, UpstreamDialect } from "../dialects/dialect.ts";
 import { upstreamFor } from "../dialects/index.ts";
-import { passedHeaders, translateRequest } from "../dialects/translate.ts";
+import { isSame, passedHeaders, translateRequest } from "../dialects/translate.ts";
 import { Abort } from "../lib/abort.ts";
 import { listOf, wholeText } from "../lib/json.ts";
 import { errorFields } from "../observe/log.ts";
@@ -235,7 +235,7 @@ function decodeOwn({ request: { client }, body, server }: CountJob): Decoded | u
   try {
     return client.decodeRequest(body.value as Record<string, unknown>);
   } catch (thrown) {
-    if (thrown instanceof GatewayError && server?.upstream.name === client.name) return undefined;
+    if (thrown instanceof GatewayError && server && isSame(client, server.upstream)) return undefined;
     throw thrown;
   }
 }
