@@ -11,7 +11,6 @@ import type { JobRow } from "./job.ts";
 import type { JobOrigin } from "./job-traces.ts";
 import type { KeyHolds } from "./key-holds.ts";
 import type { JobStore } from "./store.ts";
-import { unitPriceOf } from "./unit-price.ts";
 
 /** A job is to have ended after this, ms: the interface's client stops asking after about five minutes (reliability 5.2). */
 export const JOB_MS = 300_000;
@@ -21,6 +20,7 @@ export const MAX_WAITING = 100_000;
 const MAX_BLOCKED = 10;
 /** Nobody knows when an account's own jobs end, seconds (reliability 9). */
 const FLIGHT_WAIT_SECONDS = 5;
+const NANO_PER_USD = 1_000_000_000;
 
 /** An image that a caller may have: everything about it was found right. */
 export type ImageOrder = {
@@ -165,6 +165,16 @@ function paidPrice(entry: Entry, plan: Plan): bigint | undefined {
     throw new GatewayError("model_unpriced", text, { param: "model" });
   }
   return price === 0n ? undefined : price;
+}
+
+/**
+ * What one image of a model costs, nano-USD: `per_image` of its row's prices, in USD; 0 for a row that is free. Undefined: not known, since
+ * prices by the token say nothing of one image.
+ */
+function unitPriceOf({ pricing }: Entry): bigint | undefined {
+  const perImage = pricing?.["per_image"];
+  if (typeof perImage === "number" && perImage >= 0) return BigInt(Math.round(perImage * NANO_PER_USD));
+  return pricing?.input === 0 && pricing.output === 0 ? 0n : undefined;
 }
 
 function tooMany(why: string): GatewayError {

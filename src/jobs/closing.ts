@@ -39,64 +39,46 @@ export class Closing {
 
   /** The image is in its file: one unit (contract 5). */
   succeed(job: JobRow): Promise<boolean> {
-    const { jobs, writer, clock } = this.parts;
-    return this.#told(
-      job.id,
-      writer.run(() => jobs.succeed(fenceOf(job), clock.now()) && this.#count(job, "completed")),
-    );
+    return this.#end(job.id, (jobs, now) => jobs.succeed(fenceOf(job), now) && this.#count(job, "completed"));
   }
 
   /** Refused on content grounds: no money, and counted against the allowance (interface 3). */
   block(job: JobRow, error: JobError): Promise<boolean> {
-    const { jobs, writer, clock } = this.parts;
-    return this.#told(
+    return this.#end(
       job.id,
-      writer.run(() => jobs.fail("block", fenceOf(job), error, clock.now()) && this.#count(job, "blocked", error.code)),
+      (jobs, now) => jobs.fail("block", fenceOf(job), error, now) && this.#count(job, "blocked", error.code),
     );
   }
 
   /** It came to nothing: not charged, not counted. */
   fail(job: JobRow, error: JobError): Promise<boolean> {
-    const { jobs, book, writer, clock } = this.parts;
-    const ending = writer.run(() => {
-      if (!jobs.fail("fail", fenceOf(job), error, clock.now())) return false;
-      book.giveBackUnits(job.id);
-      return nothing;
-    });
-    return this.#told(job.id, ending);
+    return this.#end(job.id, (jobs, now) => jobs.fail("fail", fenceOf(job), error, now) && this.#giveBack(job.id));
   }
 
   /** A job that still waits comes to nothing. */
   failQueued(id: string, error: JobError): Promise<boolean> {
-    const { jobs, book, writer, clock } = this.parts;
-    const ending = writer.run(() => {
-      if (!jobs.failQueued(id, error, clock.now())) return false;
-      book.giveBackUnits(id);
-      return nothing;
-    });
-    return this.#told(id, ending);
+    return this.#end(id, (jobs, now) => jobs.failQueued(id, error, now) && this.#giveBack(id));
   }
 
   /** Its caller does not want it any more: not charged, not counted, whatever its vendor does with it. */
   cancel(id: string): Promise<boolean> {
-    const { jobs, book, writer, clock } = this.parts;
-    const ending = writer.run(() => {
-      if (!jobs.cancel(id, CANCELLED, clock.now())) return false;
-      book.giveBackUnits(id);
-      return nothing;
-    });
-    return this.#told(id, ending);
+    return this.#end(id, (jobs, now) => jobs.cancel(id, CANCELLED, now) && this.#giveBack(id));
   }
 
-  /** The end of a job is told once it is durable, and only that which counts. */
-  async #told(id: string, ending: Promise<Told | false>): Promise<boolean> {
-    const { traces, holds } = this.parts;
-    const told = await ending;
+  /** Runs `write` as one operation of the writer. The end is told once it is durable, and only that which counts. */
+  async #end(id: string, write: (jobs: JobStore, now: number) => Told | false): Promise<boolean> {
+    const { jobs, writer, clock, traces, holds } = this.parts;
+    const told = await writer.run(() => write(jobs, clock.now()));
     if (!told) return false;
     told();
     holds.end(id);
     traces?.ended(id);
     return true;
+  }
+
+  #giveBack(id: string): Told {
+    this.parts.book.giveBackUnits(id);
+    return nothing;
   }
 
   /** The last thing of its operation, as the ledger asks. */

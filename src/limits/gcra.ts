@@ -19,24 +19,20 @@ export function rateOf(limit: number, periodMs: number, burst: number): Rate {
   };
 }
 
-/** Units that a cost is counted as: more than a burst at once could never pass, so it is the whole burst. */
-function clampCount(rate: Rate, count: number): number {
-  return Math.min(count, rate.burst);
-}
-
 /**
  * How long `count` units have to wait, µs; 0: they may pass now. `tat` is the bucket's one number, its theoretical arrival time: the
  * moment when it is as good as new. After exactly this wait, with nothing taken in between, they pass.
  */
 export function waitFor(tat: number, now: number, rate: Rate, count = 1): number {
-  const next = Math.max(tat, now) + clampCount(rate, count) * rate.intervalUs;
-  const over = next - now - rate.burst * rate.intervalUs;
-  return Math.max(0, over);
+  return Math.max(0, spend(tat, now, rate, count) - now - rate.burst * rate.intervalUs);
 }
 
-/** The bucket's number after `count` units have passed. Only what {@link waitFor} lets pass is spent. */
+/**
+ * The bucket's number after `count` units have passed; more than a burst at once could never pass, so it counts as the whole burst. Only what
+ * {@link waitFor} lets pass is spent.
+ */
 export function spend(tat: number, now: number, rate: Rate, count = 1): number {
-  return Math.max(tat, now) + clampCount(rate, count) * rate.intervalUs;
+  return Math.max(tat, now) + Math.min(count, rate.burst) * rate.intervalUs;
 }
 
 /** Units that could pass at once now, from 0 to the burst. */

@@ -3,7 +3,8 @@ export type Labels = Readonly<Record<string, string | number>>;
 /** One value of a figure. */
 export type Sample = {
   labels?: Labels;
-  value: number /** Behind the figure's name: `_bucket`, `_sum`, `_count`. */;
+  value: number;
+  /** Behind the figure's name: `_bucket`, `_sum`, `_count`. */
   suffix?: string;
 };
 /** A figure as Prometheus reads it (text format 0.0.4). Names end in their unit; counters in `_total`. */
