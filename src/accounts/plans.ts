@@ -1,3 +1,5 @@
+import { toNano } from "../lib/usd.ts";
+
 /**
  * What an account may use and how fast (contract 4; the web figures are the interface's, section 8). `undefined` is "no limit". Money is nano-USD.
  */
@@ -37,8 +39,6 @@ export type PlanFigures = {
 
 /** The plans by id; new ones of the configuration included. */
 export type Plans = ReadonlyMap<string, Plan>;
-
-const NANO_PER_USD = 1_000_000_000;
 
 const UNLIMITED: Omit<Plan, "id" | "metered"> = {
   requestsPerMinute: undefined,
@@ -99,11 +99,6 @@ export const builtInPlans: readonly Plan[] = [
   { id: "local", metered: false, ...UNLIMITED },
   ...ROWS.map((row) => toPlan(row)),
 ];
-
-/** USD as the configuration writes it, in nano-USD, rounded half up. */
-function toNano(usd: number): bigint {
-  return BigInt(Math.round(usd * NANO_PER_USD));
-}
 
 /** `base` with the figures that a configuration gives. */
 function overlay(base: Plan, figures: PlanFigures): Plan {

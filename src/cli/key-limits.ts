@@ -3,19 +3,19 @@ import type { KeyLimits } from "../accounts/key-wish.ts";
 import type { KeyRow } from "../accounts/keys.ts";
 import { isScope } from "../accounts/scopes.ts";
 import { isoOrNull } from "../http/usage-shape.ts";
+import { toUsd } from "../lib/usd.ts";
 import { isAmount, MAX_USD } from "../wire/bounds.ts";
 import type { KeyLimitOptions } from "./options.ts";
 import { formatCount, formatTime, WrongUsage } from "./output.ts";
 import { readSpan } from "./since.ts";
 
-const NANO_PER_USD = 1_000_000_000n;
 /** What takes a limit away again. */
 const NONE = "none";
 
 /** USD as it is written in decimal, as nano-USD, exact. Throws WrongUsage for what is no amount of the ledger's, above 0, with at most nine decimals. */
 export function readUsd(option: string, text: string): bigint {
   const [, whole, fraction = ""] = /^(\d{1,7})(?:\.(\d{1,9}))?$/.exec(text) ?? [];
-  const nano = whole === undefined ? 0n : BigInt(whole) * NANO_PER_USD + BigInt(fraction.padEnd(9, "0"));
+  const nano = whole === undefined ? 0n : BigInt(whole + fraction.padEnd(9, "0"));
   if (isAmount(nano)) return nano;
   throw new WrongUsage(
     `${option}: expected an amount in USD above 0 and at most ${formatCount(MAX_USD)}, with nine decimals at the most, such as 5 or 0.25, found "${text}"`,
@@ -67,8 +67,6 @@ export function readLimits(options: KeyLimitOptions, known: readonly Scope[], no
   };
   return Object.fromEntries(Object.entries(limits).filter(([, limit]) => limit !== undefined));
 }
-
-const toUsd = (nano: bigint) => Number(nano) / Number(NANO_PER_USD);
 
 /** A key's limits as `--json` shows them; USD as numbers, null where nothing is limited. */
 export function publicLimits({ expiresAt, models, endpoints, capDayNano, capTotalNano, capRequestsDay }: KeyLimits) {

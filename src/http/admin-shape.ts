@@ -2,9 +2,10 @@ import type { Account } from "../accounts/accounts.ts";
 import type { CreatedKey, KeyRow } from "../accounts/keys.ts";
 import type { LedgerEntry, Posted } from "../ledger/book.ts";
 import { formatUsd } from "../ledger/price.ts";
+import { toUsd } from "../lib/usd.ts";
 import type { VendorRecord } from "../vendors/health.ts";
 import type { Vendor } from "../vendors/vendor.ts";
-import { isoOrNull, toIso, toUsd } from "./usage-shape.ts";
+import { isoOrNull, toIso } from "./usage-shape.ts";
 
 const usdOrNull = (nano: bigint | null) => (nano === null ? null : toUsd(nano));
 

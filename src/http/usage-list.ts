@@ -2,6 +2,7 @@ import type { Store } from "../db/open.ts";
 import { formatUsd } from "../ledger/price.ts";
 import { type Place, readUsagePage } from "../ledger/usage-page.ts";
 import { type Grouping, type ReportRow, summarise, sumUp, type UsageFilter } from "../ledger/usage-report.ts";
+import { toUsd } from "../lib/usd.ts";
 import { toResponse } from "./answered.ts";
 import { commonHeaders } from "./errors.ts";
 import { ownJson } from "./own-json.ts";
@@ -9,7 +10,7 @@ import { badCursor, queryOf, readCursor, readLimit, readWord, writeCursor } from
 import { requestIdOf } from "./request.ts";
 import { EXPORT_PAGE, type ExportPages, exportResponse } from "./usage-export.ts";
 import { readFilter, readFormat, readPlace, writePlace } from "./usage-query.ts";
-import { toEntry, toGroup, toUsd } from "./usage-shape.ts";
+import { toEntry, toGroup } from "./usage-shape.ts";
 
 /** The columns of an export, request by request. */
 export const ENTRY_COLUMNS = [

@@ -4,13 +4,10 @@ import { formatUsd, type Rates, ratesFor } from "../ledger/price.ts";
 import type { Totals } from "../ledger/rollup.ts";
 import type { UsageRow } from "../ledger/usage-page.ts";
 import type { ReportRow } from "../ledger/usage-report.ts";
+import { toUsd } from "../lib/usd.ts";
 import { type Attempt, attemptOutcome } from "../observe/request-facts.ts";
 
-const NANO_PER_USD = 1_000_000_000;
 const MICRO_PER_USD = 1_000_000;
-
-/** Nano-USD as a JSON number of USD. */
-export const toUsd = (nano: bigint): number => Number(nano) / NANO_PER_USD;
 
 /** Nano-USD as a number of USD with 6 decimals, rounded down: how balances are shown (reliability 3.1 rule 4). */
 export function toBalance(nano: bigint): number {

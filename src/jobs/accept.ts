@@ -7,6 +7,7 @@ import { type Book, LedgerError } from "../ledger/book.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Pixels } from "../lib/pixels.ts";
 import { HOUR_MS } from "../lib/spans.ts";
+import { toNano } from "../lib/usd.ts";
 import type { JobRow } from "./job.ts";
 import type { JobOrigin } from "./job-traces.ts";
 import type { KeyHolds } from "./key-holds.ts";
@@ -20,7 +21,6 @@ export const MAX_WAITING = 100_000;
 const MAX_BLOCKED = 10;
 /** Nobody knows when an account's own jobs end, seconds (reliability 9). */
 const FLIGHT_WAIT_SECONDS = 5;
-const NANO_PER_USD = 1_000_000_000;
 
 /** An image that a caller may have: everything about it was found right. */
 export type ImageOrder = {
@@ -173,7 +173,7 @@ function paidPrice(entry: Entry, plan: Plan): bigint | undefined {
  */
 function unitPriceOf({ pricing }: Entry): bigint | undefined {
   const perImage = pricing?.["per_image"];
-  if (typeof perImage === "number" && perImage >= 0) return BigInt(Math.round(perImage * NANO_PER_USD));
+  if (typeof perImage === "number" && perImage >= 0) return toNano(perImage);
   return pricing?.input === 0 && pricing.output === 0 ? 0n : undefined;
 }
 

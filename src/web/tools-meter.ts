@@ -5,11 +5,11 @@ import { OwedWrites } from "../db/owed-writes.ts";
 import type { Writer } from "../db/writer.ts";
 import { type Book, type Claim, LedgerError } from "../ledger/book.ts";
 import type { Clock } from "../lib/clock.ts";
+import { toUsd } from "../lib/usd.ts";
 import type { KeyClaim, KeySpend } from "../limits/key-spend.ts";
 import { RateLimited, type RateState, type SpeedLimiter } from "../limits/limiter.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 
-const NANO_PER_USD = 1_000_000_000;
 /** Stands for no limit where the book wants one: it cannot be reached. */
 const NO_LIMIT = Number.MAX_SAFE_INTEGER;
 
@@ -118,7 +118,7 @@ export class WebMeter {
       },
       minute: { limit: minute?.limit ?? null, remaining: minute?.remaining ?? null },
       concurrent: { limit: plan.webCallsConcurrent ?? null },
-      overage: { usd_per_call: webCallNano === undefined ? null : Number(webCallNano) / NANO_PER_USD },
+      overage: { usd_per_call: webCallNano === undefined ? null : toUsd(webCallNano) },
     };
   }
 
@@ -177,7 +177,7 @@ export class WebMeter {
       remaining === 0
         ? `The ${limit} web calls that plan ${plan.id} includes a day are used up`
         : `Of the ${limit} web calls that plan ${plan.id} includes a day ${remaining} are left, and this asks for ${units}`;
-    const price = `${Number(webCallNano) / NANO_PER_USD} USD`;
+    const price = `${toUsd(webCallNano)} USD`;
     const pays = code === "insufficient" ? `, and the wallet does not pay ${price} a call for more` : "";
     const row = code === "insufficient" ? "insufficient_quota" : "allowance_exhausted";
     return new GatewayError(row, `${used}${pays}; they begin anew at ${resetAt}.`, { extra: { reset_at: resetAt } });
