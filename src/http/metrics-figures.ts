@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import type { Store } from "../db/open.ts";
 import type { Writer } from "../db/writer.ts";
 import { isObject } from "../lib/json.ts";
-import { type Figure, type Sample, single } from "../observe/figures.ts";
+import { type Figure, figure, type Sample, single } from "../observe/figures.ts";
 import { fetchLimit } from "../observe/process-figures.ts";
 import type { RequestFigures } from "../observe/request-figures.ts";
 import type { VendorHealth } from "../vendors/health.ts";
@@ -43,34 +43,31 @@ export function collectVendors({
   const named = (names: readonly string[]): Sample[] =>
     [...new Set(names.slice(0, MAX_NAMED).map(scrub))].map((way) => ({ labels: { way }, value: 1 }));
   return [
-    {
-      ...{
-        name: "sluice_vendor_calls_total",
-        type: "counter",
-        help: "What vendors were asked for, images too: served, or failed by their doing; a reply of several rounds is one.",
-      },
-      samples: [...counted("served"), ...counted("failed")],
-    },
-    {
-      ...{ name: "sluice_vendor_failing", type: "gauge", help: "1 while a vendor's last call failed." },
-      samples: records.map(({ id, failingSince }) => ({
-        labels: { vendor: id },
-        value: failingSince === undefined ? 0 : 1,
-      })),
-    },
+    figure(
+      "sluice_vendor_calls_total",
+      "counter",
+      "What vendors were asked for, images too: served, or failed by their doing; a reply of several rounds is one.",
+      [...counted("served"), ...counted("failed")],
+    ),
+    figure(
+      "sluice_vendor_failing",
+      "gauge",
+      "1 while a vendor's last call failed.",
+      records.map(({ id, failingSince }) => ({ labels: { vendor: id }, value: failingSince === undefined ? 0 : 1 })),
+    ),
     single("sluice_breakers_open", "gauge", "Ways to models whose breaker is open.", open.length),
-    {
-      ...{ name: "sluice_breaker_open", type: "gauge", help: "Ways (vendor#key/model) whose breaker is open." },
-      samples: named(open.map(({ id }) => id)),
-    },
-    {
-      ...{
-        name: "sluice_key_resting",
-        type: "gauge",
-        help: "Keys (vendor#key) and ways that rest after a refusal or a limit.",
-      },
-      samples: named(health.rests.names()),
-    },
+    figure(
+      "sluice_breaker_open",
+      "gauge",
+      "Ways (vendor#key/model) whose breaker is open.",
+      named(open.map(({ id }) => id)),
+    ),
+    figure(
+      "sluice_key_resting",
+      "gauge",
+      "Keys (vendor#key) and ways that rest after a refusal or a limit.",
+      named(health.rests.names()),
+    ),
   ];
 }
 
@@ -112,13 +109,10 @@ export function collectConnections(): Figure[] {
   const { open, idle, opened, reused } = poolFigures();
   const name = "sluice_upstream_connections";
   return [
-    {
-      ...{ name, type: "gauge", help: "Connections to vendors." },
-      samples: [
-        { labels: { state: "busy" }, value: open - idle },
-        { labels: { state: "idle" }, value: idle },
-      ],
-    },
+    figure(name, "gauge", "Connections to vendors.", [
+      { labels: { state: "busy" }, value: open - idle },
+      { labels: { state: "idle" }, value: idle },
+    ]),
     single(`${name}_opened_total`, "counter", "Connections to vendors that were opened.", opened),
     single(`${name}_reused_total`, "counter", "Calls that found an open one.", reused),
   ];
@@ -135,13 +129,10 @@ export function collectGateway(sources: GatewaySources): Figure[] {
     ...collectConnections(),
     ...collectVendors(sources),
     ...collectStore(sources),
-    {
-      ...{ name: "sluice_config_reloads_total", type: "counter", help: "Configurations read again." },
-      samples: [
-        { labels: { result: "taken" }, value: reloads.taken },
-        { labels: { result: "refused" }, value: reloads.refused },
-      ],
-    },
+    figure("sluice_config_reloads_total", "counter", "Configurations read again.", [
+      { labels: { result: "taken" }, value: reloads.taken },
+      { labels: { result: "refused" }, value: reloads.refused },
+    ]),
     ...others(),
   ];
 }

@@ -2,7 +2,7 @@ import type { GatewayError } from "../canon/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Fields } from "../lib/http1/fields.ts";
 import { WholeHeap } from "../lib/whole-heap.ts";
-import { type Figure, single } from "../observe/figures.ts";
+import { type Figure, figure, single } from "../observe/figures.ts";
 import { BodyRoom } from "./body-room.ts";
 import { NO_MEMORY, NO_STORE, OVERLOADED, type Overloaded } from "./overloaded.ts";
 
@@ -213,18 +213,11 @@ export class Admission {
       ),
       single("sluice_bodies_at_work_bytes", "gauge", "Large bodies that are read and worked on.", this.bodies.used),
       single("sluice_bodies_waiting", "gauge", "Large bodies that wait for room.", this.bodies.waiting),
-      {
-        ...{
-          name: "sluice_shed_total",
-          type: "counter",
-          help: "Requests that were refused before anything was done for them.",
-        },
-        samples: [
-          { labels: { reason: "load" }, value: this.shed.load },
-          { labels: { reason: "memory" }, value: this.shed.memory },
-          { labels: { reason: "store" }, value: this.shed.store },
-        ],
-      },
+      figure("sluice_shed_total", "counter", "Requests that were refused before anything was done for them.", [
+        { labels: { reason: "load" }, value: this.shed.load },
+        { labels: { reason: "memory" }, value: this.shed.memory },
+        { labels: { reason: "store" }, value: this.shed.store },
+      ]),
     ];
   }
 

@@ -51,9 +51,14 @@ export function writeFigures(figures: readonly Figure[]): string {
   return text;
 }
 
+/** A figure of several values. */
+export function figure(name: string, type: Figure["type"], help: string, samples: readonly Sample[]): Figure {
+  return { name, type, help, samples };
+}
+
 /** A figure of one value. */
 export function single(name: string, type: "counter" | "gauge", help: string, value: number): Figure {
-  return { name, type, help, samples: [{ value }] };
+  return figure(name, type, help, [{ value }]);
 }
 
 /** Values counted into buckets, by their upper bounds. */

@@ -1,4 +1,4 @@
-import type { Figure, Labels, Sample } from "./figures.ts";
+import type { Figure, Sample } from "./figures.ts";
 
 /** Figures of which the largest is told: the worst of several processes, not what they come to together. */
 const LARGEST: ReadonlySet<string> = new Set([
@@ -12,7 +12,7 @@ const FIRST: ReadonlySet<string> = new Set(["sluice_build_info", "process_start_
 
 const nameOf = ({ labels = {}, suffix = "" }: Sample) => `${suffix}\n${JSON.stringify(Object.entries(labels))}`;
 
-type Merged = Omit<Figure, "samples"> & { samples: Map<string, { labels?: Labels; suffix?: string; value: number }> };
+type Merged = Omit<Figure, "samples"> & { samples: Map<string, Sample> };
 
 /**
  * The figures of several processes as those of one: counters, histograms and most gauges are summed, of some gauges the largest counts. Figures and samples

@@ -1,4 +1,4 @@
-import { type Figure, single } from "./figures.ts";
+import { type Figure, figure, single } from "./figures.ts";
 import type { LoopLag } from "./loop-lag.ts";
 import { unhandled } from "./unhandled.ts";
 
@@ -29,10 +29,9 @@ export function collectProcess(version: string, lag: LoopLag): Figure[] {
   const { user, system } = process.cpuUsage();
   const { median, p99, worst } = lag.read();
   return [
-    {
-      ...{ name: "sluice_build_info", type: "gauge", help: "What runs here. Always 1." },
-      samples: [{ labels: { version, bun: Bun.version }, value: 1 }],
-    },
+    figure("sluice_build_info", "gauge", "What runs here. Always 1.", [
+      { labels: { version, bun: Bun.version }, value: 1 },
+    ]),
     single("process_start_time_seconds", "gauge", "When the process started, Unix time.", STARTED_AT),
     single("process_cpu_seconds_total", "counter", "Processor time, user and system.", (user + system) / US_PER_SECOND),
     single("process_resident_memory_bytes", "gauge", "Memory that is in use and not swapped out.", rss),
@@ -43,20 +42,17 @@ export function collectProcess(version: string, lag: LoopLag): Figure[] {
       unhandled.count,
     ),
     single("sluice_heap_used_bytes", "gauge", "What JavaScript holds of it.", heapUsed),
-    {
-      // Of type gauge, a checker of figures takes offence at the label.
-      ...{ name: "sluice_event_loop_lag_seconds", type: "summary" },
-      help: "How late the event loop was within the last ten seconds.",
-      samples: [
-        { labels: { quantile: "0.5" }, value: median / MS_PER_SECOND },
-        { labels: { quantile: "0.99" }, value: p99 / MS_PER_SECOND },
-        { labels: { quantile: "1" }, value: worst / MS_PER_SECOND },
-      ],
-    },
-    {
-      ...{ name: "sluice_event_loop_delay_seconds", type: "histogram" },
-      help: "How late the event loop was, looked at every 50 ms since the start.",
-      samples: lag.delays.samples({}),
-    },
+    // Of type gauge, a checker of figures takes offence at the label.
+    figure("sluice_event_loop_lag_seconds", "summary", "How late the event loop was within the last ten seconds.", [
+      { labels: { quantile: "0.5" }, value: median / MS_PER_SECOND },
+      { labels: { quantile: "0.99" }, value: p99 / MS_PER_SECOND },
+      { labels: { quantile: "1" }, value: worst / MS_PER_SECOND },
+    ]),
+    figure(
+      "sluice_event_loop_delay_seconds",
+      "histogram",
+      "How late the event loop was, looked at every 50 ms since the start.",
+      lag.delays.samples({}),
+    ),
   ];
 }

@@ -1,4 +1,4 @@
-import { type Figure, Histogram, type Labels, type Sample } from "./figures.ts";
+import { type Figure, figure, Histogram, type Labels, type Sample } from "./figures.ts";
 import { attemptOutcome, type RequestFacts, type RequestObserver } from "./request-facts.ts";
 
 /** Combinations of dialect, vendor and model that are told apart: names of models can be anybody's. Further ones are `other`. */
@@ -86,15 +86,8 @@ export class RequestFigures implements RequestObserver {
   /** Everything counted so far. */
   collect(): Figure[] {
     const all = [...this.#series.values()];
-    const counter = (name: string, help: string, samples: Sample[]): Figure => ({
-      name,
-      type: "counter",
-      help,
-      samples,
-    });
-    const histogram = (name: string, help: string, samples: Sample[]): Figure => ({
-      ...{ name, type: "histogram", help, samples },
-    });
+    const counter = (name: string, help: string, samples: Sample[]) => figure(name, "counter", help, samples);
+    const histogram = (name: string, help: string, samples: Sample[]) => figure(name, "histogram", help, samples);
     return [
       counter(
         "sluice_requests_total",

@@ -55,6 +55,10 @@ const providerOf = (vendor: string): string => (Object.hasOwn(PROVIDERS, vendor)
 /** Names are given by clients and vendors. One lone surrogate, and a collector refuses the whole batch (protobuf's mapping to JSON): other requests' spans too. */
 const text = (key: string, value: string): Attribute => ({ key, value: { stringValue: value.toWellFormed() } });
 const count = (key: string, value: number): Attribute => ({ key, value: { intValue: String(Math.round(value)) } });
+/** None where the value is not known. */
+const textOf = (key: string, value: string | undefined): Attribute[] => (value === undefined ? [] : [text(key, value)]);
+const countOf = (key: string, value: number | undefined): Attribute[] =>
+  value === undefined ? [] : [count(key, value)];
 const toNano = (atMs: number): string => String(BigInt(Math.round(atMs)) * NS_PER_MS);
 
 function randomId(bytes: number): string {
@@ -194,10 +198,7 @@ function serverOf(baseUrl: string | undefined): Attribute[] {
   if (!url || url.hostname === "") return [];
   const port = Number(url.port) || DEFAULT_PORTS[url.protocol];
   // An IPv6 address stands without its brackets.
-  return [
-    text("server.address", url.hostname.replace(/^\[|\]$/g, "")),
-    ...(port === undefined ? [] : [count("server.port", port)]),
-  ];
+  return [text("server.address", url.hostname.replace(/^\[|\]$/g, "")), ...countOf("server.port", port)];
 }
 
 function toCallSpan(
@@ -221,7 +222,7 @@ function toCallSpan(
       ...serverOf(baseUrlOf?.(vendor)),
       text("sluice.vendor", vendor),
       ...(key === undefined ? [] : [count("sluice.vendor_key", key + 1)]),
-      ...(error === undefined ? [] : [text("error.type", error)]),
+      ...textOf("error.type", error),
     ],
     status: statusOf(error),
   };
@@ -243,7 +244,7 @@ function toToolSpan(call: ToolCall, { startedAt, durationMs }: RequestFacts, own
     attributes: [
       ...toolAttributes(tool),
       ...(callId === "" ? [] : [text("gen_ai.tool.call.id", callId)]),
-      ...(error === undefined ? [] : [text("error.type", error)]),
+      ...textOf("error.type", error),
     ],
     status: statusOf(error),
   };
@@ -255,19 +256,19 @@ function workAttributesOf(facts: WorkFacts): Attribute[] {
   return [
     ...(operation === TOOL_CALL ? toolAttributes(subject) : modelAttributes(facts)),
     ...(operation === "image_generation" ? [text("gen_ai.output.type", "image")] : []),
-    ...(outcome === "completed" && upstreamModel !== undefined ? [text("gen_ai.response.model", upstreamModel)] : []),
-    ...(inputTokens === undefined ? [] : [count("gen_ai.usage.input_tokens", inputTokens)]),
+    ...textOf("gen_ai.response.model", outcome === "completed" ? upstreamModel : undefined),
+    ...countOf("gen_ai.usage.input_tokens", inputTokens),
     ...(rpc ? rpcAttributes(rpc, facts.rpcCode) : []),
-    ...(requestId === undefined ? [] : [text("sluice.request_id", requestId)]),
-    ...(jobId === undefined ? [] : [text("sluice.job_id", jobId)]),
+    ...textOf("sluice.request_id", requestId),
+    ...textOf("sluice.job_id", jobId),
     text("sluice.account", facts.accountId),
     text("sluice.key", facts.keyId),
     text("sluice.dialect", facts.dialect),
     text("sluice.outcome", outcome),
-    ...(vendor === undefined ? [] : [text("sluice.vendor", vendor)]),
-    ...(tried === undefined ? [] : [count("sluice.attempts", tried)]),
-    ...(units === undefined ? [] : [count("sluice.units", units)]),
-    ...(error === undefined ? [] : [text("error.type", error)]),
+    ...textOf("sluice.vendor", vendor),
+    ...countOf("sluice.attempts", tried),
+    ...countOf("sluice.units", units),
+    ...textOf("error.type", error),
   ];
 }
 
@@ -281,8 +282,8 @@ const modelAttributes = ({ operation, subject, vendor = "none" }: WorkFacts): At
 const rpcAttributes = ({ method, id, version }: RpcFacts, code: number | undefined): Attribute[] => [
   text("mcp.method.name", method),
   text("jsonrpc.request.id", id),
-  ...(version === undefined ? [] : [text("mcp.protocol.version", version)]),
-  ...(code === undefined ? [] : [text("rpc.response.status_code", String(code))]),
+  ...textOf("mcp.protocol.version", version),
+  ...textOf("rpc.response.status_code", code?.toString()),
   text("network.protocol.name", "http"),
   text("network.transport", "tcp"),
 ];
@@ -326,6 +327,6 @@ function attributesOf(facts: RequestFacts): Attribute[] {
   if (costNano !== undefined) {
     attributes.push({ key: "sluice.cost_usd", value: { doubleValue: Number(costNano) / NANO_PER_USD } });
   }
-  if (error !== undefined) attributes.push(text("error.type", error));
+  attributes.push(...textOf("error.type", error));
   return attributes;
 }
