@@ -4,15 +4,14 @@ import type { Account, Accounts } from "../accounts/accounts.ts";
 import { type Plans, planOf } from "../accounts/plans.ts";
 import { GatewayError } from "../canon/errors.ts";
 import type { Book, MoneyOrder, Posted } from "../ledger/book.ts";
+import { AccountView, PlanView } from "../wire/account.ts";
 import {
   AccountEntry,
-  AccountView,
   CorrectionRequest,
   CreateAccount,
   EntryView,
   MoneyRequest,
   PageOf,
-  PlanView,
   SetPlan,
 } from "../wire/admin.ts";
 import { checker } from "../wire/open.ts";

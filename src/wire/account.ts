@@ -2,7 +2,8 @@ import { Type } from "@sinclair/typebox";
 import { late, Nullable, Open } from "./open.ts";
 
 const limit = (description: string) => Nullable(Type.Integer(), `${description}; null: no limit.`);
-const time = (description: string) => Nullable(Type.String(), `${description}, ISO 8601, UTC.`);
+/** A time, or null where there is none. */
+export const time = (description: string) => Nullable(Type.String(), `${description}, ISO 8601, UTC.`);
 
 /** What a plan allows (contract 4). */
 export const PlanView = late(() =>

@@ -1,5 +1,5 @@
 import { type TSchema, Type } from "@sinclair/typebox";
-import { AccountView, PlanView } from "./account.ts";
+import { time } from "./account.ts";
 import {
   MAX_CAP_REQUESTS,
   MAX_DETAIL,
@@ -147,8 +147,6 @@ export const CreateToken = late(() =>
   ),
 );
 
-const time = (description: string) => Nullable(Type.String(), `${description}, ISO 8601, UTC.`);
-
 const keyFields = late(() => ({
   object: Type.Union([Type.Literal("key"), Type.Literal("token")]),
   id: Type.String(),
@@ -256,5 +254,3 @@ export const PageOf = (entryOf: () => TSchema, title: string) =>
       { title },
     ),
   );
-
-export { AccountView, PlanView };

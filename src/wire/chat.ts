@@ -1,5 +1,5 @@
 import { type TSchema, Type } from "@sinclair/typebox";
-import { late, Maybe, Open } from "./open.ts";
+import { late, Maybe, Nullable, Open } from "./open.ts";
 
 const text = (description: string) => Type.String({ description });
 const number = (description: string) => Type.Number({ description });
@@ -165,9 +165,7 @@ const ChatUsage = late(() =>
 );
 
 const finishReason = late(() =>
-  Type.Union([Type.String(), Type.Null()], {
-    description: "stop, length, tool_calls, content_filter; null while the answer goes on",
-  }),
+  Nullable(Type.String(), "stop, length, tool_calls, content_filter; null while the answer goes on"),
 );
 
 /** An image in a reply: not OpenAI's own, but what clients and resellers agree on (OpenRouter). */
@@ -189,7 +187,7 @@ export const ChatCompletion = late(() =>
           finish_reason: finishReason(),
           message: Open({
             role: Type.Literal("assistant"),
-            content: Type.Union([Type.String(), Type.Null()]),
+            content: Nullable(Type.String()),
             refusal: Maybe(Type.String()),
             reasoning_content: Maybe(text("the model's reasoning, where it shows it")),
             images: Maybe(list(ChatPicture(), "images that the model made")),

@@ -1,5 +1,5 @@
 import { Type } from "@sinclair/typebox";
-import { late, Open } from "./open.ts";
+import { late, Nullable, Open } from "./open.ts";
 
 /** Body of `POST /v1/debug/translate`. */
 export const TranslateRequest = late(() =>
@@ -45,7 +45,7 @@ export const TranslateReply = late(() =>
           ...ShownRequest(),
           error: Type.Optional(
             Open(
-              { code: Type.String(), message: Type.String(), param: Type.Union([Type.String(), Type.Null()]) },
+              { code: Type.String(), message: Type.String(), param: Nullable(Type.String()) },
               { description: "In place of the request: why this vendor cannot be asked." },
             ),
           ),

@@ -1,5 +1,5 @@
 import { Type } from "@sinclair/typebox";
-import { late, Open } from "./open.ts";
+import { late, Nullable, Open } from "./open.ts";
 
 const message = late(() => Type.String({ description: "What went wrong, for people. It may be reworded." }));
 const code = late(() =>
@@ -24,7 +24,7 @@ export const ChatErrorReply = late(() =>
       error: Open({
         message: message(),
         type: Type.String({ examples: ["invalid_request_error", "rate_limit_error", "server_error"] }),
-        param: Type.Union([Type.String(), Type.Null()], { description: "Path of the request field at fault." }),
+        param: Nullable(Type.String(), "Path of the request field at fault."),
         code: code(),
         ...told(),
       }),

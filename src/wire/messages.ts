@@ -1,5 +1,5 @@
 import { type TSchema, Type } from "@sinclair/typebox";
-import { late, Maybe, Open } from "./open.ts";
+import { late, Maybe, Nullable, Open } from "./open.ts";
 
 /** {@link Maybe} for one of several shapes: a flat union, so that a fault deep inside is named by its own path. */
 const MaybeOneOf = <T extends TSchema[]>(schemas: [...T], description: string) =>
@@ -273,8 +273,8 @@ export const MessagesReply = late(() =>
       role: Type.Literal("assistant"),
       model: Type.String({ description: "The model ID that was asked for." }),
       content: Type.Array(ReplyBlock()),
-      stop_reason: Type.Union([Type.String(), Type.Null()], { description: STOP_REASONS }),
-      stop_sequence: Type.Union([Type.String(), Type.Null()], { description: "The sequence that matched, else null." }),
+      stop_reason: Nullable(Type.String(), STOP_REASONS),
+      stop_sequence: Nullable(Type.String(), "The sequence that matched, else null."),
       usage: MessagesUsage(),
     },
     { title: "MessagesReply", description: "The answer of the model." },

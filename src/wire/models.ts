@@ -1,5 +1,5 @@
 import { Type } from "@sinclair/typebox";
-import { late, Open } from "./open.ts";
+import { late, Nullable, Open } from "./open.ts";
 
 const price = (description: string) => Type.Optional(Type.Number({ minimum: 0, description }));
 
@@ -64,19 +64,15 @@ const MessagesModel = late(() =>
       ...metadata(),
       type: Type.Literal("model"),
       created_at: Type.String({ description: "RFC 3339; the epoch where it is not known." }),
-      max_input_tokens: Type.Union([Type.Integer(), Type.Null()]),
-      max_tokens: Type.Union([Type.Integer(), Type.Null()]),
+      max_input_tokens: Nullable(Type.Integer()),
+      max_tokens: Nullable(Type.Integer()),
       capabilities: Open({ ...flags(), image_input: Support(), effort: Support(), thinking: Support() }),
       lifecycle: Type.Union([Type.Literal("active"), Type.Literal("deprecated")]),
-      retires_at: Type.Union([Type.String(), Type.Null()], {
-        description: "RFC 3339: when its vendor stops serving it, once that is announced.",
-      }),
+      retires_at: Nullable(Type.String(), "RFC 3339: when its vendor stops serving it, once that is announced."),
     },
     { title: "MessagesModel" },
   ),
 );
-
-const cursor = (description: string) => Type.Union([Type.String(), Type.Null()], { description });
 
 /** A page of the catalog in the messages shape (dialects.md 2.7). */
 export const MessagesModelList = late(() =>
@@ -84,8 +80,8 @@ export const MessagesModelList = late(() =>
     {
       data: Type.Array(MessagesModel()),
       has_more: Type.Boolean(),
-      first_id: cursor("Pass it as `before_id` for the page before."),
-      last_id: cursor("Pass it as `after_id` for the page after."),
+      first_id: Nullable(Type.String(), "Pass it as `before_id` for the page before."),
+      last_id: Nullable(Type.String(), "Pass it as `after_id` for the page after."),
     },
     { title: "MessagesModelList" },
   ),

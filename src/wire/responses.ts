@@ -1,5 +1,5 @@
 import { Type } from "@sinclair/typebox";
-import { late, Maybe, Open } from "./open.ts";
+import { late, Maybe, Nullable, Open } from "./open.ts";
 
 const TextPart = late(() =>
   Open(
@@ -193,10 +193,11 @@ export const ResponsesReply = late(() =>
       status: Type.String({ examples: ["completed", "incomplete"] }),
       model: Type.String({ description: "The model ID that was asked for." }),
       output: Type.Array(Open({ type: Type.String({ examples: ["message", "function_call", "reasoning"] }) })),
-      incomplete_details: Type.Union([Open({ reason: Type.Optional(Type.String()) }), Type.Null()], {
-        description: "Why the answer is incomplete: `max_output_tokens` or `content_filter`.",
-      }),
-      usage: Type.Optional(Type.Union([ResponsesUsage(), Type.Null()])),
+      incomplete_details: Nullable(
+        Open({ reason: Type.Optional(Type.String()) }),
+        "Why the answer is incomplete: `max_output_tokens` or `content_filter`.",
+      ),
+      usage: Type.Optional(Nullable(ResponsesUsage())),
     },
     { title: "ResponsesReply", description: "The answer as output items." },
   ),

@@ -1,5 +1,5 @@
 import { OptionalKind, type Static, type TProperties, Type } from "@sinclair/typebox";
-import { late, Maybe, Nullable, Open } from "./open.ts";
+import { Closed, late, Maybe, Nullable, Open } from "./open.ts";
 
 /** Bounds of the arguments (web-and-mcp.md A3). */
 const MAX_QUERY = 400;
@@ -60,10 +60,7 @@ const fetchProperties = late(() => ({
   ),
 }));
 
-/** A tool's arguments: what is not known is refused, so that a model that mistypes an argument learns of it. */
-const Closed = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false });
-
-/** Arguments of the MCP tools (interface 2.7). */
+/** Arguments of the MCP tools (interface 2.7): what is not known is refused, so that a model that mistypes one learns of it. */
 export const SearchArguments = late(() => Closed(searchProperties()));
 export const FetchArguments = late(() => Closed(fetchProperties()));
 export type SearchArguments = Static<ReturnType<typeof SearchArguments>>;
@@ -105,9 +102,10 @@ const WebUsage = late(() =>
       minute: Open({ limit: NullableInteger("null: no limit."), remaining: NullableInteger("null: no limit.") }),
       concurrent: Open({ limit: NullableInteger("null: no limit.") }),
       overage: Open({
-        usd_per_call: Type.Union([Type.Number(), Type.Null()], {
-          description: "What a call beyond the day's costs the wallet; null: there are no more.",
-        }),
+        usd_per_call: Nullable(
+          Type.Number(),
+          "What a call beyond the day's costs the wallet; null: there are no more.",
+        ),
       }),
     },
     { title: "WebUsage" },
@@ -121,7 +119,7 @@ const SearchResult = late(() =>
     url: Type.String(),
     snippet: Type.String(),
     source: Type.String({ description: "The publisher, or the host." }),
-    date: Type.Union([Type.String(), Type.Null()], { description: "Of publication, ISO 8601; null: not known." }),
+    date: Nullable(Type.String(), "Of publication, ISO 8601; null: not known."),
   }),
 );
 

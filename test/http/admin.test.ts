@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readAmount } from "../../src/http/admin-answer.ts";
-import { AccountView, CreatedKeyView, EntryView, KeyView, PageOf, PlanView, VendorView } from "../../src/wire/admin.ts";
+import { AccountView, PlanView } from "../../src/wire/account.ts";
+import { CreatedKeyView, EntryView, KeyView, PageOf, VendorView } from "../../src/wire/admin.ts";
 import { checker } from "../../src/wire/open.ts";
 import { oneProcessOnly } from "../support/black-box-config.ts";
 import { json } from "../support/upstream.ts";
