@@ -8,14 +8,11 @@ import { BREAKPOINT } from "../openai-fields.ts";
 import { detailFields, detailsInPart } from "../reasoning-details.ts";
 import { makerOf, needsProof } from "../reasoning-proof.ts";
 import { cleanText, contextOf } from "../text.ts";
+import { EMPTY_TEXT, NO_RESULT } from "../turns.ts";
 import { CallIds } from "./call-ids.ts";
 import { encodePart } from "./encode-parts.ts";
 
 type Wire = Record<string, unknown>;
-
-export const NO_RESULT = "(no result)";
-/** Stands for a conversation that says nothing: without a message every vendor refuses it (dialects.md 4.8 #4). */
-const EMPTY_TEXT = "(empty)";
 
 /**
  * Text parts of a message as one string, which every server takes; an array only where there is more than text or a cache mark. `keepsParts`: or more than

@@ -1,15 +1,13 @@
 import { isObject, objectsOf } from "../../lib/json.ts";
 import { DistinctNames } from "../distinct-names.ts";
 import { Lines } from "../lines.ts";
+import { EMPTY_TEXT, NO_RESULT } from "../turns.ts";
 import { boundedCallId } from "./call-ids.ts";
 import { contentText } from "./delta.ts";
-import { NO_RESULT } from "./encode-turns.ts";
 import { asOne } from "./role-order.ts";
 import { argumentsText } from "./tool-calls.ts";
 
 type Wire = Record<string, unknown>;
-
-const EMPTY_TEXT = "(empty)";
 
 const NO_CALLS: Wire[] = [];
 

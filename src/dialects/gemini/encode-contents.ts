@@ -12,7 +12,7 @@ import { nameLostReasoning } from "../lost-reasoning.ts";
 import { ToolIds } from "../messages/tool-ids.ts";
 import { toInput } from "../messages/tool-input.ts";
 import { cleanText } from "../text.ts";
-import { CONTINUE_TEXT, mergeTurns } from "../turns.ts";
+import { CONTINUE_TEXT, EMPTY_TEXT, mergeTurns } from "../turns.ts";
 import { nameLostDetail } from "../unsayable.ts";
 import { encodeAudio, encodeDocument, encodeMedia, encodeVideo } from "./media.ts";
 import { type Proof, unpackProof } from "./proof.ts";
@@ -20,8 +20,6 @@ import { type Proof, unpackProof } from "./proof.ts";
 type Wire = Record<string, unknown>;
 export type Content = { role: "user" | "model"; parts: Wire[] };
 
-/** Stands for content that holds nothing, which this dialect refuses (dialects.md 4.8 #4). */
-const EMPTY_TEXT = "(empty)";
 const NO_RESULT_TEXT = "No result was given for this tool call.";
 
 /** What a call and its result say alike: its name, and its id where the model is told ids. */

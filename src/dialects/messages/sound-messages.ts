@@ -2,6 +2,7 @@ import { isObject, listOf } from "../../lib/json.ts";
 import { Lines } from "../lines.ts";
 import { mediaTypeOf, sniffMediaType } from "../media-type.ts";
 import { isVisible } from "../text.ts";
+import { EMPTY_TEXT } from "../turns.ts";
 import { isLegalId, ToolIds } from "./tool-ids.ts";
 import { isThinking } from "./tool-loop.ts";
 import { setsOutput } from "./turn-settings.ts";
@@ -9,8 +10,6 @@ import { setsOutput } from "./turn-settings.ts";
 type Block = Record<string, unknown>;
 type Message = Record<string, unknown>;
 
-/** Stands for a turn that says nothing, which this dialect refuses (dialects.md 4.8 #4). */
-export const EMPTY_TEXT = "(empty)";
 const NO_RESULT_TEXT = "No result was given for this tool call.";
 
 /** Words of an error result for a call that nobody answered: without one the whole request is refused (dialects.md 2.2). */

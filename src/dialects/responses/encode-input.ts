@@ -7,12 +7,12 @@ import { nameLostReasoning } from "../lost-reasoning.ts";
 import { BREAKPOINT, withBreakpoint } from "../openai-fields.ts";
 import { unpackReasoning } from "../reasoning-proof.ts";
 import { cleanText, contextOf, joinTexts } from "../text.ts";
+import { NO_RESULT } from "../turns.ts";
 import { encodePart } from "./content.ts";
 import type { Item } from "./items.ts";
 import { summaryPart } from "./output-items.ts";
 import { phaseField } from "./phase.ts";
 
-export const NO_RESULT = "(no result)";
 const SHOWN_BELOW = "(shown below)";
 
 const isText = (part: Item): boolean => part["type"] === "input_text";

@@ -6,6 +6,7 @@ import { formatName } from "../format-name.ts";
 import { BREAKPOINT, namePictures } from "../openai-fields.ts";
 import { fitStrict } from "../strict-schema.ts";
 import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
+import { EMPTY_TEXT } from "../turns.ts";
 import { fitUserId } from "../user-id.ts";
 import { MIN_OUTPUT_TOKENS, UNORDERED_REASONING } from "./amend.ts";
 import { InputWriter, systemContent, systemItem } from "./encode-input.ts";
@@ -32,8 +33,7 @@ function encodeFormat(output: OutputFormat, dropped: string[]): Wire {
   };
 }
 
-/** Stands for a conversation that says nothing, which is refused (dialects.md 4.8 #4). */
-const EMPTY_INPUT = { type: "message", role: "user", content: [{ type: "input_text", text: "(empty)" }] };
+const EMPTY_INPUT = { type: "message", role: "user", content: [{ type: "input_text", text: EMPTY_TEXT }] };
 
 /**
  * `instructions` and `input`. The system text becomes an item where there is no other, since the input must not be empty, for JSON mode, whose vendor

@@ -1,8 +1,9 @@
 import { isObject, listOf, stringOf } from "../../lib/json.ts";
 import { DistinctNames } from "../distinct-names.ts";
 import { Lines } from "../lines.ts";
+import { EMPTY_TEXT, NO_RESULT } from "../turns.ts";
 import { callIdIn } from "./client-tools.ts";
-import { callIdOf, NO_RESULT } from "./encode-input.ts";
+import { callIdOf } from "./encode-input.ts";
 import {
   CUSTOM_CALL,
   type Item,
@@ -13,8 +14,6 @@ import {
   messageText,
 } from "./items.ts";
 import { isSoundItem, soundItem } from "./sound-item.ts";
-
-const EMPTY_TEXT = "(empty)";
 
 const CALLS = new Set(["function_call", "custom_tool_call"]);
 const OUTPUTS = new Set(["function_call_output", "custom_tool_call_output"]);
