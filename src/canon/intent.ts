@@ -134,3 +134,7 @@ export type Orders = {
   /** Tells of a proof of reasoning that this model is known to have made it; absent where nothing is known. */
   isOwnProof?: (proof: string) => boolean;
 };
+
+/** Whether the model will reason, as far as the orders tell. */
+export const reasons = ({ reasoning, dropSampling }: Orders): boolean =>
+  dropSampling || reasoning.kind === "level" || reasoning.kind === "on" || reasoning.kind === "budget";

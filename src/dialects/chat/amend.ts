@@ -1,12 +1,13 @@
-import { budgetBelow, type Orders, type ReasoningOrder } from "../../canon/intent.ts";
+import { budgetBelow, type Orders, type ReasoningOrder, reasons } from "../../canon/intent.ts";
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
 import { withChatMarks } from "../cache-marks.ts";
 import type { Quirks } from "../dialect.ts";
+import { goingFields } from "../going-fields.ts";
 import { withObjectArguments } from "./call-arguments.ts";
 import { shortCallId, withOwnCallIds } from "./call-ids.ts";
 import { evenStrict } from "./even-strict.ts";
-import { isUsageWish } from "./intent.ts";
+import { isUsageWish, REASONING_FIELDS } from "./intent.ts";
 import { amendFields, joinContent, removeMarks, unmarkedTools } from "./message-fields.ts";
 import { toFunctionMessages, toolEdits } from "./older-tools.ts";
 import { fitFormat } from "./output-format.ts";
@@ -19,9 +20,6 @@ import { saidStops } from "./stops.ts";
 import { nameEdits } from "./wire-names.ts";
 
 type Wire = Record<string, unknown>;
-
-/** Every spelling of a client's wish about reasoning (dialects.md 1.1). */
-const REASONING_FIELDS = ["reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget"] as const;
 
 /** Words of `thinking.type`; a catalog that calls its positions `on` and `off` means enabled and disabled. */
 const THINKING_TYPES = new Set(["adaptive", "auto", "enabled", "disabled"]);
@@ -182,9 +180,6 @@ function tellAlone(list: EditList, choice: unknown): void {
   list.set("tools", alone);
   list.set("tool_choice", "required");
 }
-
-const reasons = ({ reasoning, dropSampling }: Orders): boolean =>
-  dropSampling || reasoning.kind === "level" || reasoning.kind === "on" || reasoning.kind === "budget";
 
 /** Whether a vendor cannot be told a forced choice now. */
 function refusesForced(spelled: Quirks["toolChoiceRequired"], orders: Orders): boolean {
@@ -382,7 +377,6 @@ function amendNamed(body: Wire, orders: Orders, quirks: Quirks): Edits {
   amendStream(list, orders, quirks);
   amendMaxTokens(list, orders, quirks);
   amendTemperature(list, quirks);
-  if (orders.dropSampling) for (const field of ["temperature", "top_p", "top_k"]) list.remove(field);
   if (quirks.seedField === "random_seed") {
     if (body["seed"] != null) list.set("random_seed", body["seed"]);
     list.remove("seed");
@@ -394,6 +388,6 @@ function amendNamed(body: Wire, orders: Orders, quirks: Quirks): Edits {
   if (quirks.acceptsCacheControl) amendCacheMarks(list, orders);
   amendReasoning(list, orders);
   if (quirks.unknownFields) for (const field of quirks.unknownFields) list.remove(field);
-  for (const field of orders.remove) list.remove(field);
+  for (const field of goingFields(orders)) list.remove(field);
   return list.edits;
 }

@@ -8,19 +8,19 @@ import { cleanText } from "../text.ts";
 import { unknownPaths } from "../unknown-fields.ts";
 import { decodeMessages } from "./decode-messages.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
-import { isUsageWish, readMaxTokens, refuseChoices, saidBesideReasoning } from "./intent.ts";
+import { isUsageWish, REASONING_FIELDS, readMaxTokens, refuseChoices, saidBesideReasoning } from "./intent.ts";
 import { schemaHolder } from "./output-format.ts";
 
 type Wire = Record<string, unknown>;
 
 /** Fields that are read here or by the gateway itself; every other one that says something is named as dropped. */
-const CARRIED = new Set(
-  [
+const CARRIED = new Set([
+  ...REASONING_FIELDS,
+  ...[
     "model messages stream stream_options max_tokens max_completion_tokens n tools tool_choice parallel_tool_calls functions",
     "function_call stop temperature top_p top_k seed frequency_penalty presence_penalty response_format user safety_identifier",
-    "reasoning_effort reasoning thinking enable_thinking thinking_budget",
   ].flatMap((line) => line.split(" ")),
-);
+]);
 
 /** Of the fields that are carried those that hold others, and which of these are. */
 const CARRIED_INSIDE: readonly [field: string, known: ReadonlySet<string>][] = [

@@ -10,7 +10,7 @@ import { encodeRequest } from "./encode-request.ts";
 import { ChatEncoder } from "./encode-stream.ts";
 import { encodeError, encodeErrorFrame } from "./errors.ts";
 import { evenStrict } from "./even-strict.ts";
-import { readIntent, refuseChoices } from "./intent.ts";
+import { REASONING_FIELDS, readIntent, refuseChoices } from "./intent.ts";
 import { lessons } from "./lessons.ts";
 import { lostMessageFields } from "./message-fields.ts";
 import { lostGrammars, replyChanges } from "./older-tools.ts";
@@ -20,8 +20,6 @@ import { decodeReply, encodeReply, relabelReply } from "./reply.ts";
 import { serverTools } from "./server-tools.ts";
 import { lostFields, withUnsaidStops } from "./stops.ts";
 import { renameReply, withToolNames } from "./wire-names.ts";
-
-const REASONING_FIELDS = ["reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget"];
 
 /** Throws GatewayError (invalid_request) for `n` above 1: what must be written anew is one answer. */
 const refuseWriting = (body: Record<string, unknown>): void =>

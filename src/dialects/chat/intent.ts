@@ -39,6 +39,11 @@ function readEnableThinking(body: Wire): ReasoningIntent {
   return body["enable_thinking"] === true ? { kind: "adaptive" } : UNRECOGNISED;
 }
 
+/** Every spelling of a client's wish about reasoning (dialects.md 1.1). */
+export const REASONING_FIELDS: readonly string[] = [
+  ...["reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget"],
+];
+
 /** What the client asked of reasoning, in whichever of four spellings (interface 4.8, dialects.md 1.1 and 5.1); the dialect's own wins. */
 function readReasoning(body: Wire): ReasoningIntent {
   if (body["reasoning_effort"] != null) return readEffort(body["reasoning_effort"]);

@@ -1,5 +1,6 @@
 import { imageLessons } from "../blind-models.ts";
 import type { Lesson, Quirks, VendorTerms } from "../dialect.ts";
+import { REASONING_FIELDS } from "./intent.ts";
 
 /** The place of a field in words, such as `body.messages.0.name`, `messages[0].name` or `'body', 'messages', 0, 'name'`. */
 type Place = readonly string[];
@@ -66,8 +67,6 @@ const MESSAGE_FIELDS: readonly string[] = [
 const OF_MESSAGES: ReadonlySet<string> = new Set(
   "name refusal annotations reasoning_content reasoning_details".split(" "),
 );
-const REASONING_FIELDS = ["reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget", "think"];
-
 /** A model that does not think, a depth that is none of the server's own (Ollama), and an off where a model has none (OpenRouter). */
 const REASONING_REFUSED =
   /^Reasoning is mandatory for this endpoint\b|\bdoes not support (?:thinking|reasoning)\b|\binvalid reasoning value\b/i;
@@ -169,7 +168,7 @@ export function lessons(words: string, terms: VendorTerms): Lesson[] {
       : [];
   taught.push(...imageLessons(words, terms));
   if (REASONING_REFUSED.test(words)) {
-    taught.push({ quirks, refuses: [...refuses, ...REASONING_FIELDS], isOnce: isOnce(OF_LEVELS) });
+    taught.push({ quirks, refuses: [...refuses, ...REASONING_FIELDS, "think"], isOnce: isOnce(OF_LEVELS) });
   }
   const { reasoningReplay = "reasoning_content" } = quirks;
   const forced: Taught = { rule: { toolChoiceRequired: "auto" }, isOnce: isOnce(OF_CHOICES) };

@@ -1,8 +1,8 @@
 import { isObject, listOf } from "../../lib/json.ts";
+import { SAMPLING } from "../going-fields.ts";
 
 /** The version of every vendor's row, in which all that follows is taken. */
 const OLDER = "2023-06-01";
-const SAMPLING = ["temperature", "top_p", "top_k"];
 /** Text stands in a search result at the deepest, and that in a tool's result. */
 const DEEPEST = 3;
 

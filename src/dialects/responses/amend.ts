@@ -1,4 +1,4 @@
-import type { Orders, ReasoningOrder } from "../../canon/intent.ts";
+import { type Orders, type ReasoningOrder, reasons } from "../../canon/intent.ts";
 import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
 import { imageLessons } from "../blind-models.ts";
@@ -58,11 +58,6 @@ function withToolsInReach(reasoning: unknown, { reasoning: own, tools }: Wire): 
 }
 
 const isBeyondMinimal = (tool: unknown): boolean => isObject(tool) && BEYOND_MINIMAL.test(stringOf(tool["type"]));
-
-/** Whether the model will reason, as far as the orders tell. Others refuse to be asked for encrypted reasoning. */
-function reasons({ reasoning, dropSampling }: Orders): boolean {
-  return dropSampling || reasoning.kind === "level" || reasoning.kind === "on" || reasoning.kind === "budget";
-}
 
 /** Whether the model will not reason, as far as the orders tell: then it is neither asked for reasoning nor shown any. */
 const isMute = ({ reasoning, dropSampling }: Orders): boolean => reasoning.kind === "nothing" && !dropSampling;
@@ -133,7 +128,7 @@ function includeEncrypted(include: unknown): unknown {
   return listed.includes(ENCRYPTED) ? include : [...listed, ENCRYPTED];
 }
 
-/** What the client wants included: the encrypted reasoning is asked for of models that reason, and of no other. */
+/** What the client wants included: the encrypted reasoning is asked for of models that reason, and of no other, which would refuse it. */
 function wantedInclude(include: unknown, orders: Orders): unknown {
   if (reasons(orders)) return includeEncrypted(include);
   if (!isMute(orders) || !Array.isArray(include) || !include.includes(ENCRYPTED)) return include;
