@@ -27,3 +27,7 @@ export function joinTexts(parts: readonly TextPart[]): string | undefined {
 /** What a client says of a document, where its bytes go out in a part that has a place for its title alone (dialects.md 4.2). */
 export const contextOf = (part: Part): string | undefined =>
   part.type === "document" && part.context ? cleanText(part.context) : undefined;
+
+/** A part of a tool's result as every model can see it, which must see all that it asked for: what nobody else knows is shown as its JSON. */
+export const textOfUnknown = (part: Part): Part =>
+  part.type === "opaque" ? { type: "text", text: cleanText(JSON.stringify(part.value)) } : part;

@@ -4,9 +4,8 @@ import { fingerprint } from "./fingerprint.ts";
 import { placeOf } from "./tool-place.ts";
 
 /**
- * Which names of tools an upstream takes: `legal` matches them. `strange` matches each character of the others that it does not take; `start`,
- * where given, what must begin a name, and
- * `opening` what is put before one that begins otherwise.
+ * Which names of tools an upstream takes: `legal` matches them. `strange` matches each character of the others that it does not take; `start`, where
+ * given, what must begin a name, and `opening` what is put before one that begins otherwise.
  */
 export type NameRule = { longest: number; legal: RegExp; strange: RegExp; start?: RegExp; opening?: string };
 
@@ -22,9 +21,10 @@ const LETTER_FIRST: NameRule = {
 };
 /** Names that a chat vendor takes. */
 export const chatNames = ({ letterFirstNames }: Quirks): NameRule => (letterFirstNames ? LETTER_FIRST : OPENAI_NAMES);
-/** Names of the messages dialect (dialects.md 2.3), and of Bedrock, which stayed with the older length (4.3). */
 export const MESSAGES_NAMES: NameRule = { longest: 128, legal: /^[\w-]{1,128}$/, strange: /[^\w-]/g };
-export const OLDER_MESSAGES_NAMES: NameRule = OPENAI_NAMES;
+/** Names of the messages dialect (dialects.md 2.3); Bedrock stayed with the older length (4.3). */
+export const messagesNames = ({ versionInBody }: Quirks): NameRule =>
+  versionInBody === undefined ? MESSAGES_NAMES : OPENAI_NAMES;
 /** Names of the gemini dialect (dialects.md 3.1): its reference says 128 characters, and its API has refused more than 64. */
 export const GEMINI_NAMES: NameRule = {
   longest: 64,

@@ -10,7 +10,7 @@ import type {
 } from "../../canon/prompt.ts";
 import { entryOf, isObject, listOf, stringOf } from "../../lib/json.ts";
 import { asShown, isUnsigned, unsignedMaker } from "../reasoning-proof.ts";
-import { cleanText, isVisible } from "../text.ts";
+import { cleanText, isVisible, textOfUnknown } from "../text.ts";
 import { unknownFields, unknownPaths } from "../unknown-fields.ts";
 import { decodeSource } from "./media.ts";
 import { textOfServed } from "./server-tools.ts";
@@ -114,11 +114,10 @@ function readToolUse(block: Block, parts: Part[]): void {
 }
 
 function readToolResult(block: Block, parts: Part[], path: string, dropped: string[]): void {
-  const held = decodeContent(block["content"], `${path}.content`, dropped);
   const part: ToolResultPart = {
     type: "tool-result",
     callId: stringOf(block["tool_use_id"]),
-    parts: held.some(isOpaque) ? held.map(textOfUnknown) : held,
+    parts: decodeContent(block["content"], `${path}.content`, dropped).map(textOfUnknown),
   };
   if (block["is_error"] === true) part.isError = true;
   parts.push(withMark(part, block));
@@ -149,13 +148,6 @@ const READERS: Record<string, Reader> = {
   tool_use: readToolUse,
   tool_result: readToolResult,
 };
-
-const isOpaque = (part: Part): boolean => part.type === "opaque";
-
-/** Inside a tool result a model must see everything it asked for: blocks that nobody else knows are shown as their JSON. */
-export function textOfUnknown(part: Part): Part {
-  return part.type === "opaque" ? { type: "text", text: cleanText(JSON.stringify(part.value)) } : part;
-}
 
 /** Adds a string or blocks to `parts`; blocks of an unknown type become opaque parts that carry their path as name. */
 function addContent(content: unknown, parts: Part[], path: string, dropped: string[]): void {

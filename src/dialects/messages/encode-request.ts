@@ -7,7 +7,7 @@ import { describedSchema } from "../format-name.ts";
 import { toInputSchema } from "../input-schema.ts";
 import { namePictures, nameShared } from "../openai-fields.ts";
 import { isVisible } from "../text.ts";
-import { fitToolNames, MESSAGES_NAMES, OLDER_MESSAGES_NAMES } from "../tool-names.ts";
+import { fitToolNames, messagesNames } from "../tool-names.ts";
 import { placeOf } from "../tool-place.ts";
 import { fitUserId } from "../user-id.ts";
 import { addText, type Block, encodeTurns, type Message, withMark } from "./encode-turns.ts";
@@ -117,8 +117,7 @@ function addOutput(output: OutputFormat | undefined, body: Block): void {
  */
 export function encodeRequest(given: Prompt, quirks: Quirks, upstreamModel = ""): Encoded {
   const dropped: string[] = [];
-  const rule = quirks.versionInBody === undefined ? MESSAGES_NAMES : OLDER_MESSAGES_NAMES;
-  const { prompt, toolNames } = fitToolNames(given, rule, dropped);
+  const { prompt, toolNames } = fitToolNames(given, messagesNames(quirks), dropped);
   if (prompt.seed !== undefined) dropped.push("seed");
   if (prompt.frequencyPenalty) dropped.push("frequency_penalty");
   if (prompt.presencePenalty) dropped.push("presence_penalty");

@@ -1,8 +1,9 @@
 import type { DocumentPart, Part } from "../../canon/prompt.ts";
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
+import { textOfUnknown } from "../text.ts";
 import { decodeTools } from "./decode-tools.ts";
-import { decodeContent, textOfUnknown } from "./decode-turns.ts";
+import { decodeContent } from "./decode-turns.ts";
 import { encodeImageSource } from "./media.ts";
 
 type Wire = Record<string, unknown>;

@@ -1,7 +1,7 @@
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import { mapListIn } from "../../lib/map-changed.ts";
 import type { Quirks, ReplyChanges } from "../dialect.ts";
-import { MESSAGES_NAMES, type NameRule, OLDER_MESSAGES_NAMES, SaidNames, withOriginalNames } from "../tool-names.ts";
+import { messagesNames, type NameRule, SaidNames, withOriginalNames } from "../tool-names.ts";
 
 type Body = Record<string, unknown>;
 /** A name as the vendor takes it. */
@@ -30,9 +30,8 @@ function namesIn(body: Body, rule: NameRule): SaidNames {
   return names;
 }
 
-/** Bedrock stayed with the older length. */
-const mapOf = (body: Body, { versionInBody }: Quirks): ReadonlyMap<string, string> | undefined =>
-  namesIn(body, versionInBody === undefined ? MESSAGES_NAMES : OLDER_MESSAGES_NAMES).map();
+const mapOf = (body: Body, quirks: Quirks): ReadonlyMap<string, string> | undefined =>
+  namesIn(body, messagesNames(quirks)).map();
 
 const renamed = (holder: Named, rename: Rename): Body => ({ ...holder, name: rename(holder.name) });
 

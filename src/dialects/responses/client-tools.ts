@@ -2,7 +2,7 @@ import type { Tool } from "../../canon/prompt.ts";
 import { isObject, listOf, objectsOf, stringOf } from "../../lib/json.ts";
 import { integer, object, string } from "../argument-schema.ts";
 import { toInput } from "../messages/tool-input.ts";
-import { argumentsText, type Item, isCallType } from "./items.ts";
+import { argumentsText, type Item, isCallType, isOutputType } from "./items.ts";
 import { namesIn, spokenName } from "./namespaces.ts";
 
 /**
@@ -212,9 +212,7 @@ export const isCall = (item: Item): boolean =>
 
 /** Whether an item is the client's answer to a call. */
 export const isOutput = (item: Item): boolean =>
-  OUTPUTS.has(item["type"]) || (BY_OUTPUT.has(item["type"]) && isClients(item));
-
-const OUTPUTS: ReadonlySet<unknown> = new Set(["function_call_output", "custom_tool_call_output"]);
+  isOutputType(item["type"]) || (BY_OUTPUT.has(item["type"]) && isClients(item));
 
 /** The item of a call of the client's tool of this form, as it is announced. */
 export function startClientCall(form: string, id: string, callId: string): Item | undefined {

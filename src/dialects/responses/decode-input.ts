@@ -3,7 +3,7 @@ import type { Part, ReasoningPart, RedactedReasoningPart, TextPart, ToolCallPart
 import { isObject, listOf, stringOf } from "../../lib/json.ts";
 import { wrapInput } from "../custom-tools.ts";
 import { carriedIn } from "../reasoning-proof.ts";
-import { cleanText } from "../text.ts";
+import { cleanText, textOfUnknown } from "../text.ts";
 import { unknownFields } from "../unknown-fields.ts";
 import { callIdIn, clientAnswer, clientCall, FOUND_TOOLS } from "./client-tools.ts";
 import { decodeContent, isKnownPart } from "./content.ts";
@@ -24,20 +24,8 @@ import { textOfServed } from "./server-tools.ts";
 
 /** Fields of the items that have a meaning elsewhere: those that cross, what a reply says of its own, and what OpenAI's SDK reads out of that. */
 const ITEM_FIELDS: ReadonlySet<string> = new Set([
-  ...[
-    "type",
-    "id",
-    "role",
-    "content",
-    "status",
-    "phase",
-    "call_id",
-    "name",
-    "namespace",
-    "arguments",
-    "input",
-    "output",
-  ],
+  ...["type", "id", "role", "content", "status", "phase", "call_id", "name", "namespace", "arguments"],
+  ...["input", "output"],
   ...["summary", "encrypted_content", "caller", "async", "created_by", "tools", "execution", "parsed_arguments"],
   ...["result", "output_format", "revised_prompt", "action", "background", "quality", "size"],
   ...["results", "operation", "environment", "max_output_length", "author", "recipient", "encrypted_function_args"],
@@ -54,12 +42,6 @@ const NO_COMPACTING =
   "A compaction_trigger asks for a conversation that OpenAI seals, and this model's vendor has none. Codex compacts by itself where its model provider is not named OpenAI.";
 
 const isResult = (part: Part | undefined): boolean => part?.type === "tool-result";
-
-const isOpaque = (part: Part): boolean => part.type === "opaque";
-
-/** Inside a tool's output a model must see everything: parts that nobody else knows are shown as their JSON. */
-const textOfUnknown = (part: Part): Part =>
-  part.type === "opaque" ? { type: "text", text: cleanText(JSON.stringify(part.value)) } : part;
 
 /** Reads the input item by item: what one side said in a row is one turn, tool results stand at the head of the user's. */
 class InputReader {
@@ -183,18 +165,14 @@ class InputReader {
   }
 
   #readOutput(item: Item, path: string): void {
-    const parts = decodeContent(item["output"], `${path}.output`);
+    const parts = decodeContent(item["output"], `${path}.output`).map(textOfUnknown);
     this.#nameDetails(item["output"], `${path}.output`);
-    const seen = parts.some(isOpaque) ? parts.map(textOfUnknown) : parts;
-    if (!isUncalledOutput(item)) this.#addResult(item, seen);
-    else
-      this.#addUser([
-        {
-          type: "text",
-          text: cleanText(`Result of the tool ${spokenName(joinName(item["namespace"], stringOf(item["name"])))}:`),
-        },
-        ...seen,
-      ]);
+    if (!isUncalledOutput(item)) {
+      this.#addResult(item, parts);
+      return;
+    }
+    const tool = spokenName(joinName(item["namespace"], stringOf(item["name"])));
+    this.#addUser([{ type: "text", text: cleanText(`Result of the tool ${tool}:`) }, ...parts]);
   }
 
   /** A call of a tool that the client runs and that has items of its own, or the answer to one. */

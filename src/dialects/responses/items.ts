@@ -101,6 +101,10 @@ export const CUSTOM_CALL = "custom_tool_call";
 /** Whether an item of this type is a call of a function or a custom tool. */
 export const isCallType = (type: unknown): boolean => type === "function_call" || type === CUSTOM_CALL;
 
+/** Whether an item of this type answers such a call. */
+export const isOutputType = (type: unknown): boolean =>
+  type === "function_call_output" || type === "custom_tool_call_output";
+
 /** The text of a call as a whole: a function's arguments, or a custom tool's input. */
 export const callText = (item: Item): string =>
   item["type"] === CUSTOM_CALL ? stringOf(item["input"]) : argumentsText(item["arguments"]);

@@ -8,19 +8,18 @@ import {
   CUSTOM_CALL,
   type Item,
   isAgentMessage,
+  isCallType,
   isMessage,
+  isOutputType,
   isReasoning,
   isUncalledOutput,
   messageText,
 } from "./items.ts";
 import { isSoundItem, soundItem } from "./sound-item.ts";
 
-const CALLS = new Set(["function_call", "custom_tool_call"]);
-const OUTPUTS = new Set(["function_call_output", "custom_tool_call_output"]);
-
-const isCall = (item: unknown): item is Item => isObject(item) && CALLS.has(stringOf(item["type"]));
+const isCall = (item: unknown): item is Item => isObject(item) && isCallType(item["type"]);
 const isOutput = (item: unknown): item is Item =>
-  isObject(item) && OUTPUTS.has(stringOf(item["type"])) && !isUncalledOutput(item);
+  isObject(item) && isOutputType(item["type"]) && !isUncalledOutput(item);
 
 /** The id by which a call of another kind is answered, undefined for every other item: agents answer a local shell's call with a function's output. */
 const idOfOtherCall = (item: unknown): string | undefined =>
