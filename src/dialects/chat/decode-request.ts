@@ -10,6 +10,7 @@ import { decodeMessages } from "./decode-messages.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
 import { isUsageWish, REASONING_FIELDS, readMaxTokens, refuseChoices, saidBesideReasoning } from "./intent.ts";
 import { schemaHolder } from "./output-format.ts";
+import { stopsOf } from "./stops.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -65,12 +66,6 @@ export function asksForNothing(field: string, value: unknown): boolean {
 }
 
 const numberOf = (value: unknown) => (typeof value === "number" ? value : undefined);
-
-function decodeStop(value: unknown): string[] {
-  if (value == null) return [];
-  const stops = Array.isArray(value) ? value : [value];
-  return stops.filter((stop): stop is string => typeof stop === "string" && stop !== "");
-}
 
 function decodeFormat(value: unknown): OutputFormat | undefined {
   if (!isObject(value)) return undefined;
@@ -132,7 +127,7 @@ export function decodeRequest(body: Wire): Decoded {
     system,
     turns,
     tools,
-    stop: decodeStop(body["stop"]),
+    stop: stopsOf(body),
     stream: body["stream"] === true,
   };
   const last = listOf(body["messages"]).at(-1);

@@ -9,16 +9,15 @@ import { ChatDecoder } from "./decode-stream.ts";
 import { encodeRequest } from "./encode-request.ts";
 import { ChatEncoder } from "./encode-stream.ts";
 import { encodeError, encodeErrorFrame } from "./errors.ts";
-import { evenStrict } from "./even-strict.ts";
 import { REASONING_FIELDS, readIntent, refuseChoices } from "./intent.ts";
 import { lessons } from "./lessons.ts";
-import { lostMessageFields } from "./message-fields.ts";
-import { lostGrammars, replyChanges } from "./older-tools.ts";
+import { replyChanges } from "./older-tools.ts";
 import { ChatRelabeler } from "./relabel.ts";
-import { repairs, replay } from "./replay.ts";
+import { repairs } from "./repairs.ts";
+import { replay } from "./replay.ts";
 import { decodeReply, encodeReply, relabelReply } from "./reply.ts";
 import { serverTools } from "./server-tools.ts";
-import { lostFields, withUnsaidStops } from "./stops.ts";
+import { withUnsaidStops } from "./stops.ts";
 import { renameReply, withToolNames } from "./wire-names.ts";
 
 /** Throws GatewayError (invalid_request) for `n` above 1: what must be written anew is one answer. */
@@ -73,18 +72,5 @@ export const chat: Dialect = {
   ping: ": ping\n\n",
   replay,
   serverTools,
-  repairs: (body, edits, orders, quirks) => {
-    const reasoning = repairs(body, edits, orders, quirks);
-    const grammars = lostGrammars(body, quirks);
-    const loosened = evenStrict(body["tools"], quirks).loosened.map((at) => `tools[${at}].function.strict`);
-    const fields = [
-      ...loosened,
-      ...lostFields(body, edits, quirks),
-      ...lostMessageFields(body["messages"], quirks.messageFields),
-    ];
-    // Nothing is lost of nearly every request.
-    return reasoning.length + grammars.length + fields.length === 0
-      ? reasoning
-      : [...reasoning, ...grammars, ...fields];
-  },
+  repairs,
 };

@@ -1,14 +1,10 @@
-import type { Orders } from "../../canon/intent.ts";
 import type { Memories, ReasoningMemory } from "../../canon/memory.ts";
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
-import type { Quirks } from "../dialect.ts";
 import { detailFields, detailsOf } from "../reasoning-details.ts";
 import { Anchor, type Conversation, type ReplayHalf, type SpokenTurn } from "../replay.ts";
 import { contentText, reasoningSignature, reasoningText } from "./delta.ts";
 
 type Wire = Record<string, unknown>;
-
-const NONE_LOST: string[] = [];
 
 function callIdsOf(message: Wire): string[] {
   const ids: string[] = [];
@@ -77,14 +73,6 @@ export function lacksReasoning(message: Wire): boolean {
   if (message["role"] !== "assistant" || listOf(message["tool_calls"]).length === 0) return false;
   const text = message["reasoning_content"];
   return typeof text !== "string" || text.trim() === "";
-}
-
-/** The reasoning that this vendor demands of a turn with calls, where a blank had to stand for it. */
-export function repairs(body: Wire, edits: Edits, { reasoning }: Orders, quirks: Quirks): string[] {
-  const demanded = quirks.reasoningReplayAlways || quirks.reasoningReplayCalls;
-  if (!demanded || reasoning.kind === "off") return NONE_LOST;
-  const isLost = (message: unknown) => isObject(message) && lacksReasoning(message);
-  return listOf(edits["messages"] ?? body["messages"]).some(isLost) ? ["reasoning_content"] : [];
 }
 
 /** Chat clients keep text and calls of an answer, and nothing of its reasoning (dialects.md 4.8 #7). */

@@ -1,16 +1,12 @@
 import type { Quirks, ReplyChanges } from "../dialect.ts";
 import { watchable } from "../stop-watch.ts";
-import { asksForNothing } from "./decode-request.ts";
-import { saidBesideReasoning } from "./intent.ts";
-import { losesStrict } from "./output-format.ts";
-import { picturePaths, refusesPictures } from "./pictures.ts";
 
 type Wire = Record<string, unknown>;
 
 const NONE: string[] = [];
 
 /** The stop sequences of a chat body, which may name one without a list (dialects.md 1.1). */
-function stopsOf(body: Wire): string[] {
+export function stopsOf(body: Wire): string[] {
   const { stop } = body;
   return (Array.isArray(stop) ? stop : [stop]).filter((one): one is string => typeof one === "string" && one !== "");
 }
@@ -38,16 +34,7 @@ export function withUnsaidStops(body: Wire, quirks: Quirks, changes?: ReplyChang
   return unsaid.length === 0 ? changes : { ...changes, stops: watchable(unsaid, []) };
 }
 
-/** What of a chat client's own fields this vendor is not told, by name: those it does not know, images in replies, what goes with a field of reasoning, and a stop sequence too long to watch for. */
-export function lostFields(body: Wire, edits: Readonly<Wire>, quirks: Quirks): string[] {
-  const isTaken = (field: string) => Object.hasOwn(edits, field) && edits[field] === undefined;
-  const beside = saidBesideReasoning(body, isTaken);
-  const isPictured = refusesPictures(quirks) && Object.hasOwn(edits, "messages");
-  const pictures = isPictured ? picturePaths(body["messages"]) : [];
-  const lost = (quirks.unknownFields ?? []).filter((field) => isTaken(field) && !asksForNothing(field, body[field]));
+/** Names, in `lost`, a stop sequence that this vendor is not told and that is too long to watch for. */
+export function nameLostStops(body: Wire, quirks: Quirks, lost: string[]): void {
   watchable(unsaidStops(body, quirks), lost);
-  lost.push(...beside);
-  if (losesStrict(body, quirks)) lost.push("response_format.strict");
-  lost.push(...pictures);
-  return lost;
 }
