@@ -327,6 +327,16 @@ export function statusOfRawError(raw: RawError): number {
   return 500;
 }
 
+/** {@link upstreamError} of what a vendor sent inside a 200. */
+export function innerError(value: unknown): GatewayError {
+  const raw = readRawError(value);
+  return upstreamError(statusOfRawError(raw), raw);
+}
+
+/** The error for a record of a stream that cannot be read. */
+export const unreadableRecord = (cause: unknown): GatewayError =>
+  new GatewayError("upstream_error", "The vendor sent a record that is not JSON.", { cause });
+
 /** How long the vendor wants to be left alone: a limit for a second at the least, an overload where it says so (RFC 9110, 10.2.3). */
 function waitOf(code: ErrorCode, toldSeconds: number | undefined): number | undefined {
   if (code !== "rate_limit_exceeded" && (code !== "upstream_overloaded" || toldSeconds === undefined)) return undefined;

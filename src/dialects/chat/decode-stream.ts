@@ -2,20 +2,21 @@ import { GatewayError, streamTruncated } from "../../canon/errors.ts";
 import type { Event, Picture } from "../../canon/events.ts";
 import { type Usage, withLong } from "../../canon/usage.ts";
 import { randomBase62 } from "../../lib/id.ts";
-import { isObject, listOf, put } from "../../lib/json.ts";
+import { isObject, listOf } from "../../lib/json.ts";
 import type { DecodeContext, Decoder } from "../dialect.ts";
 import { type Frame, learnPattern, type TextPattern, type TextRun } from "../frames.ts";
 import { withTier } from "../openai-fields.ts";
 import { pictureLink } from "../pictures.ts";
 import { DetailsJoiner, detailsBlock, detailsOf } from "../reasoning-details.ts";
-import { isErrorBody, readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
+import { startEvent } from "../reply-start.ts";
+import { innerError, isErrorBody, unreadableRecord } from "../upstream-error.ts";
 import { BlockWriter } from "./block-writer.ts";
 import { contentText, reasoningSignature, reasoningText } from "./delta.ts";
 import { failureIn, matchedStop, readFinish } from "./finish.ts";
 import { PICTURES, picturesIn } from "./pictures.ts";
 import { annotationsIn, listsSources, sourcesIn } from "./read-citations.ts";
 import { wholeSeconds } from "./repair.ts";
-import { mayBePreopened, ThinkSplitter } from "./think-tags.ts";
+import { mayBePreopened, type Split, ThinkSplitter } from "./think-tags.ts";
 import { readToolFragment, ToolTracker } from "./tool-calls.ts";
 import { readUsage } from "./usage.ts";
 
@@ -27,9 +28,7 @@ function isRefusal({ choices, usage, detail, base_resp: response }: Record<strin
 
 /** The error that a frame's JSON stands for, in any of the shapes seen inside a 200 (dialects.md 1.5 and 4.8 #22). */
 export function errorInside(value: Record<string, unknown>): GatewayError | undefined {
-  if (!isErrorBody(value) && !isRefusal(value)) return undefined;
-  const raw = readRawError(value);
-  return upstreamError(statusOfRawError(raw), raw);
+  return isErrorBody(value) || isRefusal(value) ? innerError(value) : undefined;
 }
 
 /** Whether a frame's data is the dialect's terminator, however it is padded (dialects.md 4.8 #27). */
@@ -150,7 +149,7 @@ export class ChatDecoder implements Decoder {
       }
       this.#blocks.lengthen(run.text.length);
     } catch (cause) {
-      this.#fail(new GatewayError("upstream_error", "The vendor sent a record that is no JSON.", { cause }), out);
+      this.#fail(unreadableRecord(cause), out);
     }
     return out;
   }
@@ -169,9 +168,7 @@ export class ChatDecoder implements Decoder {
     } catch (cause) {
       // Servers keep a connection open with empty data; anything else that is no JSON is a broken reply. Torn off behind the finish reason
       // it takes nothing from one that is whole (dialects.md 4.8 #21).
-      if (frame.data.trim() !== "" && !this.finishing) {
-        this.#fail(new GatewayError("upstream_error", "The vendor sent a record that is no JSON.", { cause }), out);
-      }
+      if (frame.data.trim() !== "" && !this.finishing) this.#fail(unreadableRecord(cause), out);
       return out;
     }
     if (frame.event === "error") this.#fail(errorInside({ error: value }) ?? streamTruncated(), out);
@@ -231,11 +228,7 @@ export class ChatDecoder implements Decoder {
     this.#seed = replySeed(value);
     const { id, model, created } = value;
     if (this.#context.quirks.inlineThinkTags) this.#think = new ThinkSplitter(mayBePreopened(model));
-    const start: Extract<Event, { type: "start" }> = { type: "start" };
-    if (typeof id === "string" && id !== "") start.id = id;
-    if (typeof model === "string" && model !== "") start.model = model;
-    put(start, "created", wholeSeconds(created));
-    out.push(start);
+    out.push(startEvent(id, model, wholeSeconds(created)));
   }
 
   #readChoice(choice: Record<string, unknown>, out: Event[]): void {
@@ -314,13 +307,13 @@ export class ChatDecoder implements Decoder {
   }
 
   #readText(text: string, out: Event[]): void {
-    if (!this.#think) {
-      this.#blocks.text("text", text, out);
-      return;
-    }
-    const split = this.#think.push(text);
-    if (split.reasoning !== "") this.#blocks.text("reasoning", split.reasoning, out);
-    if (split.text !== "") this.#blocks.text("text", split.text, out);
+    if (this.#think) this.#writeSplit(this.#think.push(text), out);
+    else this.#blocks.text("text", text, out);
+  }
+
+  #writeSplit({ reasoning, text }: Split, out: Event[]): void {
+    if (reasoning !== "") this.#blocks.text("reasoning", reasoning, out);
+    if (text !== "") this.#blocks.text("text", text, out);
   }
 
   /** What the splitter holds comes out before anything that stands behind it; from then on text is text. */
@@ -328,8 +321,7 @@ export class ChatDecoder implements Decoder {
     if (!this.#think) return;
     const split = this.#think.end();
     this.#think = undefined;
-    if (split.reasoning !== "") this.#blocks.text("reasoning", split.reasoning, out);
-    if (split.text !== "") this.#blocks.text("text", split.text, out);
+    this.#writeSplit(split, out);
   }
 
   #readTools(delta: Record<string, unknown>, out: Event[]): void {

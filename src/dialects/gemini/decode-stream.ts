@@ -6,6 +6,8 @@ import { isObject, listOf, mayBeInexact, parseExactly, stringOf } from "../../li
 import { BlockCiter, type Cited } from "../cited.ts";
 import type { Decoder } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
+import { startEvent } from "../reply-start.ts";
+import { unreadableRecord } from "../upstream-error.ts";
 import { errorInside } from "./errors.ts";
 import { blockedFinish, failureOf, finishWord, readFinish } from "./finish.ts";
 import { AnswerText, citedIn, isCiting } from "./grounding.ts";
@@ -70,7 +72,7 @@ export class GeminiDecoder implements Decoder {
       // Arguments are an object here, and its numbers are to keep their digits (dialects.md 4.8 #43).
       value = frame.data.includes(CALL) && mayBeInexact(frame.data) ? parseExactly(frame.data) : frame.value;
     } catch (cause) {
-      return this.#fail(new GatewayError("upstream_error", "The vendor sent a record that is not JSON.", { cause }));
+      return this.#fail(unreadableRecord(cause));
     }
     return this.read(value);
   }
@@ -147,12 +149,7 @@ export class GeminiDecoder implements Decoder {
   #start(record: Part, out: Event[]): void {
     if (this.#started) return;
     this.#started = true;
-    const id = stringOf(record["responseId"]);
-    const model = stringOf(record["modelVersion"]);
-    const start: Extract<Event, { type: "start" }> = { type: "start" };
-    if (id !== "") start.id = id;
-    if (model !== "") start.model = model;
-    out.push(start);
+    out.push(startEvent(record["responseId"], record["modelVersion"]));
   }
 
   #begin(block: BlockStart, out: Event[]): void {

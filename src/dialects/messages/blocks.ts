@@ -49,14 +49,6 @@ export function inputText(input: unknown): string {
 /** A piece of a tool's input as text: a few servers send the whole input as an object in its place (dialects.md 4.8 #11). "" for anything else. */
 export const fragmentText = (piece: unknown): string => (isObject(piece) ? inputText(piece) : stringOf(piece));
 
-/** The event by which a reply begins, from its message's fields. */
-export function startEvent({ id, model }: Block): Event {
-  const start: Extract<Event, { type: "start" }> = { type: "start" };
-  if (typeof id === "string" && id !== "") start.id = id;
-  if (typeof model === "string" && model !== "") start.model = model;
-  return start;
-}
-
 /** Adds a whole block's events to `events`. `citer`: that of its reply. */
 export function readWholeBlock(block: Block, citer: BlockCiter, events: Event[]): void {
   const start = readBlockStart(block);

@@ -6,7 +6,8 @@ import { BlockCiter, type Cited, MAX_CITED } from "../cited.ts";
 import { ReplyCallIds } from "../counted-ids.ts";
 import type { DecodeContext, Decoder } from "../dialect.ts";
 import { type Frame, learnPattern, type TextPattern, type TextRun } from "../frames.ts";
-import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
+import { startEvent } from "../reply-start.ts";
+import { innerError, unreadableRecord } from "../upstream-error.ts";
 import { BlockLane, charactersOf, type Slot } from "./block-lane.ts";
 import {
   type Block,
@@ -16,7 +17,6 @@ import {
   inputText,
   readBlockStart,
   readWholeBlock,
-  startEvent,
   withDistinctId,
 } from "./blocks.ts";
 import { citedIn } from "./citations.ts";
@@ -133,7 +133,7 @@ class MessagesDecoder implements Decoder {
       if (this.#written) this.#written.state.length += run.text.length;
       return [{ type: "block-delta", text: run.text }];
     } catch (cause) {
-      return this.#fail(new GatewayError("upstream_error", "The vendor sent a record that is not JSON.", { cause }));
+      return this.#fail(unreadableRecord(cause));
     }
   }
 
@@ -147,7 +147,7 @@ class MessagesDecoder implements Decoder {
       const isExact = (frame.event ?? BLOCK_START) !== BLOCK_START || !mayBeInexact(frame.data);
       value = isExact ? frame.value : parseExactly(frame.data);
     } catch (cause) {
-      return this.#fail(new GatewayError("upstream_error", "The vendor sent a record that is not JSON.", { cause }));
+      return this.#fail(unreadableRecord(cause));
     }
     if (!isObject(value)) return this.#fail(new GatewayError("upstream_error", "The vendor sent a broken record."));
     const out: Event[] = [];
@@ -200,8 +200,7 @@ class MessagesDecoder implements Decoder {
       default:
         if (type === "error" || isObject(value["error"])) {
           this.#usage = readUsage(value["usage"], this.#usage);
-          const raw = readRawError(value);
-          return upstreamError(statusOfRawError(raw), raw);
+          return innerError(value);
         }
     }
     this.#report(out);
@@ -213,7 +212,7 @@ class MessagesDecoder implements Decoder {
   #start(out: Event[], message: Block = {}): void {
     if (this.#started) return;
     this.#started = true;
-    out.push(startEvent(message));
+    out.push(startEvent(message["id"], message["model"]));
   }
 
   /**

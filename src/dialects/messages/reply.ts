@@ -6,8 +6,9 @@ import { BlockCiter } from "../cited.ts";
 import { ReplyCallIds } from "../counted-ids.ts";
 import type { DecodeContext, ReplyContext } from "../dialect.ts";
 import { unseenPicture } from "../pictures.ts";
-import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
-import { type Block, readWholeBlock, startEvent, withDistinctId } from "./blocks.ts";
+import { startEvent } from "../reply-start.ts";
+import { innerError } from "../upstream-error.ts";
+import { type Block, readWholeBlock, withDistinctId } from "./blocks.ts";
 import { citationOf, serverToolUsage } from "./citations.ts";
 import { shownSignature, startOfBlock } from "./encode-stream.ts";
 import { messageIdOf } from "./records.ts";
@@ -21,13 +22,12 @@ import { readApart, readUsage, sameUsage, writeUsage } from "./usage.ts";
  */
 export function decodeReply(body: unknown, { usedCallIds }: DecodeContext): Event[] {
   if (isObject(body) && (body["type"] === "error" || isObject(body["error"]))) {
-    const raw = readRawError(body);
-    throw upstreamError(statusOfRawError(raw), raw);
+    throw innerError(body);
   }
   if (!isObject(body) || !Array.isArray(body["content"])) {
     throw new GatewayError("upstream_error", "The vendor's answer is not a message.");
   }
-  const events: Event[] = [startEvent(body)];
+  const events: Event[] = [startEvent(body["id"], body["model"])];
   const citer = new BlockCiter();
   const ids = new ReplyCallIds(usedCallIds);
   let calledTool = false;

@@ -5,7 +5,7 @@ import { BlockCiter } from "../cited.ts";
 import type { Decoder } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
 import { BlockLane, charactersOf, type Slot } from "../messages/block-lane.ts";
-import { isErrorBody, readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
+import { isErrorBody, readRawError, statusOfRawError, unreadableRecord, upstreamError } from "../upstream-error.ts";
 import { readFinish } from "./finish.ts";
 import {
   callText,
@@ -16,8 +16,8 @@ import {
   PARAGRAPH,
   readWholeItem,
   reasoningSignature,
-  startEvent,
   startOfCall,
+  startOfReply,
 } from "./items.ts";
 import { phaseSignature } from "./phase.ts";
 import { readUsage } from "./usage.ts";
@@ -126,7 +126,7 @@ class ResponsesDecoder implements Decoder {
     try {
       value = frame.value;
     } catch (cause) {
-      return this.#fail(new GatewayError("upstream_error", "The vendor sent a record that is not JSON.", { cause }));
+      return this.#fail(unreadableRecord(cause));
     }
     if (!isObject(value)) return this.#fail(new GatewayError("upstream_error", "The vendor sent a broken record."));
     const pieces: Event[][] = [];
@@ -163,7 +163,7 @@ class ResponsesDecoder implements Decoder {
   #start(response: unknown, out: Event[][]): void {
     if (this.#started) return;
     this.#started = true;
-    out.push([startEvent(isObject(response) ? response : {})]);
+    out.push([startOfReply(isObject(response) ? response : {})]);
   }
 
   #open(index: unknown, type: string, item: Item, out: Event[][]): OpenSlot {

@@ -4,6 +4,7 @@ import { isObject, listOf, stringOf } from "../../lib/json.ts";
 import { type BlockCiter, type Cited, citedAt, citedPage, MAX_CITED } from "../cited.ts";
 import { mediaTypeOf } from "../media-type.ts";
 import { carriedIn, packReasoning } from "../reasoning-proof.ts";
+import { startEvent } from "../reply-start.ts";
 import { joinName } from "./namespaces.ts";
 import { phaseSignature } from "./phase.ts";
 
@@ -116,13 +117,8 @@ export function argumentsText(value: unknown): string {
 }
 
 /** The event by which a reply begins, from its response's fields. */
-export function startEvent({ id, model, created_at: created }: Item): Event {
-  const start: Extract<Event, { type: "start" }> = { type: "start" };
-  if (typeof id === "string" && id !== "") start.id = id;
-  if (typeof model === "string" && model !== "") start.model = model;
-  if (typeof created === "number" && Number.isFinite(created)) start.created = Math.floor(created);
-  return start;
-}
+export const startOfReply = ({ id, model, created_at: created }: Item): Event =>
+  startEvent(id, model, typeof created === "number" && Number.isFinite(created) ? Math.floor(created) : undefined);
 
 /** The item of an image that the model made. */
 export const PICTURE = "image_generation_call";

@@ -6,7 +6,7 @@ import { BlockCiter } from "../cited.ts";
 import type { ReplyContext } from "../dialect.ts";
 import { failureOf } from "./decode-stream.ts";
 import { endItem, readFinish, writeFinish } from "./finish.ts";
-import { type Item, isCallType, readWholeItem, startEvent } from "./items.ts";
+import { type Item, isCallType, readWholeItem, startOfReply } from "./items.ts";
 import { annotationOf, finishItem, mayBeCut, proofItem, startItem } from "./output-items.ts";
 import { isProof } from "./phase.ts";
 import { estimatedUsage, writeResponse } from "./response-object.ts";
@@ -24,7 +24,7 @@ export function decodeReply(body: unknown): Event[] {
   if (!Array.isArray(output) || status === "in_progress" || status === "queued") {
     throw new GatewayError("upstream_error", "The vendor's answer is not a finished response.");
   }
-  const events: Event[] = [startEvent(body)];
+  const events: Event[] = [startOfReply(body)];
   const citer = new BlockCiter();
   let calledTool = false;
   for (const item of output) {
