@@ -40,6 +40,14 @@ export function withLong(usage: Usage, long: number): Usage {
   return long > 0 && usage.cacheWrite > 0 ? { ...usage, cacheWriteLong: Math.min(long, usage.cacheWrite) } : usage;
 }
 
+export const sameUsage = (one: Usage, other: Usage): boolean =>
+  one.input === other.input &&
+  one.cacheRead === other.cacheRead &&
+  one.cacheWrite === other.cacheWrite &&
+  longWrite(one) === longWrite(other) &&
+  one.output === other.output &&
+  one.reasoning === other.reasoning;
+
 /** All tokens the model read: fresh, from the cache and into the cache. */
 export function promptTokens(usage: Usage): number {
   return usage.input + usage.cacheRead + usage.cacheWrite;

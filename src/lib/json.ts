@@ -458,3 +458,6 @@ export function atPointer(root: unknown, reference: string): unknown {
 
 /** A value that should be a string; an empty one in the place of anything else. */
 export const stringOf = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** A value that should be a number; undefined in the place of anything else. */
+export const numberOf = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);

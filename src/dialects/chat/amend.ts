@@ -1,5 +1,5 @@
 import { budgetBelow, type Orders, type ReasoningOrder, reasons } from "../../canon/intent.ts";
-import { type Edits, isObject, listOf } from "../../lib/json.ts";
+import { type Edits, isEmpty, isObject, listOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
 import { withChatMarks } from "../cache-marks.ts";
 import type { Quirks } from "../dialect.ts";
@@ -289,8 +289,7 @@ function amendMessage(message: Wire, quirks: Quirks): Wire {
   }
   if (quirks.documentUrls)
     amendDocuments(changes["content"] === undefined ? message : { ...message, ...changes }, changes);
-  for (const _ in changes) return { ...message, ...changes };
-  return message;
+  return isEmpty(changes) ? message : { ...message, ...changes };
 }
 
 /** A file part with its bytes in it. */

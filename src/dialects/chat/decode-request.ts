@@ -1,5 +1,5 @@
 import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
-import { isObject, listOf, put } from "../../lib/json.ts";
+import { isObject, listOf, numberOf, put } from "../../lib/json.ts";
 import type { Decoded, ReplyChanges } from "../dialect.ts";
 import { SILENT_AT_ZERO } from "../going-fields.ts";
 import { readTopK } from "../odd-sampling.ts";
@@ -64,8 +64,6 @@ export function asksForNothing(field: string, value: unknown): boolean {
   if (field === "web_search_options") return false;
   return typeof value === "object" && Object.keys(value).length === 0;
 }
-
-const numberOf = (value: unknown) => (typeof value === "number" ? value : undefined);
 
 function decodeFormat(value: unknown): OutputFormat | undefined {
   if (!isObject(value)) return undefined;

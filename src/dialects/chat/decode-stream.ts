@@ -1,6 +1,6 @@
 import { GatewayError, streamTruncated } from "../../canon/errors.ts";
 import type { Event, Picture } from "../../canon/events.ts";
-import { type Usage, withLong } from "../../canon/usage.ts";
+import { sameUsage, type Usage, withLong } from "../../canon/usage.ts";
 import { randomBase62 } from "../../lib/id.ts";
 import { isObject, listOf } from "../../lib/json.ts";
 import type { DecodeContext, Decoder } from "../dialect.ts";
@@ -34,16 +34,6 @@ export function errorInside(value: Record<string, unknown>): GatewayError | unde
 /** Whether a frame's data is the dialect's terminator, however it is padded (dialects.md 4.8 #27). */
 export function isTerminator(data: string): boolean {
   return data.startsWith("[DONE]") || data.trimStart().startsWith("[DONE]");
-}
-
-function isSameUsage(one: Usage, other: Usage): boolean {
-  return (
-    one.input === other.input &&
-    one.cacheRead === other.cacheRead &&
-    one.cacheWrite === other.cacheWrite &&
-    one.output === other.output &&
-    one.reasoning === other.reasoning
-  );
 }
 
 /** Something to seed invented ids with: what the vendor says identifies this reply, else chance. */
@@ -349,7 +339,7 @@ export class ChatDecoder implements Decoder {
     if (!read) return false;
     const usage = this.#context.cachesForHour ? withLong(read, read.cacheWrite) : read;
     // Some vendors repeat the same counts on several records.
-    if (this.#usage && isSameUsage(this.#usage, usage)) return true;
+    if (this.#usage && sameUsage(this.#usage, usage)) return true;
     this.#usage = usage;
     this.#usageWritten = false;
     return true;

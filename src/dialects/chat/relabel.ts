@@ -1,6 +1,6 @@
 import type { Event } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
-import { type Edits, editObject, isObject, listOf } from "../../lib/json.ts";
+import { type Edits, editObject, isEmpty, isObject, listOf } from "../../lib/json.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
 import { namesAlone } from "../reply-names.ts";
@@ -237,7 +237,7 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
   }
 
   #write(frame: Frame, value: Wire, edits: Edits): string {
-    for (const _ in edits) return this.#edit(frame, edits);
+    if (!isEmpty(edits)) return this.#edit(frame, edits);
     const model = value["model"];
     if (model !== this.#upstreamModel) {
       this.#upstreamModel = model;

@@ -1,4 +1,4 @@
-import { isObject, listOf } from "../../lib/json.ts";
+import { isEmpty, isObject, listOf } from "../../lib/json.ts";
 import type { ReplyContext } from "../dialect.ts";
 import { contentText, reasoningText } from "./delta.ts";
 import { fittingWord } from "./finish.ts";
@@ -68,8 +68,7 @@ export class ChoiceRepairer {
       if (word !== undefined) changes["finish_reason"] = word;
       if (rest.length > 0) changes["delta"] = withCalls(changes["delta"] ?? delta, rest);
     }
-    for (const _ in changes) return { ...choice, ...changes };
-    return choice;
+    return isEmpty(changes) ? choice : { ...choice, ...changes };
   }
 
   /** Calls that still wait for the rest of a name, and the arguments of those that were made without any: clients parse them as JSON (dialects.md 4.8 #10). */

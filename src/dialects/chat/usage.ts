@@ -1,4 +1,4 @@
-import { tokenCount, type Usage } from "../../canon/usage.ts";
+import { promptTokens, tokenCount, type Usage } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
 import { withNumbers } from "../count-texts.ts";
 import { disjointCounts, withAllMade } from "../disjoint-counts.ts";
@@ -49,7 +49,7 @@ export function readUsage(value: unknown, exclusive: boolean): Usage | undefined
 
 /** Disjoint counts as the chat dialect shows them: the prompt includes its cache, the completion its reasoning (dialects.md 1.3). */
 export function writeUsage(usage: Usage): Record<string, unknown> {
-  const prompt = usage.input + usage.cacheRead + usage.cacheWrite;
+  const prompt = promptTokens(usage);
   return {
     prompt_tokens: prompt,
     completion_tokens: usage.output,
@@ -62,7 +62,7 @@ export function writeUsage(usage: Usage): Record<string, unknown> {
 /** A usage object, read as `usage`, with the three counts that clients with checked types demand (Zed, async-openai): some vendors leave out the sum. */
 function withAllCounts(said: unknown, usage: Usage | undefined): unknown {
   if (!usage || !isObject(said)) return said;
-  const prompt = said["prompt_tokens"] ?? usage.input + usage.cacheRead + usage.cacheWrite;
+  const prompt = said["prompt_tokens"] ?? promptTokens(usage);
   const completion = said["completion_tokens"] ?? usage.output;
   const total = said["total_tokens"] ?? tokenCount(prompt) + tokenCount(completion);
   const isWhole = prompt === said["prompt_tokens"] && completion === said["completion_tokens"];

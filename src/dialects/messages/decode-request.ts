@@ -1,5 +1,5 @@
 import type { OutputFormat, Part, Prompt, TextPart, Tool, ToolChoice } from "../../canon/prompt.ts";
-import { isObject, listOf, put, stringOf } from "../../lib/json.ts";
+import { isObject, listOf, numberOf, put, stringOf } from "../../lib/json.ts";
 import type { Decoded } from "../dialect.ts";
 import { readTopK } from "../odd-sampling.ts";
 import { cleanText, isVisible } from "../text.ts";
@@ -117,8 +117,6 @@ function decodeFormat(format: unknown, path: string, dropped: string[]): OutputF
   dropped.push(path);
   return undefined;
 }
-
-const numberOf = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);
 
 /** Tokens to generate at most. A ceiling of 0 only warms a cache (dialects.md 2.1), which elsewhere costs at least one token: it is named. */
 function decodeCeiling(value: unknown, dropped: string[]): number | undefined {

@@ -1,6 +1,6 @@
 import { GatewayError, streamTruncated } from "../../canon/errors.ts";
 import type { BlockStart, Event } from "../../canon/events.ts";
-import { NO_USAGE, readCount, sumUsage, type Usage } from "../../canon/usage.ts";
+import { NO_USAGE, readCount, sameUsage, sumUsage, type Usage } from "../../canon/usage.ts";
 import { isObject, mayBeInexact, parseExactly } from "../../lib/json.ts";
 import { BlockCiter, type Cited, MAX_CITED } from "../cited.ts";
 import { ReplyCallIds } from "../counted-ids.ts";
@@ -22,7 +22,7 @@ import {
 import { citedIn } from "./citations.ts";
 import { placeDelta } from "./delta-place.ts";
 import { type Ending, readFinish } from "./stop-reason.ts";
-import { largerUsage, readApart, readUsage, sameUsage } from "./usage.ts";
+import { largerUsage, readApart, readUsage } from "./usage.ts";
 
 /**
  * An open block: how it began, its first content, for tools and opaque blocks the input that came in fragments, and for text how much has come and

@@ -1,4 +1,4 @@
-import { type Edits, isObject, listOf } from "../../lib/json.ts";
+import { type Edits, isEmpty, isObject, listOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
 
 type Wire = Record<string, unknown>;
@@ -59,8 +59,6 @@ export function readRefusedExtras(words: string): string[] {
 /** Whether an object is of the kind that a path names: a block of that type, or a tool that says none. */
 const isOfKind = (value: Wire, kind: string): boolean => (value["type"] ?? "custom") === kind;
 
-const isEmpty = (value: unknown): boolean => isObject(value) && Object.keys(value).length === 0;
-
 /** Takes one field out of a value, in every entry of the lists on its way: what one tool must not say, none may. */
 class Removal {
   /** Where the field stood, `[]` for an entry of a list; undefined: nowhere. */
@@ -88,7 +86,7 @@ class Removal {
       return isOfKind(value, step) ? this.from(value, at + 1, place) : value;
     const next = this.from(held, at + 1, path);
     if (next === held) return value;
-    return isEmpty(next) ? without(value, step) : { ...value, [step]: next };
+    return isObject(next) && isEmpty(next) ? without(value, step) : { ...value, [step]: next };
   }
 }
 

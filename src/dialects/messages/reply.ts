@@ -1,6 +1,6 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { BlockStart, Event, Finish } from "../../canon/events.ts";
-import { NO_USAGE, type Usage } from "../../canon/usage.ts";
+import { NO_USAGE, sameUsage, type Usage } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
 import { BlockCiter } from "../cited.ts";
 import { ReplyCallIds } from "../counted-ids.ts";
@@ -14,7 +14,7 @@ import { shownSignature, startOfBlock } from "./encode-stream.ts";
 import { messageIdOf } from "./records.ts";
 import { readFinish, writeFinish } from "./stop-reason.ts";
 import { toInput } from "./tool-input.ts";
-import { readApart, readUsage, sameUsage, writeUsage } from "./usage.ts";
+import { readApart, readUsage, writeUsage } from "./usage.ts";
 
 /**
  * A whole reply as events, `finish` last (dialects.md 2.4). Throws GatewayError (upstream_error) when it is no message, and what an

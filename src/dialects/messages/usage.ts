@@ -74,14 +74,6 @@ export function largerUsage(one: Usage, other: Usage): Usage {
   return withLong(counts, Math.max(longWrite(one), longWrite(other)));
 }
 
-export const sameUsage = (one: Usage, other: Usage): boolean =>
-  one.input === other.input &&
-  one.cacheRead === other.cacheRead &&
-  one.cacheWrite === other.cacheWrite &&
-  longWrite(one) === longWrite(other) &&
-  one.output === other.output &&
-  one.reasoning === other.reasoning;
-
 /** Counts as this dialect writes them (dialects.md 4.6). */
 export function writeUsage(usage: Usage): Record<string, unknown> {
   const written: Record<string, unknown> = {

@@ -1,6 +1,6 @@
 import { invalidField } from "../../canon/errors.ts";
 import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
-import { isObject, put, stringOf } from "../../lib/json.ts";
+import { isObject, numberOf, put, stringOf } from "../../lib/json.ts";
 import type { Decoded, ReplyChanges } from "../dialect.ts";
 import { isShared, share } from "../openai-fields.ts";
 import { cleanText } from "../text.ts";
@@ -30,8 +30,6 @@ function asksForNothing(field: string, value: unknown): boolean {
   if (field === "include") return Array.isArray(value) && value.every((entry) => INCLUDED.has(entry));
   return typeof value === "object" && Object.keys(value).length === 0;
 }
-
-const numberOf = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);
 
 const FORMAT_FIELDS: ReadonlySet<string> = new Set(["type", "name", "description", "schema", "strict"]);
 /** The padding of a stream's records, which only their own vendor writes. */
