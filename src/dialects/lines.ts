@@ -14,14 +14,10 @@ export class Lines<K, V> {
     else this.#lines.set(key, { waiting: [value], next: 0 });
   }
 
-  /** The first that still waits, which then waits no more; those that `isGone` names are passed over for good. */
-  take(key: K, isGone?: (value: V) => boolean): V | undefined {
+  /** The first that still waits, which then waits no more. */
+  take(key: K): V | undefined {
     const line = this.#lines?.get(key);
-    while (line && line.next < line.waiting.length) {
-      const value = line.waiting[line.next++] as V;
-      if (!isGone?.(value)) return value;
-    }
-    return undefined;
+    return line && line.next < line.waiting.length ? line.waiting[line.next++] : undefined;
   }
 
   /** All that still wait, line by line, and the end of them. */
@@ -34,5 +30,25 @@ export class Lines<K, V> {
     }
     this.#lines.clear();
     return rest;
+  }
+}
+
+/** {@link Lines} whose values are also met by themselves, as results of tools are that stand before their call: each is handed out once. */
+export class OnceLines<K, V extends object> extends Lines<K, V> {
+  /** Made for the first that is handed out. */
+  #gone: Set<V> | undefined;
+
+  /** Hands out this very value, which its line then passes over; false where that has been done already. */
+  claim(value: V): boolean {
+    this.#gone ??= new Set();
+    if (this.#gone.has(value)) return false;
+    this.#gone.add(value);
+    return true;
+  }
+
+  override take(key: K): V | undefined {
+    let value = super.take(key);
+    while (value && !this.claim(value)) value = super.take(key);
+    return value;
   }
 }

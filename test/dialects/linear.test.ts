@@ -8,7 +8,7 @@ import { type DialectName, UPSTREAM_DIALECTS, type UpstreamDialectName } from ".
 import { DistinctNames } from "../../src/dialects/distinct-names.ts";
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
 import { toInputSchema } from "../../src/dialects/input-schema.ts";
-import { Lines } from "../../src/dialects/lines.ts";
+import { Lines, OnceLines } from "../../src/dialects/lines.ts";
 import { parseDataUrl } from "../../src/dialects/media-url.ts";
 import { toInput } from "../../src/dialects/messages/tool-input.ts";
 import { weave } from "../../src/dialects/replay.ts";
@@ -254,7 +254,7 @@ test("remembered reasoning is put between many calls by looking at each of them 
 });
 
 describe("lines and names", () => {
-  test("first come, first served, by key; what is gone is passed over for good", () => {
+  test("first come, first served, by key", () => {
     const lines = new Lines<string, number>();
     for (const [key, value] of [
       ["a", 1],
@@ -263,13 +263,23 @@ describe("lines and names", () => {
       ["a", 4],
     ] as const)
       lines.add(key, value);
-    expect(lines.take("a", (value) => value === 1)).toBe(3);
-    expect(lines.take("a")).toBe(4);
+    expect([lines.take("a"), lines.take("a"), lines.take("a")]).toEqual([1, 3, 4]);
     expect(lines.take("a")).toBeUndefined();
     expect(lines.take("nobody")).toBeUndefined();
     lines.add("a", 5);
     expect(lines.takeAll()).toEqual([5, 2]);
     expect(lines.takeAll()).toEqual([]);
+  });
+
+  test("and once: what was handed out by itself is passed over for good", () => {
+    const lines = new OnceLines<string, { at: number }>();
+    const [first, second, third] = [{ at: 1 }, { at: 2 }, { at: 3 }] as const;
+    for (const value of [first, second, third]) lines.add("a", value);
+    expect(lines.claim(first)).toBe(true);
+    expect(lines.claim(first)).toBe(false);
+    expect(lines.take("a")).toBe(second);
+    expect(lines.claim(second)).toBe(false);
+    expect([lines.take("a"), lines.take("a")]).toEqual([third, undefined]);
   });
 
   test("a name is given once, also one that was meant for another", () => {

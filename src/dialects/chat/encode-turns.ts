@@ -2,7 +2,7 @@ import type { Part, ToolCallPart, ToolResultPart, Turn } from "../../canon/promp
 import { cachesMarked } from "../cache-marks.ts";
 import { inputOf } from "../custom-tools.ts";
 import type { Quirks } from "../dialect.ts";
-import { Lines } from "../lines.ts";
+import { OnceLines } from "../lines.ts";
 import { nameLostReasoning } from "../lost-reasoning.ts";
 import { BREAKPOINT } from "../openai-fields.ts";
 import { detailFields, detailsInPart } from "../reasoning-details.ts";
@@ -33,9 +33,7 @@ const isPlain = (part: Wire): boolean =>
  */
 export class TurnWriter {
   #messages: Wire[] = [];
-  #results = new Lines<string, ToolResultPart>();
-  /** Results that are written; made for the first one. */
-  #placed: Set<ToolResultPart> | undefined;
+  readonly #results = new OnceLines<string, ToolResultPart>();
   /** Images and documents of tool results, which go into the user message behind them (dialects.md 4.8 #3). */
   #attached: Wire[] | undefined;
   #attachedMedia = 0;
@@ -94,25 +92,14 @@ export class TurnWriter {
     const parts = this.#takeAttached();
     for (const part of turn.parts) {
       if (part.type !== "tool-result") this.#encode(part, parts);
-      else if (!this.#isPlaced(part)) this.#encodeOrphan(part, parts);
+      else if (this.#results.claim(part)) this.#encodeOrphan(part, parts);
     }
     if (parts.length > 0) this.#addUser(parts);
   }
 
   #encodeOrphan(result: ToolResultPart, parts: Wire[]): void {
-    // A later call of the same id must not take it again.
-    this.#place(result);
     parts.push({ type: "text", text: `Result of tool call ${cleanText(result.callId)}:` });
     for (const part of result.parts) this.#encode(part, parts);
-  }
-
-  #isPlaced(result: ToolResultPart): boolean {
-    return this.#placed?.has(result) === true;
-  }
-
-  #place(result: ToolResultPart): void {
-    this.#placed ??= new Set();
-    this.#placed.add(result);
   }
 
   /** Adds a part's wire form; what has none is named. */
@@ -216,8 +203,7 @@ export class TurnWriter {
   }
 
   #writeResult(call: ToolCallPart, id: string): void {
-    const result = this.#results.take(call.id, (one) => this.#isPlaced(one));
-    if (result) this.#place(result);
+    const result = this.#results.take(call.id);
     const content = result ? this.#resultContent(result) : NO_RESULT;
     this.#messages.push({ role: "tool", tool_call_id: id, content });
   }

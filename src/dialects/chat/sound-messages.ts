@@ -1,6 +1,6 @@
 import { isObject, objectsOf } from "../../lib/json.ts";
 import { DistinctNames } from "../distinct-names.ts";
-import { Lines } from "../lines.ts";
+import { OnceLines } from "../lines.ts";
 import { EMPTY_TEXT, NO_RESULT } from "../turns.ts";
 import { boundedCallId } from "./call-ids.ts";
 import { contentText } from "./delta.ts";
@@ -111,8 +111,7 @@ function filled(message: Wire): Wire {
 
 /** Puts each result behind its call. A call without one gets a made-up one, a result without a call becomes the user's words. */
 class Rebuilder {
-  readonly #results = new Lines<unknown, Wire>();
-  readonly #placed = new Set<unknown>();
+  readonly #results = new OnceLines<unknown, Wire>();
   readonly #out: unknown[] = [];
   /** What stood here was left out, or is the user's words now. */
   #isMended = false;
@@ -133,7 +132,7 @@ class Rebuilder {
       return;
     }
     if (message["role"] === "tool") {
-      if (!this.#placed.has(message)) this.#writeStray(message);
+      if (this.#results.claim(message)) this.#writeStray(message);
       return;
     }
     const said = filled(message);
@@ -157,16 +156,13 @@ class Rebuilder {
   }
 
   #writeResult(id: unknown, given: unknown): void {
-    const result = this.#results.take(given, (one) => this.#placed.has(one));
-    if (result) this.#placed.add(result);
+    const result = this.#results.take(given);
     this.#out.push(
       result ? { ...filled(result), tool_call_id: id } : { role: "tool", tool_call_id: id, content: NO_RESULT },
     );
   }
 
   #writeStray(message: Wire): void {
-    // A later call of the same id must not take it again.
-    this.#placed.add(message);
     const { tool_call_id: id, content } = message;
     const said = `Result of tool call ${String(id)}:\n${contentText(content)}`;
     // What is no text, as an image that some servers take here, stands behind it.

@@ -2,7 +2,7 @@ import type { Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, Turn 
 import { inputOf } from "../custom-tools.ts";
 import type { Quirks } from "../dialect.ts";
 import { DistinctNames } from "../distinct-names.ts";
-import { Lines } from "../lines.ts";
+import { OnceLines } from "../lines.ts";
 import { nameLostReasoning } from "../lost-reasoning.ts";
 import { BREAKPOINT, withBreakpoint } from "../openai-fields.ts";
 import { unpackReasoning } from "../reasoning-proof.ts";
@@ -49,9 +49,7 @@ export const systemItem = (content: readonly Item[], quirks: Quirks): Item => ({
 export class InputWriter {
   readonly #items: Item[] = [];
   /** Results by call id, in order, whatever turn they stand in. */
-  readonly #results = new Lines<string, ToolResultPart>();
-  /** Results that are written; made for the first one. */
-  #placed: Set<ToolResultPart> | undefined;
+  readonly #results = new OnceLines<string, ToolResultPart>();
   /** Ids of calls so far: two calls of one id become two ids. */
   readonly #ids = new DistinctNames();
 
@@ -84,26 +82,15 @@ export class InputWriter {
     const content: Item[] = [];
     for (const part of turn.parts) {
       if (part.type !== "tool-result") this.#encode(part, content);
-      else if (!this.#isPlaced(part)) this.#encodeStray(part, content);
+      else if (this.#results.claim(part)) this.#encodeStray(part, content);
     }
     if (content.length > 0) this.#items.push({ type: "message", role: "user", content });
   }
 
   /** A result whose call nobody made: the user says it. */
   #encodeStray(result: ToolResultPart, content: Item[]): void {
-    // A later call of the same id must not take it again.
-    this.#place(result);
     content.push({ type: "input_text", text: `Result of tool call ${cleanText(result.callId)}:` });
     for (const part of result.parts) this.#encode(part, content);
-  }
-
-  #isPlaced(result: ToolResultPart): boolean {
-    return this.#placed?.has(result) === true;
-  }
-
-  #place(result: ToolResultPart): void {
-    this.#placed ??= new Set();
-    this.#placed.add(result);
   }
 
   /** Adds a part's wire form to `content`; what has none is named. */
@@ -182,9 +169,8 @@ export class InputWriter {
    * are told the rest behind it, as the user's: that is added to `shown`.
    */
   #takeOutput(callId: string, shown: Item[]): unknown {
-    const result = this.#results.take(callId, (one) => this.#isPlaced(one));
+    const result = this.#results.take(callId);
     if (!result) return NO_RESULT;
-    this.#place(result);
     const all: Item[] = [];
     for (const part of result.parts) this.#encode(part, all);
     const parts = this.quirks.customTools === false ? all.filter(isText) : all;
