@@ -153,6 +153,21 @@ export function withFewerMarks(body: Wire): Wire | undefined {
   return fewer;
 }
 
+/**
+ * A client's own messages with the mark that stands for its whole body where that one means it, at the last block that can carry it (dialects.md 2.1): for
+ * vendors that know no such mark. The very same where that block has a mark already; undefined where none can carry one.
+ */
+export function withMarkAtEnd(messages: unknown, mark: unknown): unknown {
+  const last = Array.isArray(messages) ? messages.at(-1) : undefined;
+  if (!isObject(last)) return undefined;
+  const copy = copyOf(last) as Wire;
+  const block = partsOf(copy).findLast((one) => isObject(one) && carriesMark(one) && one["text"] !== "");
+  if (!block) return undefined;
+  if (isMarked(block)) return messages;
+  block["cache_control"] = mark;
+  return (messages as unknown[]).with(-1, copy);
+}
+
 /** Models behind an aggregator that cache only what is marked. */
 const MARKED_MODELS = /^anthropic\//;
 export const cachesMarked = (upstreamModel: string): boolean => MARKED_MODELS.test(upstreamModel);

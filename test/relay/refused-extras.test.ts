@@ -96,6 +96,44 @@ const ask = (model: string, headers: Record<string, string> = BETAS) =>
   gateway.post("/v1/messages", { model, ...ASKED }, { headers });
 
 describe("a vendor of the messages dialect that does not know what is newer", () => {
+  const text = (words: string, more: Wire = {}) => ({ type: "text", text: words, ...more });
+  const called = { role: "assistant", content: [{ type: "tool_use", id: "t", name: "a", input: {} }] };
+  const result = { type: "tool_result", tool_use_id: "t", content: "r" };
+  const hour = { type: "ephemeral", ttl: "1h" };
+  test.each<[asked: Wire[], told: Wire[]]>([
+    [[{ role: "user", content: "u" }], [{ role: "user", content: [text("u", { cache_control: hour })] }]],
+    [
+      [{ role: "user", content: [text("a"), text("b")] }],
+      [{ role: "user", content: [text("a"), text("b", { cache_control: hour })] }],
+    ],
+    [
+      [{ role: "user", content: "u" }, called, { role: "user", content: [result] }],
+      [{ role: "user", content: "u" }, called, { role: "user", content: [{ ...result, cache_control: hour }] }],
+    ],
+    // What is marked already needs none.
+    [
+      [{ role: "user", content: [text("u", { cache_control: { type: "ephemeral" } })] }],
+      [{ role: "user", content: [text("u", { cache_control: { type: "ephemeral" } })] }],
+    ],
+  ])("is told the mark that stands for the whole request where it knows it, at its end: %j", async (messages, told) => {
+    const model = `rock/auto-${Bun.hash(JSON.stringify(messages))}`;
+    upstream.always("/v1/messages", ({ json: body }) => {
+      if (!("cache_control" in (body as Wire))) return json(REPLY);
+      // Bedrock and Vertex (UKGovernmentBEIS/inspect_ai #3851).
+      const message = "cache_control: Extra inputs are not permitted";
+      return json({ type: "error", error: { type: "invalid_request_error", message } }, { status: 400 });
+    });
+    const system = [text("S", { cache_control: hour })];
+    for (const calls of [2, 1]) {
+      const asked = { model, max_tokens: 50, cache_control: hour, system, messages };
+      const response = await gateway.post("/v1/messages", asked);
+      expect([response.status, lostIn(response), upstream.calls.length]).toEqual([200, undefined, calls]);
+      expect(upstream.calls.at(-1)?.json).toMatchObject({ system, messages: told });
+      expect(upstream.calls.at(-1)?.json).not.toContainKey("cache_control");
+      upstream.calls.length = 0;
+    }
+  });
+
   test.each(["rock", "newer", "gate"])("is told the request without it, and later ones at once: %s", async (vendor) => {
     refuseExtras();
     const first = await ask(`${vendor}/m`);

@@ -1,5 +1,6 @@
 import { type Edits, isEmpty, isObject, listOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
+import { withMarkAtEnd } from "../cache-marks.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -116,11 +117,21 @@ export function leaveOutBetas(
   return { header: (header ?? "").split(",").filter(isLeft).join(","), edits };
 }
 
-/** Edits by which a body has none of these fields, and the places of those that it had. */
-export function leaveOutExtras(body: Wire, paths: Iterable<string>): { edits: Edits; lost: string[] } {
+/** The mark for a whole body: Bedrock and Vertex know those of blocks alone (platform.claude.com, "Prompt caching"). */
+const WHOLE_MARK = "cache_control";
+
+/** A body whose own mark stands at its end; itself where it has none, or nothing there can carry it. */
+function withMarkMoved(body: Wire): Wire {
+  const { [WHOLE_MARK]: mark, ...rest } = body;
+  const messages = isObject(mark) ? withMarkAtEnd(rest["messages"], mark) : undefined;
+  return messages === undefined ? body : { ...rest, messages };
+}
+
+/** Edits by which a body has none of these fields, and the places of those that it had and that are not told otherwise. */
+export function leaveOutExtras(body: Wire, paths: readonly string[]): { edits: Edits; lost: string[] } {
   const edits: Edits = {};
   const lost: string[] = [];
-  let left: unknown = body;
+  let left: unknown = paths.includes(WHOLE_MARK) ? withMarkMoved(body) : body;
   for (const path of paths) {
     const removal = new Removal(path.split("."));
     left = removal.from(left);
