@@ -168,8 +168,8 @@ export function withMarkAtEnd(messages: unknown, mark: unknown): unknown {
   return (messages as unknown[]).with(-1, copy);
 }
 
-/** Models behind an aggregator that cache only what is marked. */
-const MARKED_MODELS = /^anthropic\//;
+/** Models behind an aggregator that cache only what is marked: Anthropic's and Alibaba's (openrouter.ai, "Prompt Caching"), its names that go on ("~") too. */
+const MARKED_MODELS = /^~?(?:anthropic|qwen)\//;
 export const cachesMarked = (upstreamModel: string): boolean => MARKED_MODELS.test(upstreamModel);
 
 /** A chat message as the parts that can carry a mark: a string becomes one (dialects.md 4.1, 4.2). */

@@ -215,6 +215,9 @@ describe("on the diagonal", () => {
   });
 });
 
+/** Such as cache nothing else (openrouter.ai, "Prompt Caching"). */
+const MARKED = ["anthropic/claude-5", "~anthropic/claude-sonnet-latest", "qwen/qwen3.7-max"];
+
 describe("an aggregator of the chat dialect", () => {
   const quirks = { acceptsCacheControl: true };
   const claude = {
@@ -231,8 +234,8 @@ describe("an aggregator of the chat dialect", () => {
     ],
   };
 
-  test("Claude behind it gets the client's marks on system, and the last turns' ends", () => {
-    const sent = send(claude, "messages", "chat", quirks, "anthropic/claude-5");
+  test.each(MARKED)("a model behind it gets the client's marks on system, and the last turns' ends: %s", (model) => {
+    const sent = send(claude, "messages", "chat", quirks, model);
     expect(marksIn(sent)).toEqual(["messages[0].content[0]", "messages[1].content[0]", "messages[3].content[0]"]);
     expect((sent["messages"] as Wire[])[3]).toEqual({
       role: "tool",
@@ -258,7 +261,7 @@ describe("an aggregator of the chat dialect", () => {
     expect(contents).toEqual([[one], [{ ...one, text: "Error: one" }]]);
   });
 
-  test.each(["anthropic/claude-5", "qwen/qwen4-max"])(
+  test.each(["anthropic/claude-5", "google/gemini-3.1-pro-preview"])(
     "what a mark stood on reads the same when it has moved on, so that it is found in the cache: %s",
     (model) => {
       const text = (words: string) => ({ type: "text", text: words });
@@ -301,20 +304,23 @@ describe("an aggregator of the chat dialect", () => {
     expect((sent["messages"] as Wire[]).slice(1).map(({ content }) => content)).toEqual(["Do it.", null, "one"]);
   });
 
-  test("a chat client that knows nothing of marks gets them for Claude, on copies of what they stand on", () => {
-    const body = structuredClone(agent);
-    const sent = send(body, "chat", "chat", quirks, "anthropic/claude-5");
-    expect(marksIn(sent)).toEqual(["messages[0].content[0]", "messages[3].content[0]", "messages[4].content[0]"]);
-    expect((sent["messages"] as Wire[])[2]).toEqual(agent.messages[2] as Wire);
-    expect(body).toEqual(agent);
-    const text = JSON.stringify(agent.messages);
-    for (const [model, flags] of [
-      ["openai/gpt-5", quirks],
-      ["anthropic/claude-5", {}],
-    ] as const) {
-      expect(JSON.stringify(send(agent, "chat", "chat", flags, model)["messages"])).toBe(text);
-    }
-  });
+  test.each(MARKED)(
+    "a chat client that knows nothing of marks gets them, on copies of what they stand on: %s",
+    (model) => {
+      const body = structuredClone(agent);
+      const sent = send(body, "chat", "chat", quirks, model);
+      expect(marksIn(sent)).toEqual(["messages[0].content[0]", "messages[3].content[0]", "messages[4].content[0]"]);
+      expect((sent["messages"] as Wire[])[2]).toEqual(agent.messages[2] as Wire);
+      expect(body).toEqual(agent);
+      const text = JSON.stringify(agent.messages);
+      for (const [other, flags] of [
+        ["openai/gpt-5", quirks],
+        [model, {}],
+      ] as const) {
+        expect(JSON.stringify(send(agent, "chat", "chat", flags, other)["messages"])).toBe(text);
+      }
+    },
+  );
 
   test("a chat client's own marks, and a first question, stay to the byte", () => {
     const marked = { role: "user", content: [{ type: "text", text: "Do it.", cache_control: MARK }] };
