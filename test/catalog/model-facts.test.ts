@@ -240,6 +240,19 @@ describe("Gemini models", () => {
   });
 });
 
+/** docs.mistral.ai, "Prompt caching": of every model "billed at 10% of the standard input token price". */
+test("what Mistral's models read from the cache costs a tenth", async () => {
+  const row = { ...vendorAt({ url: "http://127.0.0.1:1" }, "chat", "mistral"), models: "catalog" as const };
+  const app = await startApp({ vendors: [row] });
+  const { data } = (await (await app.call("/v1/models")).json()) as {
+    data: { id: string; pricing: { input: number; cache_read?: number } }[];
+  };
+  const own = data.filter(({ id }) => id.startsWith("mistral/"));
+  expect(own.length).toBeGreaterThan(5);
+  for (const { id, pricing } of own) expect([id, pricing.cache_read]).toEqual([id, expect.closeTo(pricing.input / 10)]);
+  await app.stop();
+});
+
 /**
  * Google's pages: half price through November 2026, and through December (ai.google.dev, "Latest model" and "Pricing"); from December on 3.8 Flash answers
  * for 2.5 Pro, at its own price ("Deprecations").
