@@ -98,6 +98,7 @@ const quirkProperties = late(
       plain_blocks: Type.Optional(flag()),
       own_billing_line: Type.Optional(flag()),
       no_added_cache_marks: Type.Optional(flag()),
+      known_cache_marks: Type.Optional(flag()),
       unclamped_temperature: Type.Optional(flag()),
       refuses_extras: Type.Optional(flag()),
       version_in_body: Type.Optional(text("a version, such as bedrock-2023-05-31", 100)),

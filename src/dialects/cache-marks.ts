@@ -90,6 +90,11 @@ const behind = (wire: Wire, list: readonly Wire[]): readonly Wire[] => list.slic
 /** What can carry a mark: not reasoning, whose bytes are its vendor's. */
 const carriesMark = (block: Wire): boolean => block["type"] !== "thinking" && block["type"] !== "redacted_thinking";
 
+/** Claude 3.5 Haiku, 3.7, 4 and all that came later (docs.aws.amazon.com, "Prompt caching for faster model inference"). */
+const TAKING_MODELS = /claude-(?:3-5-haiku|3-7-sonnet|[a-z]+-(?:[4-9]|[1-9]\d)(?!\d))/;
+/** Whether a model is known by its name to take marks, wherever it is served. */
+export const takesMarks = (upstreamModel: string): boolean => TAKING_MODELS.test(upstreamModel);
+
 /** Breakpoints of a body of the messages dialect that the gateway wrote itself; changes it in place (dialects.md 2.1, 2.2). */
 export function markMessagesBody(body: Wire): void {
   const messages = listOf(body["messages"]);

@@ -130,6 +130,8 @@ export type Quirks = {
   ownBillingLine?: boolean;
   /** messages: the vendor's models do not all take cache marks, so none are added to what clients of other dialects send. */
   noAddedCacheMarks?: boolean;
+  /** messages: they are added for those of its models alone that are known by their names to take them: it refuses the whole request of another (Bedrock). */
+  knownCacheMarks?: boolean;
   /**
    * messages: the vendor knows text, images, thinking, functions and their calls alone: all else is told as these. Absent: it is told all until it refuses
    * it (see {@link UpstreamDialect.plainer}).

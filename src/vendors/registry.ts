@@ -415,7 +415,8 @@ export const registry: readonly VendorRow[] = [
       versionInBody: "bedrock-2023-05-31",
       refusesExtras: true,
       remoteMedia: "none",
-      noAddedCacheMarks: true,
+      // Of other models and of Claude 3: "You invoked an unsupported model or your request did not allow prompt caching".
+      knownCacheMarks: true,
       webTools: false,
     },
   },

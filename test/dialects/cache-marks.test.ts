@@ -4,6 +4,7 @@ import type { Orders } from "../../src/canon/intent.ts";
 import { markMessagesBody } from "../../src/dialects/cache-marks.ts";
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
 import { JsonText } from "../../src/lib/json.ts";
+import { registry } from "../../src/vendors/registry.ts";
 import { translateWhole } from "../support/translate.ts";
 
 type Wire = Record<string, unknown>;
@@ -73,6 +74,20 @@ describe("a messages vendor and a client of another dialect", () => {
 
   test("nothing is added for a vendor whose row forbids it", () => {
     expect(marksIn(send(agent, "chat", "messages", { noAddedCacheMarks: true }))).toEqual([]);
+  });
+
+  test.each([
+    ["anthropic.claude-sonnet-4-20250514-v1:0", true],
+    ["us.anthropic.claude-opus-4-5-20251101-v1:0", true],
+    ["global.anthropic.claude-haiku-5-5", true],
+    ["anthropic.claude-3-7-sonnet-20250219-v1:0", true],
+    ["anthropic.claude-3-5-haiku-20241022-v1:0", true],
+    ["anthropic.claude-3-5-sonnet-20240620-v1:0", false],
+    ["anthropic.claude-3-haiku-20240307-v1:0", false],
+    ["arn:aws:bedrock:us-east-1:1:application-inference-profile/abc", false],
+  ])("Bedrock's models get some where they are known to take them: %s", (model, known) => {
+    const sent = send(agent, "chat", "messages", registry.find(({ id }) => id === "bedrock")?.quirks, model);
+    expect(marksIn(sent).length).toBe(known ? 4 : 0);
   });
 
   test("the client's own marks stay where they are, and groups that have one get no other", () => {

@@ -1,5 +1,5 @@
 import { REASONING_FORMS_OF } from "../../canon/intent.ts";
-import { markMessagesBody } from "../cache-marks.ts";
+import { markMessagesBody, takesMarks } from "../cache-marks.ts";
 import { messagesCounter } from "../counters.ts";
 import type { Dialect } from "../dialect.ts";
 import { readUpstreamError } from "../upstream-error.ts";
@@ -49,8 +49,8 @@ export const messages: Dialect = {
   check: checkRequest,
   decodeRequest,
   encodeRequest,
-  markCache: (body, _model, quirks) => {
-    if (!quirks.noAddedCacheMarks) markMessagesBody(body);
+  markCache: (body, model, { noAddedCacheMarks, knownCacheMarks }) => {
+    if (!noAddedCacheMarks && (!knownCacheMarks || takesMarks(model))) markMessagesBody(body);
   },
   amend,
   headerEdits,
