@@ -19,11 +19,15 @@ function parse(words: string): unknown {
   }
 }
 
+/** And what Bedrock does before those of a model's own server, where it does not say them itself. */
+const MODELS = "The model returned the following errors: ";
+
 /**
- * The error of another vendor inside the words of a gateway that relays it (LiteLLM), as it came or as JSON that was read; undefined for all other
+ * The error of another vendor inside the words of one that relays it (LiteLLM, Bedrock), as it came or as JSON that was read; undefined for all other
  * words. A vendor's words are known by how they begin, and its JSON is nothing to show.
  */
 export function relayedError(words: string): unknown {
+  if (words.startsWith(`${MODELS}{`)) return parse(words.slice(MODELS.length));
   if (!words.startsWith("litellm.")) return undefined;
   const before = BEFORE.exec(words)?.[0];
   if (before === undefined) return undefined;

@@ -22,6 +22,9 @@ const UNKNOWN_PLACES: readonly RegExp[] = [
   /["'`]?\b([a-z]+(?:_[a-z]+)+|(?<=["'`])[a-z]+)["'`]? (?:is|are) (?:not supported|unsupported)/g,
   /(?:^|: )([a-z]+) is not supported/g,
   /^(?:Model \S+ does not support parameter|Argument not supported(?: on this model)?:) (\w+)/g,
+  // Claude's models behind others, in their own words and in those of Databricks (leonardovida/duckdb-ai #85).
+  /^(?:The model returned the following errors: )?["'`]?(\w+)["'`]? is deprecated for this model\b/g,
+  /^(?:BAD_REQUEST: )?Model \S+ does not support the (\w+) parameter/g,
 ];
 const UNKNOWN_NAMES: readonly RegExp[] = [
   /(?:unsupported|unknown|unrecognized|unexpected|unused) (?:parameter|request argument|argument|field|key)(?:s|\(s\))?(?: supplied| in object| in the request)?: \{?((?:["'`]?[\w.[\]]+["'`]?(?:, )?)+)/gi,

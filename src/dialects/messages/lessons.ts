@@ -17,10 +17,22 @@ const CHOICE_REFUSED =
   /\bnot support this tool_choice\b|\bThinking may not be enabled when tool_choice forces tool use\b/;
 
 /**
+ * How Claude's models since 4.7 refuse to be sampled otherwise than they are, wherever they are served (RooCodeInc/Roo-Code #12162, promptfoo/promptfoo
+ * #10307). Where their names are known they are not told; of inference profiles, deployments and what came out today nobody knows.
+ */
+const UNSAMPLED =
+  /^(?:The model returned the following errors: )?`?(temperature|top_p|top_k)`? is deprecated for this model\b/;
+
+function samplingLessons(words: string, terms: VendorTerms): Lesson[] {
+  const field = UNSAMPLED.exec(words)?.[1];
+  return field === undefined ? [] : [{ ...terms, refuses: [...(terms.refuses ?? []), field] }];
+}
+
+/**
  * See {@link UpstreamDialect.lessons}. A model that does not think misses nothing, and can be forced (deepseek-ai/DeepSeek-V3 #1376); the next conversation
  * may have it all.
  */
 export const lessons = (words: string, terms: VendorTerms): Lesson[] =>
   THOUGHT_MISSED.test(words) || CHOICE_REFUSED.test(words)
     ? [{ ...terms, missesThought: true, isOnce: true }]
-    : imageLessons(words, terms);
+    : [...samplingLessons(words, terms), ...imageLessons(words, terms)];
