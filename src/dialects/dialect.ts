@@ -160,11 +160,15 @@ export type Quirks = {
   remoteMedia?: RemoteMedia;
 };
 
-/** What is minded of a vendor for one request: its quirks, fields that it has refused, and see {@link Orders.missesThought}. */
+/**
+ * What is minded of a vendor for one request: its quirks, fields that it has refused, see {@link Orders.missesThought}, and that its model thinks as much as
+ * its effort says, and by no budget.
+ */
 export type VendorTerms = {
   quirks: Quirks;
   refuses?: readonly string[] | undefined;
   missesThought?: boolean | undefined;
+  thinksByEffort?: boolean | undefined;
 };
 
 /** Terms that a refusal teaches. `isOnce`: it was of a value, or of what stood beside it, and says nothing of the next request. */

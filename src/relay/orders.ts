@@ -1,6 +1,6 @@
 import type { Intent, Orders, ReasoningIntent, ReasoningOrder } from "../canon/intent.ts";
 import type { Entry, Route } from "../catalog/entry.ts";
-import { ignoresReasoning, planReasoning } from "../catalog/reasoning.ts";
+import { effortOfBudget, ignoresReasoning, planReasoning } from "../catalog/reasoning.ts";
 import { asksForNothing } from "../dialects/chat/decode-request.ts";
 import type { ClientDialect, Quirks, UpstreamDialect } from "../dialects/dialect.ts";
 import { isSame } from "../dialects/translate.ts";
@@ -47,6 +47,12 @@ const steered = (entry: Entry, isAcross: boolean): Entry =>
 function tellOff(order: ReasoningOrder, wish: ReasoningIntent, { reasoningOff: form }: Quirks): ReasoningOrder {
   return order.kind === "keep" && wish.kind === "off" && form !== undefined ? { kind: "off", form } : order;
 }
+
+/** The order for a model of which a refusal alone has told that it takes a level where a client says a budget (interface 4.8); any other wish stays. */
+export const byEffort = (order: ReasoningOrder, wish: ReasoningIntent): ReasoningOrder =>
+  order.kind === "keep" && wish.kind === "budget" && wish.tokens > 0
+    ? { kind: "level", form: "adaptive-effort", level: effortOfBudget(wish.tokens) }
+    : order;
 
 /** What the gateway changes in this request, and nothing else: pure. `client` speaks it; `money`: what the account's hold says of it. */
 export function planOrders(

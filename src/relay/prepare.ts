@@ -9,7 +9,7 @@ import { JsonText, wholeText } from "../lib/json.ts";
 import { generationPath } from "../vendors/outgoing.ts";
 import type { Sending } from "../vendors/send.ts";
 import type { Job } from "./job.ts";
-import { isCollectable, onlyStreams, planOrders } from "./orders.ts";
+import { byEffort, isCollectable, onlyStreams, planOrders } from "./orders.ts";
 import { termsFor } from "./plain-servers.ts";
 import type { Target } from "./read-reply.ts";
 import type { ReasoningCollector } from "./reasoning-collector.ts";
@@ -55,10 +55,11 @@ const callIdsIn = ({ body }: Asked, { replay }: ClientDialect): readonly string[
 export function prepare(asked: Asked, target: Target): Prepared {
   const { route, vendor, upstream, client, context } = target;
   const { request, services, abort } = asked;
-  const { quirks, refuses, missesThought } = termsFor(asked, target);
+  const { quirks, refuses, missesThought, thinksByEffort } = termsFor(asked, target);
   const orders = planOrders(asked.intent, asked.entry, route, client, upstream, quirks, asked.money);
   if (refuses) orders.remove = [...orders.remove, ...refuses];
   if (missesThought) orders.missesThought = true;
+  if (thinksByEffort) orders.reasoning = byEffort(orders.reasoning, asked.intent.reasoning);
   if (!orders.stream && onlyStreams(orders, asked.intent, quirks)) orders.stream = isCollectable(asked.body.value);
   const { sessionHeader, sessionField } = quirks;
   const isTold = sessionHeader || (sessionField && !orders.remove.includes(sessionField));

@@ -67,4 +67,46 @@ describe("a Claude model of a name that nobody knows", () => {
       expect(told()).toEqual([0.3, undefined, undefined]);
     },
   );
+
+  test("is told a budget for its thinking as an effort, once it has refused it, and whatever else is wished as it came", async () => {
+    const message =
+      '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.';
+    upstream.always("/v1/messages", ({ json: body }) => {
+      const { thinking } = body as { thinking?: Wire };
+      return thinking?.["type"] === "enabled" ? json({ error: { message } }, { status: 400 }) : json(REPLY);
+    });
+    const adaptive = { type: "adaptive", display: "summarized" };
+    const wishes: [wish: Wire, attempts: string | null, told: Wire][] = [
+      [
+        { thinking: { type: "enabled", budget_tokens: 4_000 } },
+        "2",
+        { thinking: adaptive, output_config: { effort: "low" } },
+      ],
+      [
+        { thinking: { type: "enabled", budget_tokens: 30_000, display: "omitted" } },
+        null,
+        { thinking: { ...adaptive, display: "omitted" }, output_config: { effort: "xhigh" } },
+      ],
+      [{ thinking: { type: "disabled" } }, null, { thinking: { type: "disabled" } }],
+      [{ thinking: { type: "adaptive" } }, null, { thinking: { type: "adaptive" } }],
+      [{}, null, {}],
+    ];
+    for (const [wish, attempts, told] of wishes) {
+      const { status, headers } = await gateway.post("/v1/messages", {
+        ...{ model: "messages/deployment", max_tokens: 64_000, messages: turns },
+        ...wish,
+      });
+      expect([status, headers.get("x-sluice-attempts"), headers.get("x-sluice-dropped")]).toEqual([
+        200,
+        attempts,
+        null,
+      ]);
+      const last = upstream.calls.at(-1)?.json as Wire;
+      const { thinking, output_config } = last;
+      expect({
+        ...(thinking !== undefined && { thinking }),
+        ...(output_config !== undefined && { output_config }),
+      }).toEqual(told);
+    }
+  });
 });

@@ -28,6 +28,10 @@ function samplingLessons(words: string, terms: VendorTerms): Lesson[] {
   return field === undefined ? [] : [{ ...terms, refuses: [...(terms.refuses ?? []), field] }];
 }
 
+/** How the same models refuse to think by a budget (anthropics/claude-code #63546, openclaw/openclaw #117871). */
+const NO_BUDGET =
+  /^(?:The model returned the following errors: )?"?thinking\.type\.enabled"? is not supported for this model\b/;
+
 /**
  * See {@link UpstreamDialect.lessons}. A model that does not think misses nothing, and can be forced (deepseek-ai/DeepSeek-V3 #1376); the next conversation
  * may have it all.
@@ -35,4 +39,8 @@ function samplingLessons(words: string, terms: VendorTerms): Lesson[] {
 export const lessons = (words: string, terms: VendorTerms): Lesson[] =>
   THOUGHT_MISSED.test(words) || CHOICE_REFUSED.test(words)
     ? [{ ...terms, missesThought: true, isOnce: true }]
-    : [...samplingLessons(words, terms), ...imageLessons(words, terms)];
+    : [
+        ...samplingLessons(words, terms),
+        ...(NO_BUDGET.test(words) ? [{ ...terms, thinksByEffort: true }] : []),
+        ...imageLessons(words, terms),
+      ];
