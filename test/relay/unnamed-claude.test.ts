@@ -109,4 +109,37 @@ describe("a Claude model of a name that nobody knows", () => {
       }).toEqual(told);
     }
   });
+
+  test("that always thinks is not told to stop, and what else is wished goes as it came", async () => {
+    const message = '"thinking.type.disabled" is not supported for this model.';
+    upstream.always("/v1/messages", ({ json: body }) =>
+      ((body as Wire)["thinking"] as Wire | undefined)?.["type"] === "disabled"
+        ? json({ error: { message } }, { status: 400 })
+        : json(REPLY),
+    );
+    const asked = { model: "messages/fable", max_tokens: 90, messages: turns };
+    const off = await gateway.post("/v1/messages", { ...asked, thinking: { type: "disabled" } });
+    expect([off.status, off.headers.get("x-sluice-dropped")]).toEqual([200, "thinking"]);
+    expect(upstream.calls.at(-1)?.json).not.toHaveProperty("thinking");
+    const on = await gateway.post("/v1/messages", { ...asked, thinking: { type: "adaptive" } });
+    expect([on.status, on.headers.get("x-sluice-dropped")]).toEqual([200, null]);
+    expect(upstream.calls.at(-1)?.json).toMatchObject({ thinking: { type: "adaptive" } });
+  });
+
+  test("that continues no turn of its own is answered by the user, as one of a known name", async () => {
+    const message = `${BEHIND}This model does not support assistant message prefill. The conversation must end with a user message.`;
+    const rolesIn = (body: unknown) => (body as { messages: Wire[] }).messages.map(({ role }) => role);
+    upstream.always("/v1/messages", ({ json: body }) =>
+      rolesIn(body).at(-1) === "assistant" ? json({ error: { message } }, { status: 400 }) : json(REPLY),
+    );
+    const messages = [...turns, { role: "assistant", content: "I will" }];
+    for (const attempts of ["2", null]) {
+      const response = await gateway.post("/v1/messages", { model: "messages/profile", max_tokens: 90, messages });
+      const { status, headers } = response;
+      expect([status, headers.get("x-sluice-attempts"), headers.get("x-sluice-dropped")]).toEqual([
+        ...[200, attempts, "prefill"],
+      ]);
+      expect(rolesIn(upstream.calls.at(-1)?.json)).toEqual(["user", "assistant", "user"]);
+    }
+  });
 });

@@ -114,7 +114,7 @@ function amendConversation(body: Record<string, unknown>, edits: Edits, orders: 
   if (!Array.isArray(messages)) return;
   const thinking = Object.hasOwn(edits, "thinking") ? edits["thinking"] : body["thinking"];
   const sound: readonly unknown[] = isSwitchedOff(thinking) ? withoutLoopThinking(messages) : messages;
-  const answered = answerPrefill(sound, body, orders.upstreamModel, thinking);
+  const answered = answerPrefill(sound, body, orders.upstreamModel, thinking, quirks.prefill === "none");
   if (answered !== body["messages"]) edits["messages"] = answered;
 }
 

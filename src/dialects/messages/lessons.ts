@@ -23,14 +23,26 @@ const CHOICE_REFUSED =
 const UNSAMPLED =
   /^(?:The model returned the following errors: )?`?(temperature|top_p|top_k)`? is deprecated for this model\b/;
 
-function samplingLessons(words: string, terms: VendorTerms): Lesson[] {
-  const field = UNSAMPLED.exec(words)?.[1];
-  return field === undefined ? [] : [{ ...terms, refuses: [...(terms.refuses ?? []), field] }];
-}
-
 /** How the same models refuse to think by a budget (anthropics/claude-code #63546, openclaw/openclaw #117871). */
 const NO_BUDGET =
   /^(?:The model returned the following errors: )?"?thinking\.type\.enabled"? is not supported for this model\b/;
+
+/** How those that always think (Fable, Mythos) refuse not to (cline/cline #13203). Of a wish to think it says nothing. */
+const NO_OFF =
+  /^(?:The model returned the following errors: )?"?thinking\.type\.disabled"? is not supported for this model\b/;
+/** How Claude's models since 4.6 refuse to go on with their own last turn (anomalyco/opencode #29760). */
+const NO_PREFILL =
+  /^(?:The model returned the following errors: )?This model does not support assistant message prefill\b/;
+
+/** What newer models refuse that older ones took. */
+function newerLessons(words: string, terms: VendorTerms): Lesson[] {
+  const field = UNSAMPLED.exec(words)?.[1];
+  const { quirks, refuses = [] } = terms;
+  if (field !== undefined) return [{ ...terms, refuses: [...refuses, field] }];
+  if (NO_BUDGET.test(words)) return [{ ...terms, thinksByEffort: true }];
+  if (NO_OFF.test(words)) return [{ ...terms, refuses: [...refuses, "thinking"], isOnce: true }];
+  return NO_PREFILL.test(words) ? [{ ...terms, quirks: { ...quirks, prefill: "none" } }] : [];
+}
 
 /**
  * See {@link UpstreamDialect.lessons}. A model that does not think misses nothing, and can be forced (deepseek-ai/DeepSeek-V3 #1376); the next conversation
@@ -39,8 +51,4 @@ const NO_BUDGET =
 export const lessons = (words: string, terms: VendorTerms): Lesson[] =>
   THOUGHT_MISSED.test(words) || CHOICE_REFUSED.test(words)
     ? [{ ...terms, missesThought: true, isOnce: true }]
-    : [
-        ...samplingLessons(words, terms),
-        ...(NO_BUDGET.test(words) ? [{ ...terms, thinksByEffort: true }] : []),
-        ...imageLessons(words, terms),
-      ];
+    : [...newerLessons(words, terms), ...imageLessons(words, terms)];

@@ -32,15 +32,16 @@ const ENDED_SO = ["compaction", "fallback_credit_token"];
 
 /**
  * The conversation as a model takes it that would refuse to continue its last turn: the user answers that turn. The same array where nothing
- * is in the way. `thinking` is what goes upstream, `body` what the client says beside its messages.
+ * is in the way. `thinking` is what goes upstream, `body` what the client says beside its messages, `isRefused` whether its model is known to refuse one.
  */
 export function answerPrefill(
   messages: readonly unknown[],
   body: Wire,
   model: string,
   thinking: unknown,
+  isRefused: boolean,
 ): readonly unknown[] {
-  if (!endsInPrefill(messages) || !refusesPrefill(model, thinking)) return messages;
+  if (!endsInPrefill(messages) || !(isRefused || refusesPrefill(model, thinking))) return messages;
   return ENDED_SO.some((field) => body[field] != null) ? messages : [...messages, ANSWER];
 }
 
