@@ -23,8 +23,8 @@ const WORDINGS: readonly RegExp[] = [
   // What older vLLM says when nothing is left for the answer, and newer where the answer alone would not fit.
   /max_tokens must be at least 1, got -\d/i,
   /\bmax_\w{0,20}tokens=\d+ cannot be greater than max_model_len\b/i,
-  // Google, Bedrock, Copilot
-  /input token count|number of input tokens exceeds|too many input tokens|token count of \d[\d,]* exceeds the limit/i,
+  // Google, Bedrock, Copilot, GitHub Models (a 413: tashfeenahmed/freellmapi #426)
+  /request body too large for \S+ model\. max size: \d|input token count|number of input tokens exceeds|too many input tokens|token count of \d[\d,]* exceeds the limit/i,
   // llama.cpp, LM Studio, MiniMax
   /available context size|configured context size|greater than the context length|context the overflows/i,
   /context window exceeds limit|context length of only \d/i,
@@ -54,7 +54,7 @@ const MAXIMUM: readonly RegExp[] = [
   "maximum number of tokens allowed \\(?#",
   "only supports? up to #",
   "token limit: #",
-  "max length: ?#",
+  "max (?:length|size): ?#",
   "configured (?:limit of|context size is) #",
   "exceeds the limit of #",
   "while limit is #",

@@ -287,6 +287,18 @@ const WORDINGS: readonly Told[] = [
     135_001,
     128_000,
   ],
+  [
+    "github models",
+    413,
+    {
+      error: {
+        code: "tokens_limit_reached",
+        message: "Request body too large for gpt-4o model. Max size: 8000 tokens.",
+      },
+    },
+    undefined,
+    8_000,
+  ],
   ["ollama", 400, { error: "prompt too long; exceeded context length by 12 tokens" }],
   [
     "ollama, 500",
