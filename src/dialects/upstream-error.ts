@@ -292,15 +292,19 @@ function meantStatus(status: number, { type, code, message }: RawError): number 
   return NO_MODEL_TYPE.test(type) || NO_MODEL_TYPE.test(code) || NO_MODEL.test(message) ? 404 : status;
 }
 
-/** Words for programs by which vendors say that the account there is empty, whatever status they choose (Alibaba's `Arrearage` is a 400). */
-const NO_CREDIT_CODE = /insufficient_(?:quota|balance)|exceeded_current_quota|credit_balance|billing|arrearage/i;
+/**
+ * Words for programs by which vendors say that the account there is empty, whatever status they choose (Alibaba's `Arrearage` is a 400, new-api's
+ * `insufficient_user_quota` and Volcengine's `AccountOverdueError` a 403).
+ */
+const NO_CREDIT_CODE =
+  /insufficient_(?:user_)?(?:quota|balance)|exceeded_current_quota|credit_balance|billing|arrearage|account_?overdue/i;
 /**
  * And the beginnings of sentences of those that have no such word: Anthropic's 400 is an `invalid_request_error` like any other, xAI's 403 a right that
  * is missing, Z.ai's 429 and Fireworks' 412 have a code that tells nothing. Google's "check your plan and billing details" is a limit of the minute as
  * well, and none. Beginnings alone: what a request says is quoted further on, and would put the key to rest for everybody.
  */
 const NO_CREDIT_TEXT =
-  /^(?:your credit balance is too low|insufficient (?:account )?balance|you have reached your specified API usage limits|your (?:newly created )?team\b[^"'`]{0,120}\b(?:used all available credits|reached (?:its|your|the) monthly spending limit)|(?:your )?account\b[^"'`]{0,120}\bsuspended\b[^"'`]{0,60}\b(?:balance|spending limit|invoices))/i;
+  /^(?:your (?:credit balance is too low|subscription payment is past due)|insufficient (?:account )?balance|you have reached your specified API usage limits|your (?:newly created )?team\b[^"'`]{0,120}\b(?:used all available credits|reached (?:its|your|the) monthly spending limit)|(?:your )?account\b[^"'`]{0,120}\bsuspended\b[^"'`]{0,60}\b(?:balance|spending limit|invoices))/i;
 
 /** Whether an error means that the gateway's account at the vendor has no credit left: its key is of no use to any request (reliability 6.2). */
 export function meansNoCredit(

@@ -765,6 +765,34 @@ describe("several keys of a vendor", () => {
         "permission",
       ),
     ],
+    [
+      "new-api's 403 of an empty account",
+      json(
+        {
+          error: {
+            message: "Your account balance is insufficient. Please recharge your account to continue using the API.",
+            ...{ type: "Aihubmix_api_error", param: "", code: "insufficient_user_quota" },
+          },
+        },
+        { status: 403 },
+      ),
+    ],
+    [
+      "Volcengine's 403 of an empty account",
+      json(
+        {
+          error: {
+            message: "The request failed because your account has an overdue balance. Request ID: 1",
+            ...{ type: "Forbidden", param: "", code: "AccountOverdueError" },
+          },
+        },
+        { status: 403 },
+      ),
+    ],
+    [
+      "Ollama's 403 of an unpaid account",
+      refusing(403, "your subscription payment is past due. update your payment method (ref: 1)", "api_error"),
+    ],
   ])("a key that is refused (%s) rests for ten minutes, and nobody notices", async (_name, refusal) => {
     const clock = manualClock();
     const app = await appWith({ vendors: [withKeys("key-a1", "key-b2")], models, clock });
