@@ -22,12 +22,17 @@ function parse(words: string): unknown {
 /** And what Bedrock does before those of a model's own server, where it does not say them itself. */
 const MODELS = "The model returned the following errors: ";
 
+/** And LM Studio since 0.4.20 before those of its engines (lmstudio-ai/lmstudio-bug-tracker #2220). */
+const ENGINES = /^Engine protocol predict request returned \d{3}: (?=\{)/;
+
 /**
- * The error of another vendor inside the words of one that relays it (LiteLLM, Bedrock), as it came or as JSON that was read; undefined for all other
+ * The error of another vendor inside the words of one that relays it (LiteLLM, Bedrock, LM Studio), as it came or as JSON that was read; undefined for all other
  * words. A vendor's words are known by how they begin, and its JSON is nothing to show.
  */
 export function relayedError(words: string): unknown {
   if (words.startsWith(`${MODELS}{`)) return parse(words.slice(MODELS.length));
+  const engines = ENGINES.exec(words)?.[0];
+  if (engines !== undefined) return parse(words.slice(engines.length));
   if (!words.startsWith("litellm.")) return undefined;
   const before = BEFORE.exec(words)?.[0];
   if (before === undefined) return undefined;

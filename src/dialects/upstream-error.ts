@@ -280,7 +280,9 @@ const CONVERSATION_REFUSED =
   /^No user query\b|\b(?:message|conversation|user|assistant|system|tool) roles?\b|\broles? (?:are|is|must|not|')|\b(?:system|user|assistant|tool) messages?\b|\bsingle tool-calls\b|^Tool call IDs\b/i;
 
 /** The status that a vendor's answer would have had at one that keeps to what they mean. */
-function meantStatus(status: number, { type, code, message }: RawError): number {
+function meantStatus(status: number, { type, code, message, isRelayed }: RawError): number {
+  // A request that LM Studio's engine refuses is a 500 of LM Studio's own.
+  if (status === 500 && isRelayed && code === "400") return 400;
   if (status === 500 && (TEMPLATE_REFUSED.test(message) || NOT_FETCHED.test(message))) return 400;
   if (status === 403 && CONTENT_REFUSED.test(`${code} ${type} ${message}`)) return 400;
   if ((status === 403 || status === 404) && NOT_STORED.test(message)) return 400;

@@ -171,6 +171,31 @@ test("a conversation that a model's template refuses is the request's own fault,
   expect(tell("Jinja is not there").code).toBe("upstream_error");
 });
 
+test("a request that LM Studio's engine refuses is no fault of LM Studio's, which asking again would cure", () => {
+  const tell = (error: Record<string, unknown>) => {
+    const message = `Engine protocol predict request returned 400: ${JSON.stringify({ error: { code: 400, ...error } })}`;
+    return readUpstreamError(500, JSON.stringify({ error: { message, type: "internal_error", code: "unknown" } }));
+  };
+  const refused = tell({
+    message: "Failed to initialize samplers: failed to parse grammar",
+    type: "invalid_request_error",
+  });
+  expect([refused.code, refused.retry, refused.message]).toEqual([
+    ...["invalid_request", false],
+    "The vendor refused the request. It says: Failed to initialize samplers: failed to parse grammar",
+  ]);
+  const message = "the request exceeds the available context size, try increasing it";
+  const tooLong = tell({ message, type: "exceed_context_size_error", n_prompt_tokens: 4612, n_ctx: 4096 });
+  expect(tooLong.message).toStartWith("prompt is too long: 4612 tokens > 4096 maximum");
+  const failed = readUpstreamError(
+    500,
+    JSON.stringify({
+      error: { message: "Engine protocol predict request failed: fetch failed", type: "internal_error" },
+    }),
+  );
+  expect([failed.code, failed.retry]).toEqual(["upstream_error", true]);
+});
+
 test("the word by which Anthropic's SDKs choose the class of an error goes with the refusal, and with it which images are too large; a sentence in its place does not", () => {
   const refusal = (details: unknown, status = 400) => {
     const error = { type: "invalid_request_error", message: "Nothing to summarize.", details };
