@@ -55,6 +55,8 @@ describe("a vendor of the chat dialect that knows a model in OpenAI's newer one 
     [RESPONSES, WITH_TOOLS, 400],
     [CHAT, operation("chatCompletion"), 400],
     ["/v1/messages", "This model is only supported in v1/responses and not in v1/chat/completions.", 404],
+    [CHAT, "The model 'openai.gpt-5.6-terra' does not support the '/v1/chat/completions' API", 400],
+    ["/v1/messages", "The model 'openai.gpt-5.6-sol' does not support the '/openai/v1/chat/completions' API", 400],
   ])("is asked in that one, and for the next hour at once: %s (%s)", async (path, message, status) => {
     const model = `azure/${path.length}-${message.length}`;
     upstream.always(CHAT, refuse(message, status));
@@ -71,6 +73,7 @@ describe("a vendor of the chat dialect that knows a model in OpenAI's newer one 
   test.each([
     ["a server that repeats it and has no such path", json({ detail: "Not Found" }, { status: 404 })],
     ["a model that is had in none of both", refuse(operation("responses"))],
+    ["one of Bedrock's", refuse("The model 'openai.gpt-5.6-terra' does not support the '/openai/v1/responses' API")],
   ])("is not asked so again where that is refused: %s", async (_, answer) => {
     const model = `lab/none-${_.length}`;
     upstream.always(CHAT, ({ json: body }) =>
