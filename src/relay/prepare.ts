@@ -65,7 +65,7 @@ export function prepare(asked: Asked, target: Target): Prepared {
   const isTold = sessionHeader || (sessionField && !orders.remove.includes(sessionField));
   const session = isTold ? sessionKey(asked) : undefined;
   if (session && sessionField) orders.session = { field: sessionField, key: session.key };
-  const recall = services.reasoning.recall(asked, target, orders);
+  const recall = services.reasoning.recall(asked, target, orders, quirks);
   const isForeignProof = asked.proofs === "none" ? isAnyProof : services.reasoning.foreignTo(target);
   if (isForeignProof) orders.isForeignProof = isForeignProof;
   const isOwnProof = asked.proofs === "none" ? undefined : services.reasoning.ownTo(target);

@@ -2,6 +2,7 @@ import type { Caller } from "../accounts/caller.ts";
 import { OFF_WORDS, type Orders } from "../canon/intent.ts";
 import type { Memories, ReasoningMemory } from "../canon/memory.ts";
 import type { Entry } from "../catalog/entry.ts";
+import type { Quirks } from "../dialects/dialect.ts";
 import { makerOf, needsProof } from "../dialects/reasoning-proof.ts";
 import type { Conversation, SpokenTurn } from "../dialects/replay.ts";
 import type { JsonText } from "../lib/json.ts";
@@ -114,17 +115,22 @@ export class ReasoningState {
 
   /**
    * What is remembered of the conversation's earlier turns for this route, and a collector for the reply to come. Undefined where the
-   * vendor wants nothing back.
+   * vendor wants nothing back. `quirks` are the vendor's, with what it taught by refusing.
    */
-  recall(asking: Asking, { vendor, upstream, client, route }: Target, orders: Orders): Recall | undefined {
+  recall(
+    asking: Asking,
+    { vendor, upstream, client, route }: Target,
+    orders: Orders,
+    { reasoningReplay }: Quirks,
+  ): Recall | undefined {
     const proofs = upstream.provesReasoning === true;
-    if (proofs ? !mayReason(asking.entry) : vendor.quirks.reasoningReplay === undefined) return undefined;
+    if (proofs ? !mayReason(asking.entry) : reasoningReplay === undefined) return undefined;
     const marks = upstream.marksTexts === true && client.replay.bareTexts === true;
     const forgets = client.replay.forgets || marks;
     const maker = makerOf(route.model);
     const scope: Scope = {
       ...{ accountId: asking.request.caller.accountId, vendor: vendor.id, model: proofs ? maker : "" },
-      ...{ proofs, details: !proofs && vendor.quirks.reasoningReplay === "reasoning", maker, marks, forgets },
+      ...{ proofs, details: !proofs && reasoningReplay === "reasoning", maker, marks, forgets },
     };
     const texts = forgets || !proofs;
     // Where nothing is kept and no text belongs to a key, nobody asks what was said: agents say very much.

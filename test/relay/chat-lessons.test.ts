@@ -784,6 +784,32 @@ describe("a chat server of which nothing is known", () => {
     expect(upstream.calls).toHaveLength(1);
   });
 
+  test("has what its model thought put back, once it has said that it wants that, for clients that leave it out", async () => {
+    const missed = somewhere(
+      (message) => message["role"] === "assistant" && message["reasoning_content"] === undefined,
+    );
+    let answers = 0;
+    upstream.always(PATH, ({ json: sent }) => {
+      if (missed(sent as Wire)) return refuse({ words: "The `reasoning_content` must be passed back to the API." });
+      const number = ++answers;
+      const reply = chatReply("");
+      const message = {
+        ...{ role: "assistant", content: null, reasoning_content: `Thought ${number}.` },
+        tool_calls: [{ ...call, id: `call_thinker_${number}` }],
+      };
+      return json({ ...reply, choices: [{ index: 0, message, finish_reason: "tool_calls" }] });
+    });
+    const messages: Wire[] = [user];
+    const model = `lab/m${models++}`;
+    for (let round = 1; round <= 3; round++) {
+      expect((await post({ model, messages })).status).toBe(200);
+      const id = `call_thinker_${round}`;
+      messages.push({ role: "assistant", tool_calls: [{ ...call, id }] }, { ...result, tool_call_id: id });
+    }
+    const thought = messagesOf(told(3)).flatMap((message) => message["reasoning_content"] ?? []);
+    expect(thought).toEqual(["", "Thought 2."]);
+  });
+
   test("is told nothing more than eight times again, and nothing is learnt of what it refuses for good", async () => {
     const fields = Object.fromEntries(Array.from({ length: 12 }, (_, at) => [`odd_${at}`, at]));
     upstream.always(PATH, ({ json: sent }) => {
