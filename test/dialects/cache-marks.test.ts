@@ -104,6 +104,29 @@ describe("a messages vendor and a client of another dialect", () => {
     expect(marksIn(sent)).toEqual(["system[0]", "tools[1]", "messages[0].content[0]", "messages[2].content[1]"]);
   });
 
+  test("a mark inside a tool's result is the result's own, and the result is written as it is without one", () => {
+    const hour = { type: "ephemeral", ttl: "1h" };
+    const image = { type: "image_url", image_url: { url: "data:image/png;base64,aW1n" } };
+    const contents: [Wire, unknown][] = [
+      [{ content: "two", cache_control: MARK }, "two"],
+      [{ content: [{ type: "text", text: "two", cache_control: hour }] }, "two"],
+      [
+        { content: [{ type: "text", text: "two", cache_control: MARK }, image] },
+        [
+          { type: "text", text: "two" },
+          { type: "image", source: { type: "base64", media_type: "image/png", data: "aW1n" } },
+        ],
+      ],
+    ];
+    for (const [result, content] of contents) {
+      const messages = [...agent.messages.slice(0, -1), { role: "tool", tool_call_id: "b", ...result }];
+      const sent = send({ ...agent, messages }, "chat", "messages")["messages"] as { content: Wire[] }[];
+      const mark = JSON.stringify(result).includes("1h") ? hour : MARK;
+      const block = { type: "tool_result", tool_use_id: "b", content, cache_control: mark };
+      expect(sent[2]?.content[1]).toEqual(block);
+    }
+  });
+
   test("nothing that is kept for less stands before what the client keeps for an hour: Anthropic refuses that", () => {
     const hour = { type: "ephemeral", ttl: "1h" };
     const markAt = (list: unknown, at: number) => (list as Wire[])[at]?.["cache_control"];

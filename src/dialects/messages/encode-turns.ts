@@ -62,15 +62,19 @@ function encodeResultContent(part: ToolResultPart, dropped: string[]): unknown {
   for (const inner of part.parts) addUserPart(inner, blocks, dropped);
   if (blocks.length === 0) return part.isError ? NO_OUTPUT_TEXT : undefined;
   const only = blocks.length === 1 ? blocks[0] : undefined;
-  if (only?.["type"] === "text" && only["cache_control"] === undefined) return only["text"];
-  return blocks;
+  return only?.["type"] === "text" ? only["text"] : blocks;
 }
 
+const cacheOf = (part: Part): unknown => ("cache" in part ? part.cache : undefined);
+
+/** A cache mark inside a result is one behind it: only blocks that stand in a turn themselves are marked (langchain-ai/langchain #34920). */
 function encodeResult(part: ToolResultPart, id: string, dropped: string[]): Block {
   const block: Block = { type: "tool_result", tool_use_id: id };
-  put(block, "content", encodeResultContent(part, dropped));
+  const cache = part.cache ?? part.parts.map(cacheOf).findLast((mark) => mark !== undefined);
+  const parts = part.parts.map((inner) => (cacheOf(inner) === undefined ? inner : { ...inner, cache: undefined }));
+  put(block, "content", encodeResultContent({ ...part, parts }, dropped));
   if (part.isError) block["is_error"] = true;
-  return withMark(block, part);
+  return withMark(block, { cache });
 }
 
 /** A result whose call is not in the turn before it: this dialect refuses it as such, so the user says it (dialects.md 4.3). */
