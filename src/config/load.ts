@@ -30,6 +30,7 @@ import {
   exposureWarnings,
   listeningWarnings,
   lostModelWarnings,
+  tierCacheWarnings,
   tokenPriceWarnings,
 } from "./warnings.ts";
 
@@ -140,7 +141,8 @@ export function loadConfig(context: LoadContext): Config {
   warnings.push(...authorityWarnings(context.environment["NODE_EXTRA_CA_CERTS"]));
   if (path !== undefined) warnings.push(...exposureWarnings(path, raw, context.platform));
   const vendorIds = vendorIdsOf(file.vendors ?? [], context);
-  warnings.push(...lostModelWarnings(file.models ?? [], vendorIds), ...tokenPriceWarnings(file.models ?? []));
+  const models = file.models ?? [];
+  warnings.push(...lostModelWarnings(models, vendorIds), ...tokenPriceWarnings(models), ...tierCacheWarnings(models));
   return {
     dataFolder,
     file: path,
@@ -156,7 +158,7 @@ export function loadConfig(context: LoadContext): Config {
       allowedHosts: allowedHosts(host, [publicUrl, cdnUrl]),
     },
     vendors: (file.vendors ?? []).map(trimBaseUrl),
-    models: file.models ?? [],
+    models,
     plans: file.plans ?? {},
     web: file.web ?? {},
     search: search.sources,

@@ -71,6 +71,21 @@ export function tokenPriceWarnings(models: readonly ModelSetting[]): string[] {
   });
 }
 
+/**
+ * Prices of the file whose longer prompts lack the price of cached tokens that shorter ones have. Each tier is taken as it stands, so those tokens cost
+ * as fresh input there, ten times as much and more.
+ */
+export function tierCacheWarnings(models: readonly ModelSetting[]): string[] {
+  return models.flatMap(({ id, pricing }) => {
+    if (typeof pricing !== "object" || pricing.cache_read === undefined) return [];
+    const bare = pricing.tiers?.find((tier) => tier.cache_read === undefined);
+    if (!bare) return [];
+    return [
+      `${id}: above ${bare.input_tokens_above} tokens its prices have no cache_read: cached tokens cost as input there.`,
+    ];
+  });
+}
+
 const isPlainKey = (value: unknown) => typeof value === "string" && !/\$\{|^file:/.test(value);
 
 /** Headers whose values are secrets, as far as their names tell. */

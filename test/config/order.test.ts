@@ -277,4 +277,22 @@ describe("warnings", () => {
       "lab/b: its price of 0.0001 USD (output) is for 1,000,000 tokens, not for one.",
     ]);
   });
+
+  test("longer prompts without the price of cached tokens that shorter ones have: they are taken as they stand", () => {
+    const folder = makeFolder();
+    const long = "input_tokens_above: 200000, input: 2, output: 4";
+    const models = [
+      `{ id: lab/a, pricing: { input: 1, output: 2, cache_read: 0.1, tiers: [{ ${long} }] } }`,
+      `{ id: lab/b, pricing: { input: 1, output: 2, cache_read: 0.1, tiers: [{ ${long}, cache_read: 0.2 }] } }`,
+      `{ id: lab/c, pricing: { input: 1, output: 2, tiers: [{ ${long} }] } }`,
+    ];
+    writeIn(
+      folder,
+      "sluice.yaml",
+      `vendors: [{ id: lab, dialect: chat, base_url: 'http://x/v1' }]\nmodels: [${models.join()}]`,
+    );
+    expect(load(folder).warnings).toEqual([
+      "lab/a: above 200000 tokens its prices have no cache_read: cached tokens cost as input there.",
+    ]);
+  });
 });
