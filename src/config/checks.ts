@@ -3,7 +3,17 @@ import { MAX_PLAN_ID } from "../wire/bounds.ts";
 import { describeFound, expected, type Fault, formatSteps, type Steps } from "./faults.ts";
 import { nearest } from "./nearest.ts";
 import type { ConfigFile, ModelSetting, VendorSetting } from "./schema.ts";
-import { HEADER_NAME, HEADER_VALUE, readKey, readUrl } from "./values.ts";
+import {
+  HEADER_NAME,
+  HEADER_VALUE,
+  type Reader,
+  readHost,
+  readHostRule,
+  readKey,
+  readOrigin,
+  readProxy,
+  readUrl,
+} from "./values.ts";
 
 /** What the rules need to know beside the document itself. */
 export type CheckContext = {
@@ -22,7 +32,7 @@ const BAD_KEY = `expected ${readKey.what} (not shown)`;
 const quoted = (text: string) => JSON.stringify(text);
 
 /** What is wrong with the names and values of headers at `steps`. */
-export function checkHeaders(headers: Record<string, string>, steps: Steps): Fault[] {
+function checkHeaders(headers: Record<string, string>, steps: Steps): Fault[] {
   const faults: Fault[] = [];
   for (const [name, value] of Object.entries(headers)) {
     const place = [...steps, name];
@@ -151,19 +161,38 @@ function checkModels(rows: readonly ModelSetting[], vendorIds: ReadonlySet<strin
   return faults;
 }
 
-function checkSearch(file: ConfigFile, raw: unknown): Fault[] {
-  const faults: Fault[] = [];
-  for (const [id, { base_url: address, api_key: key }] of Object.entries(file.web?.search?.engines ?? {})) {
-    const steps = ["web", "search", "engines", id];
-    const place = [...steps, "base_url"];
-    if (address !== undefined && readUrl.from(address) === undefined) {
-      faults.push(expected(readUrl.what, raw, place));
-    }
-    if (key !== undefined && readKey.from(key) === undefined) {
-      faults.push({ steps: [...steps, "api_key"], problem: BAD_KEY });
-    }
-  }
-  return faults;
+function checkSearchKeys({ web }: ConfigFile): Fault[] {
+  return Object.entries(web?.search?.engines ?? {}).flatMap(([id, { api_key: key }]) => {
+    if (key === undefined || readKey.from(key) !== undefined) return [];
+    return [{ steps: ["web", "search", "engines", id, "api_key"], problem: BAD_KEY }];
+  });
+}
+
+type Written = [reader: Reader<unknown>, text: string | undefined, steps: Steps];
+
+/** Addresses and names of hosts: texts that only their readers can judge, with their places. */
+function writtenTexts({ server, images, telemetry, web }: ConfigFile): Written[] {
+  const each = (reader: Reader<unknown>, texts: readonly string[] | undefined, steps: Steps): Written[] =>
+    (texts ?? []).map((text, index) => [reader, text, [...steps, index]]);
+  const engines = Object.entries(web?.search?.engines ?? {});
+  return [
+    [readHost, server?.host, ["server", "host"]],
+    [readUrl, server?.public_url, ["server", "public_url"]],
+    [readUrl, server?.cdn_url, ["server", "cdn_url"]],
+    ...each(readOrigin, server?.cors_origins, ["server", "cors_origins"]),
+    ...each(readProxy, server?.trusted_proxies, ["server", "trusted_proxies"]),
+    ...engines.map(([id, row]): Written => [readUrl, row.base_url, ["web", "search", "engines", id, "base_url"]]),
+    ...each(readHostRule, web?.fetch?.allow_hosts, ["web", "fetch", "allow_hosts"]),
+    [readUrl, images?.storage?.endpoint, ["images", "storage", "endpoint"]],
+    [readUrl, images?.storage?.public_url, ["images", "storage", "public_url"]],
+    [readUrl, telemetry?.otlp_endpoint, ["telemetry", "otlp_endpoint"]],
+  ];
+}
+
+function checkTexts(file: ConfigFile, raw: unknown): Fault[] {
+  return writtenTexts(file).flatMap(([reader, text, steps]) =>
+    text === undefined || reader.from(text) !== undefined ? [] : [expected(reader.what, raw, steps)],
+  );
 }
 
 /** The vendors that a model of the file may name: those that are known here, and the file's own. */
@@ -180,7 +209,9 @@ export function checkConfigFile(file: ConfigFile, context: CheckContext): Fault[
     ...checkVendors(vendors, context),
     ...checkModels(file.models ?? [], vendorIds, context.raw),
     ...checkPlans(file.plans),
-    ...checkSearch(file, context.raw),
+    ...checkSearchKeys(file),
+    ...checkTexts(file, context.raw),
+    ...checkHeaders(file.telemetry?.headers ?? {}, ["telemetry", "headers"]),
   ];
   const seen = new Set<string>();
   return faults.filter(({ steps }) => {

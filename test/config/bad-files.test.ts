@@ -289,6 +289,14 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
     'vendors[0].auth: expected one of "bearer", "x-api-key", "api-key", "x-goog-api-key", "x-key", "key", "basic", "none", found "digest"',
     'local_discovery: expected true or false, found "maybe"',
   ],
+  [
+    "several at once of parts that have nothing to do with each other",
+    "server: { public_url: 'ftp://a' }\nvendors: [{ id: openai }, { id: openai }]\nimages: { storage: { bucket: b, access_key_id: a, secret_access_key: s, endpoint: x } }\ntelemetry: { headers: { Host: c } }",
+    'server.public_url: expected a URL beginning with http:// or https://, without user name, query or fragment, found "ftp://a"',
+    'vendors[1].id: expected an id used once, found "openai" again (first in vendors[0])',
+    'images.storage.endpoint: expected a URL beginning with http:// or https://, without user name, query or fragment, found "x"',
+    "telemetry.headers.Host: expected another header: this one is written by the gateway itself",
+  ],
 ];
 
 describe("a bad configuration file", () => {
