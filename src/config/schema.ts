@@ -30,6 +30,12 @@ const amount = (description: string) => Type.Number({ minimum: 0, maximum: 1_000
 const flag = () => Type.Boolean({ description: "true or false" });
 
 const url = (description: string) => Type.String({ minLength: 1, maxLength: 2000, description });
+const secret = () => text(`a key, \${NAME} or file:PATH`, 10_000);
+const headers = () =>
+  Type.Record(Type.String(), Type.String({ maxLength: 10_000, description: "text" }), {
+    maxProperties: 50,
+    description: "a mapping of header names to text",
+  });
 const httpUrl = late(() => url("a URL beginning with http:// or https://"));
 
 const AUTH_FORMS = [
@@ -155,21 +161,16 @@ const VendorRow = late(() =>
     name: Type.Optional(text("a name", 200)),
     dialect: Type.Optional(Words(UPSTREAM_DIALECTS)),
     base_url: Type.Optional(httpUrl()),
-    api_key: Type.Optional(text(`a key, \${NAME} or file:PATH`, 10_000)),
+    api_key: Type.Optional(secret()),
     api_keys: Type.Optional(
-      Type.Array(text(`a key, \${NAME} or file:PATH`, 10_000), {
+      Type.Array(secret(), {
         minItems: 1,
         maxItems: 100,
         description: "a list of keys that are used in turn",
       }),
     ),
     auth: Type.Optional(Words(AUTH_FORMS)),
-    headers: Type.Optional(
-      Type.Record(Type.String(), Type.String({ maxLength: 10_000, description: "text" }), {
-        maxProperties: 50,
-        description: "a mapping of header names to text",
-      }),
-    ),
+    headers: Type.Optional(headers()),
     query: Type.Optional(text("a query string such as api-version=2026-01-01")),
     models: Type.Optional(
       Type.Union([Words(["discover", "any", "catalog"]), list(text("a model name", 200), "a list of model names")], {
@@ -299,7 +300,7 @@ const SEARCH_CHOICES = ["auto", ...SEARCH_ENGINES, "none"] as const;
 
 const SearchEngine = late(() =>
   Closed({
-    api_key: Type.Optional(text(`a key, \${NAME} or file:PATH`, 10_000)),
+    api_key: Type.Optional(secret()),
     base_url: Type.Optional(httpUrl()),
   }),
 );
@@ -308,12 +309,11 @@ const SearchEngine = late(() =>
 const engineProperties = late(
   () =>
     ({
-      ...{
-        brave: Type.Optional(SearchEngine()),
-        tavily: Type.Optional(SearchEngine()),
-        exa: Type.Optional(SearchEngine()),
-      },
-      ...{ perplexity: Type.Optional(SearchEngine()), serper: Type.Optional(SearchEngine()) },
+      brave: Type.Optional(SearchEngine()),
+      tavily: Type.Optional(SearchEngine()),
+      exa: Type.Optional(SearchEngine()),
+      perplexity: Type.Optional(SearchEngine()),
+      serper: Type.Optional(SearchEngine()),
       searxng: Type.Optional(SearchEngine()),
     }) satisfies Record<Exclude<SearchEngineId, "fixture">, TSchema>,
 );
@@ -388,12 +388,7 @@ export const ConfigFile = late(() =>
     telemetry: Type.Optional(
       Closed({
         otlp_endpoint: Type.Optional(httpUrl()),
-        headers: Type.Optional(
-          Type.Record(Type.String(), Type.String({ maxLength: 10_000, description: "text" }), {
-            maxProperties: 50,
-            description: "a mapping of header names to text",
-          }),
-        ),
+        headers: Type.Optional(headers()),
         service_name: Type.Optional(text("a name", 200)),
       }),
     ),

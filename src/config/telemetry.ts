@@ -2,7 +2,7 @@ import type { Sampling } from "../observe/spans.ts";
 import type { TraceSettings } from "../observe/traces.ts";
 import { readCertificate, readPrivateKey } from "./pem.ts";
 import type { ConfigFile } from "./schema.ts";
-import { HEADER_NAME, HEADER_VALUE, type Reader, readUrl } from "./values.ts";
+import { HEADER_NAME, HEADER_VALUE, type Reader, readUrl, readWhole } from "./values.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -30,16 +30,9 @@ const readRatio: Reader<number> = {
   what: "a number from 0 to 1",
   from: (text) => (/^\d*\.?\d+(?:e-\d+)?$/i.test(text) && Number(text) <= 1 ? Number(text) : undefined),
 };
-const readMilliseconds: Reader<number> = {
-  what: "a whole number of milliseconds from 1 to 999999999",
-  from: (text) => (/^\d{1,9}$/.test(text) && Number(text) > 0 ? Number(text) : undefined),
-};
-/** More spans than this are no queue any more but the machine's memory. */
-const MOST_SPANS = 1_000_000;
-const readSpans: Reader<number> = {
-  what: `a whole number of spans from 1 to ${MOST_SPANS}`,
-  from: (text) => (/^\d{1,7}$/.test(text) && Number(text) > 0 && Number(text) <= MOST_SPANS ? Number(text) : undefined),
-};
+const readMilliseconds = readWhole("a whole number of milliseconds", 1, 999_999_999);
+/** More spans than a million are no queue any more but the machine's memory. */
+const readSpans = readWhole("a whole number of spans", 1, 1_000_000);
 const readPacked: Reader<boolean> = {
   what: "gzip or none",
   from: (text) => (/^(?:gzip|none)$/i.test(text) ? text.toLowerCase() === "gzip" : undefined),

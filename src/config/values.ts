@@ -5,11 +5,18 @@ import { isHostRule } from "../web/safe-fetch-rules.ts";
 /** One kind of setting: text to value, or undefined when it is none; and what a fault says was expected. */
 export type Reader<T> = { from(text: string): T | undefined; what: string };
 
+/** A whole number between two, of no more digits than the larger one has. */
+export const readWhole = (what: string, least: number, most: number): Reader<number> => ({
+  what: `${what} from ${least} to ${most}`,
+  from(text) {
+    if (!/^\d+$/.test(text) || text.length > String(most).length) return undefined;
+    return Number(text) >= least && Number(text) <= most ? Number(text) : undefined;
+  },
+});
+
 /** A port, 0 for any free one. */
-export const readPort: Reader<number> = {
-  what: "a port from 0 to 65535",
-  from: (text) => (/^\d{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined),
-};
+export const readPort = readWhole("a port", 0, 65_535);
+export const readSeconds = readWhole("a whole number of seconds", 1, 3600);
 
 /** A host name or an IP address to listen on, as it stands in a URL but for the brackets of an IPv6 address: of one address there is one spelling. */
 export const readHost: Reader<string> = {
@@ -68,11 +75,6 @@ export const readProxy: Reader<string> = {
 export const readHostRule: Reader<string> = {
   what: "a host name, *.name, an IP address or a range such as 10.0.0.0/8, with or without :port",
   from: (text) => (isHostRule(text) ? text : undefined),
-};
-
-export const readSeconds: Reader<number> = {
-  what: "a whole number of seconds from 1 to 3600",
-  from: (text) => (/^\d{1,4}$/.test(text) && Number(text) >= 1 && Number(text) <= 3600 ? Number(text) : undefined),
 };
 
 const YES = ["1", "true", "yes", "on"];
