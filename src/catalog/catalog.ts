@@ -184,21 +184,18 @@ class BuiltCatalog implements Catalog {
     this.#served = undefined;
     this.#policies.clear();
     this.#modalities.clear();
-    for (const vendor of sources.vendors) {
-      this.#policies.set(vendor.id, vendor.models);
-      this.#note(vendor);
-    }
+    for (const vendor of sources.vendors) this.#note(vendor);
     this.#rebuild();
   }
 
   addVendor(vendor: VendorPolicy): void {
     if (this.#policies.has(vendor.id)) return;
-    this.#policies.set(vendor.id, vendor.models);
     this.#note(vendor);
     this.#rebuild();
   }
 
   #note({ id, models, modality }: VendorPolicy): void {
+    this.#policies.set(id, models);
     if (typeof models === "object") this.#named.set(id, new Map(models.map((name) => [name, { name }])));
     if (modality) this.#modalities.set(id, modality);
   }

@@ -27,10 +27,7 @@ function appliedSteps(database: Database): number[] {
 
 /** Whether a store began with this program's first step: another program's file has other tables, or another history. */
 export function isOwnStore(database: Database): boolean {
-  const known = database.query("SELECT 1 FROM sqlite_schema WHERE name = '__drizzle_migrations'").get();
-  if (known === null) return false;
-  const row = database.query("SELECT min(created_at) AS at FROM __drizzle_migrations").get();
-  return isObject(row) && Number(row["at"] ?? 0) === readSteps(migrationsFolder())[0]?.when;
+  return Math.min(...appliedSteps(database)) === readSteps(migrationsFolder())[0]?.when;
 }
 
 function applyStep(database: Database, folder: string, step: Step): void {
