@@ -6,7 +6,7 @@ import { toIso } from "../http/usage-shape.ts";
 import { type Book, LedgerError, type MoneyOrder } from "../ledger/book.ts";
 import { formatUsd } from "../ledger/price.ts";
 import { randomName } from "../lib/id.ts";
-import { type Books, readPlans, withBooks } from "./context.ts";
+import { type Books, findAccount, readPlans, withBooks } from "./context.ts";
 import { readUsd } from "./key-limits.ts";
 import type { AccountOptions, CreateAccountOptions, DepositOptions } from "./options.ts";
 import { Failure, formatTable, formatTime, print, printJson, WrongUsage } from "./output.ts";
@@ -26,14 +26,6 @@ function withPlans(
 
 /** {@link withPlans} for what changes the books: a damaged store is refused. */
 const changeWithPlans: typeof withPlans = (options, work) => withPlans(options, work, { sound: true });
-
-/** The account of this id or name. Throws Failure with those there are. */
-function findAccount({ accounts }: Books, idOrName: string): Account {
-  const found = accounts.find(idOrName);
-  if (found) return found;
-  const known = accounts.list().map((account) => account.name);
-  throw new Failure(`there is no account ${JSON.stringify(idOrName)}; there are: ${known.join(", ") || "none"}`);
-}
 
 /** Throws WrongUsage for a plan that is not configured. */
 function requirePlan(plans: Plans, id: string): string {

@@ -1,5 +1,5 @@
 import { homedir } from "node:os";
-import { Accounts } from "../accounts/accounts.ts";
+import { type Account, Accounts } from "../accounts/accounts.ts";
 import { Keys } from "../accounts/keys.ts";
 import { createPlans, type Plans } from "../accounts/plans.ts";
 import { findDataFolder, type Place, storePath } from "../config/data-folder.ts";
@@ -78,6 +78,14 @@ export const openForCommand = (folder: string, check: boolean): Store =>
 
 /** The books of a data folder, open for one command. */
 export type Books = { store: Store; keys: Keys; accounts: Accounts; book: Book };
+
+/** The account of this id or name. Throws Failure with those there are. */
+export function findAccount({ accounts }: Books, idOrName: string): Account {
+  const found = accounts.find(idOrName);
+  if (found) return found;
+  const known = accounts.list().map((account) => account.name);
+  throw new Failure(`there is no account ${JSON.stringify(idOrName)}; there are: ${known.join(", ") || "none"}`);
+}
 
 /**
  * Opens the store of the data folder, lets `work` use it, and closes it, whether a server runs on that folder or not. Unless `create`

@@ -2,10 +2,10 @@ import type { Account } from "../accounts/accounts.ts";
 import { SCOPES } from "../accounts/caller.ts";
 import type { CreatedKey, KeyChange, KeyRow, NewKey } from "../accounts/keys.ts";
 import { isoOrNull } from "../http/usage-shape.ts";
-import { type Books, withBooks } from "./context.ts";
+import { type Books, findAccount, withBooks } from "./context.ts";
 import { describeLimits, describeState, publicLimits, readLimits } from "./key-limits.ts";
 import type { ChangeKeyOptions, CreateKeyOptions, FolderOptions, JsonOption } from "./options.ts";
-import { Failure, formatTable, formatTime, print, printJson, WrongUsage, warn } from "./output.ts";
+import { formatTable, formatTime, print, printJson, WrongUsage, warn } from "./output.ts";
 
 /** The account that is meant when none is named (contract 4). */
 const LOCAL = "local";
@@ -15,17 +15,15 @@ const LOCAL = "local";
  * neither, since a first start that found the account alone would show no key. Throws Failure for an account that is not there, and AccountError.
  */
 export async function makeKeyFor(
-  { accounts, keys }: Books,
+  books: Books,
   wanted: string | undefined,
   key: Omit<NewKey, "accountId">,
 ): Promise<{ account: Account; key: CreatedKey }> {
   const idOrName = wanted ?? LOCAL;
-  const first = idOrName === LOCAL ? await accounts.ensureLocal(key) : undefined;
+  const first = idOrName === LOCAL ? await books.accounts.ensureLocal(key) : undefined;
   if (first) return first;
-  const account = accounts.find(idOrName);
-  if (account) return { account, key: await keys.create({ accountId: account.id, ...key }) };
-  const known = accounts.list().map(({ name }) => name);
-  throw new Failure(`there is no account ${JSON.stringify(idOrName)}; there are: ${known.join(", ") || "none"}`);
+  const account = findAccount(books, idOrName);
+  return { account, key: await books.keys.create({ accountId: account.id, ...key }) };
 }
 
 /** `sluice keys create`: makes a key and shows it this once. `--json` prints {id, key, name, account} (contract 1). */
