@@ -55,13 +55,13 @@ const MAX_PARAM = 300;
 
 export type ErrorDetails = {
   /** Path of the one request field at fault, as the client wrote it: `messages[2].content`. */
-  param?: string;
+  param?: string | undefined;
   /** Whole seconds until a retry may succeed, at most 60; sent as `retry-after`. */
-  retryAfterSeconds?: number;
+  retryAfterSeconds?: number | undefined;
   /** Overrides the row's word on whether trying again can help. */
-  retry?: boolean;
+  retry?: boolean | undefined;
   /** Extra fields of the error body, such as `affordable_output_tokens`. */
-  extra?: Record<string, unknown>;
+  extra?: Record<string, unknown> | undefined;
   /** What really happened. Kept for the log, never shown to a client. */
   cause?: unknown;
 };
@@ -119,7 +119,7 @@ export function toGatewayError(thrown: unknown): GatewayError {
 
 /** The error of a request whose field is at fault. `param`: its path as clients write it, "" for the body itself. */
 export const invalidField = (param: string, message: string): GatewayError =>
-  new GatewayError("invalid_request", message, param === "" ? {} : { param });
+  new GatewayError("invalid_request", message, { param: param || undefined });
 
 /** {@link invalidField} of what a check has found. */
 export const fieldFault = ({ param, message }: { param: string; message: string }): GatewayError =>

@@ -386,13 +386,12 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
   }
   if (meant === 404) retry = false;
   const excerpt = code === "invalid_request" ? told : "";
-  const waitSeconds = waitOf(code, retryAfterSeconds);
   const details = {
     cause,
-    ...(retry !== undefined && { retry }),
+    retry,
     ...(code === "invalid_request" && raw.param && { param: scrub(raw.param).slice(0, 100) }),
     ...(code === "invalid_request" && raw.details && { extra: { details: raw.details } }),
-    ...(waitSeconds !== undefined && { retryAfterSeconds: waitSeconds }),
+    retryAfterSeconds: waitOf(code, retryAfterSeconds),
   };
   if (meant === 404) return new GatewayError(code, "The vendor does not know this model or path.", details);
   if (retry === false)

@@ -42,8 +42,7 @@ const LEDGER_PARAMS: Partial<Record<LedgerError["code"], string>> = {
   reference_reused: "reference",
 };
 
-const invalid = (message: string, param: string | undefined) =>
-  new GatewayError("invalid_request", message, param === undefined ? {} : { param });
+const invalid = (message: string, param: string | undefined) => new GatewayError("invalid_request", message, { param });
 
 /** What the stores throw, as the operator is told it (contract 6). Their sentences are written for operators. */
 function explain(thrown: unknown): unknown {

@@ -20,8 +20,7 @@ export type ReadOptions = UploadOptions & {
   known?: Known | undefined;
 };
 
-const invalid = (message: string, param?: string) =>
-  new GatewayError("invalid_request", message, param === undefined ? {} : { param });
+const invalid = (message: string, param?: string) => new GatewayError("invalid_request", message, { param });
 
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true });
 

@@ -112,14 +112,10 @@ function relabelError(error: GatewayError, { route, context }: Target): GatewayE
   if (error instanceof ContextOverflow || !message.includes(route.model) || message.includes(context.model))
     return error;
   const { code, param, retryAfterSeconds, retry, extra, cause } = error;
-  const details = { ...(param && { param }), ...(retryAfterSeconds && { retryAfterSeconds }), retry, extra, cause };
   // As a word: a short name may stand inside others.
   const named = new RegExp(`(?<![\\w-])${RegExp.escape(route.model)}(?![\\w-])`, "g");
-  return new GatewayError(
-    code,
-    message.replace(named, () => context.model),
-    details,
-  );
+  const renamed = message.replace(named, () => context.model);
+  return new GatewayError(code, renamed, { param, retryAfterSeconds, retry, extra, cause });
 }
 
 /** One of the model's routes, as a target; undefined when its vendor is switched off. */

@@ -143,9 +143,9 @@ export function readError({ code, message, param, wait, retry, extra, cause, rat
     return new RateLimited(code, message, wait ?? 0, rate.state ?? undefined);
   }
   return new GatewayError(code, message, {
-    ...(param !== null && { param }),
-    ...(wait !== null && { retryAfterSeconds: wait }),
-    ...(cause !== null && { cause }),
+    param: param ?? undefined,
+    retryAfterSeconds: wait ?? undefined,
+    cause: cause ?? undefined,
     retry,
     extra,
   });
