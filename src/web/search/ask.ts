@@ -6,7 +6,7 @@ import { HOUR_MS } from "../../lib/spans.ts";
 import { ResponseAnswer } from "../../vendors/answer.ts";
 import { fetchUpstream, readCapped } from "../../vendors/send.ts";
 import { limit } from "../safe-fetch-time.ts";
-import type { EngineCall, Refusal, SearchEngine } from "./engine.ts";
+import type { EngineAnswer, EngineCall, Refusal, SearchEngine } from "./engine.ts";
 
 /** For one engine's answer, milliseconds (web-and-mcp.md B3). */
 export const ENGINE_DEADLINE_MS = 10_000;
@@ -46,8 +46,8 @@ function readReset(headers: Headers): number | undefined {
 }
 
 /** Seconds to wait by Tavily's field (web-and-mcp.md B4), however deep it lies. */
-function readOwnPause(answer: unknown, depth = 0): number | undefined {
-  if (!isObject(answer) || depth > 3) return undefined;
+function readOwnPause(answer: EngineAnswer, depth = 0): number | undefined {
+  if (depth > 3) return undefined;
   const own = answer["retry_after_seconds"];
   if (typeof own === "number" && own >= 0) return own;
   for (const inner of Object.values(answer)) {
@@ -58,16 +58,17 @@ function readOwnPause(answer: unknown, depth = 0): number | undefined {
 }
 
 /** Milliseconds that an answer asks to wait, in its headers or its body. `now`: Unix ms. */
-function readPause(headers: Headers, answer: unknown, now: number): number | undefined {
+function readPause(headers: Headers, answer: EngineAnswer, now: number): number | undefined {
   const seconds = retryAfterSeconds(headers, now) ?? readReset(headers) ?? readOwnPause(answer);
   return seconds === undefined ? undefined : Math.min(MAX_PAUSE_MS, seconds * 1_000);
 }
 
-function parse(text: string): unknown {
+function parse(text: string): EngineAnswer | undefined {
   try {
-    return JSON.parse(text);
+    const answer: unknown = JSON.parse(text);
+    return isObject(answer) ? answer : undefined;
   } catch {
-    // A refusal's body may be anything; a result's is looked at by whoever asked.
+    // A refusal's body may be anything.
     return undefined;
   }
 }
@@ -83,7 +84,7 @@ async function toFault(
   clock: Clock,
 ): Promise<EngineFault> {
   const { status, headers } = response;
-  const answer = parse(await readCapped(new ResponseAnswer(response), MAX_REFUSAL_BYTES));
+  const answer = parse(await readCapped(new ResponseAnswer(response), MAX_REFUSAL_BYTES)) ?? {};
   const kind = kindOf?.(answer) ?? KINDS[status] ?? "broken";
   return new EngineFault(kind, `it answered ${status}`, readPause(headers, answer, clock.now()));
 }
@@ -97,7 +98,7 @@ export async function askEngine(
   engine: Pick<SearchEngine, "kindOf">,
   { clock, userAgent }: { clock: Clock; userAgent: string },
   signal: AbortSignal,
-): Promise<unknown> {
+): Promise<EngineAnswer> {
   const patience = limit(clock, ENGINE_DEADLINE_MS, "it took too long", signal);
   const sent = {
     "user-agent": userAgent,
@@ -110,7 +111,7 @@ export async function askEngine(
     const response = await fetchUpstream(method, request);
     if (!response.ok) throw await toFault(response, engine, clock);
     const answer = parse(await readCapped(new ResponseAnswer(response), MAX_ANSWER_BYTES));
-    if (!isObject(answer)) throw new EngineFault("broken", "its answer is no JSON object");
+    if (!answer) throw new EngineFault("broken", "its answer is no JSON object");
     return answer;
   } catch (thrown) {
     signal.throwIfAborted();

@@ -46,7 +46,7 @@ export const brave: SearchEngine = {
     };
   },
   read(answer) {
-    const web = isObject(answer) && isObject(answer["web"]) ? answer["web"] : {};
+    const web = isObject(answer["web"]) ? answer["web"] : {};
     return objectsOf(web["results"]).map((each) => ({
       title: stringOf(each["title"]),
       url: stringOf(each["url"]),
@@ -56,7 +56,7 @@ export const brave: SearchEngine = {
   },
   /** A key that is not good is told with the status of a query that is not (its reference, "422"): as `error`, or in a list of `errors`. */
   kindOf(answer) {
-    const { error, errors } = isObject(answer) ? answer : {};
+    const { error, errors } = answer;
     const codes = objectsOf([error, ...objectsOf(errors)]).map(({ code }) => stringOf(code));
     return codes.some((code) => code.startsWith("SUBSCRIPTION_TOKEN_")) ? "auth" : undefined;
   },

@@ -1,4 +1,5 @@
-import { DAY_MS } from "../../lib/spans.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../lib/spans.ts";
+
 /** A date that a search engine gave. `iso`: of the day (`2026-03-01`) or of the moment; `untilMs`: its last moment, Unix ms. */
 export type FoundDate = { iso: string; untilMs: number };
 
@@ -7,8 +8,8 @@ const MAX_LENGTH = 64;
 
 const UNIT_MS: Readonly<Record<string, number>> = {
   second: 1_000,
-  minute: 60_000,
-  hour: 3_600_000,
+  minute: MINUTE_MS,
+  hour: HOUR_MS,
   day: DAY_MS,
   week: 7 * DAY_MS,
   month: 30 * DAY_MS,

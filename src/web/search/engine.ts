@@ -36,6 +36,9 @@ export type EngineAccess = {
   now: number;
 };
 
+/** The JSON object that an engine answers with. */
+export type EngineAnswer = Record<string, unknown>;
+
 /** A search engine over the network: how the five arguments are said on its wire, and how its results are read (web-and-mcp.md B). */
 export type SearchEngine = {
   id: SearchEngineId;
@@ -48,12 +51,12 @@ export type SearchEngine = {
   /** Most results of one call. */
   most: number;
   toCall(query: SearchQuery, access: EngineAccess): EngineCall;
-  /** The results of an answer's JSON; an empty list for whatever else that is. */
-  read(answer: unknown): RawResult[];
+  /** The results of an answer; an empty list for one that has none. */
+  read(answer: EngineAnswer): RawResult[];
   /** Whether an answer may lack results only because whom the engine itself asks did not answer it. Absent: never. */
-  isPartial?(answer: unknown): boolean;
-  /** What a refusal means, by its JSON, where its status alone does not tell; undefined: what its status says. */
-  kindOf?(answer: unknown): Refusal | undefined;
+  isPartial?(answer: EngineAnswer): boolean;
+  /** What a refusal means, by its JSON, `{}` where it has none, where its status alone does not tell; undefined: what its status says. */
+  kindOf?(answer: EngineAnswer): Refusal | undefined;
 };
 
 /** The objects of a list; an empty list for anything else. */

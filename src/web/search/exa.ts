@@ -1,4 +1,4 @@
-import { isObject, stringOf } from "../../lib/json.ts";
+import { stringOf } from "../../lib/json.ts";
 import { firstText, keyHeader, objectsOf, type SearchEngine, withDate } from "./engine.ts";
 import { RECENCY_MS } from "./query.ts";
 
@@ -38,7 +38,7 @@ export const exa: SearchEngine = {
     };
   },
   read(answer) {
-    return objectsOf(isObject(answer) ? answer["results"] : undefined).map((each) => ({
+    return objectsOf(answer["results"]).map((each) => ({
       title: stringOf(each["title"]),
       url: stringOf(each["url"]),
       snippet: snippetOf(each),
@@ -47,6 +47,6 @@ export const exa: SearchEngine = {
   },
   /** A query for what it does not search for has the status of a key that may not (its "content policy"): the key is as good as before. */
   kindOf(answer) {
-    return isObject(answer) && answer["tag"] === "PROHIBITED_CONTENT" ? "refused" : undefined;
+    return answer["tag"] === "PROHIBITED_CONTENT" ? "refused" : undefined;
   },
 };

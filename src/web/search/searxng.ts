@@ -1,4 +1,4 @@
-import { isObject, stringOf } from "../../lib/json.ts";
+import { stringOf } from "../../lib/json.ts";
 import { objectsOf, type SearchEngine, withDate } from "./engine.ts";
 import { type Recency, withSites } from "./query.ts";
 
@@ -47,7 +47,7 @@ export const searxng: SearchEngine = {
     };
   },
   read(answer) {
-    return objectsOf(isObject(answer) ? answer["results"] : undefined).map((each) => ({
+    return objectsOf(answer["results"]).map((each) => ({
       title: stringOf(each["title"]),
       url: stringOf(each["url"]),
       snippet: stringOf(each["content"]),
@@ -55,7 +55,7 @@ export const searxng: SearchEngine = {
     }));
   },
   isPartial(answer) {
-    const silent = isObject(answer) ? answer["unresponsive_engines"] : undefined;
+    const silent = answer["unresponsive_engines"];
     return Array.isArray(silent) && silent.length > 0;
   },
 };

@@ -1,4 +1,4 @@
-import { isObject, stringOf } from "../../lib/json.ts";
+import { stringOf } from "../../lib/json.ts";
 import { keyHeader, objectsOf, type SearchEngine, withDate } from "./engine.ts";
 import { type Recency, withSites } from "./query.ts";
 
@@ -29,7 +29,7 @@ export const serper: SearchEngine = {
     };
   },
   read(answer) {
-    return objectsOf(isObject(answer) ? answer["organic"] : undefined).map((each) => ({
+    return objectsOf(answer["organic"]).map((each) => ({
       title: stringOf(each["title"]),
       url: stringOf(each["link"]),
       snippet: stringOf(each["snippet"]),
@@ -38,6 +38,6 @@ export const serper: SearchEngine = {
   },
   /** An account that is used up is told with the status of a bad query: `{"message":"Not enough credits","statusCode":400}`. */
   kindOf(answer) {
-    return isObject(answer) && /\bcredits\b/i.test(stringOf(answer["message"])) ? "busy" : undefined;
+    return /\bcredits\b/i.test(stringOf(answer["message"])) ? "busy" : undefined;
   },
 };

@@ -1,4 +1,4 @@
-import { isObject, stringOf } from "../../lib/json.ts";
+import { stringOf } from "../../lib/json.ts";
 import { countryName } from "./countries.ts";
 import { keyHeader, objectsOf, type SearchEngine, withDate } from "./engine.ts";
 import type { Recency } from "./query.ts";
@@ -39,7 +39,7 @@ export const tavily: SearchEngine = {
     };
   },
   read(answer) {
-    return objectsOf(isObject(answer) ? answer["results"] : undefined).map((each) => ({
+    return objectsOf(answer["results"]).map((each) => ({
       title: stringOf(each["title"]),
       url: stringOf(each["url"]),
       snippet: stringOf(each["content"]),
