@@ -16,7 +16,7 @@ const LEFT_TO_AUTHORITY = ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] 
 
 /** A worker that listens. */
 class Working {
-  readonly #worker: Worker;
+  readonly worker: Worker;
   readonly #server: HttpServer;
   readonly #log: Log;
 
@@ -24,27 +24,23 @@ class Working {
     this.#log = createLog({ level: view.logLevel });
     outliveFaults(this.#log);
     this.#hide(view);
-    this.#worker = new Worker({ view, link, clock: systemClock, log: this.#log });
+    this.worker = new Worker({ view, link, clock: systemClock, log: this.#log });
     const { host: hostname, port } = view;
-    const { entrance: door } = this.#worker.front;
+    const { entrance: door } = this.worker.front;
     this.#server = new HttpServer({
       ...{ hostname, port, sharesPort: true, clock: systemClock, door },
       elsewhere: openToVendors,
     });
   }
 
-  get worker(): Worker {
-    return this.#worker;
-  }
-
   take(view: View): void {
     this.#hide(view);
-    this.#worker.take(view);
+    this.worker.take(view);
   }
 
   /** Refuses new connections, lets running answers end, and says the last words. */
   async stop(link: Link): Promise<void> {
-    const worker = this.#worker;
+    const { worker } = this;
     await stopListening(this.#server, {
       ...{ clock: systemClock, end: () => worker.drain(), hasWhole: () => worker.hasWhole },
     });

@@ -12,8 +12,7 @@ const IN_FLIGHT = "BUN_CONFIG_MAX_HTTP_REQUESTS";
 const MOST_IN_FLIGHT = "65535";
 
 /** The number of workers that was asked for; 0 where the platform lets no two processes share a port. Throws WrongUsage for what is no number. */
-export function readWorkers(given: string | undefined, platform = process.platform): number {
-  if (given === undefined) return 0;
+export function readWorkers(given: string, platform = process.platform): number {
   const count = /^\d{1,3}$/.test(given) ? Number(given) : Number.NaN;
   if (!(count <= MOST))
     throw new WrongUsage(`--workers takes a number from 0 to ${MOST}, not ${JSON.stringify(given)}.`);

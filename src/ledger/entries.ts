@@ -96,7 +96,7 @@ export class Entries {
       "SELECT seq, hash FROM ledger_entry ORDER BY seq DESC LIMIT 1",
     );
     this.#insert = store.database.prepare(
-      `INSERT INTO ledger_entry (seq, at_ms, kind, debit, credit, amount, owner, request_id, reference, detail, hash)
+      `INSERT INTO ledger_entry (${ENTRY_COLUMNS})
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
   }

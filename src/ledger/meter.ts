@@ -24,7 +24,7 @@ const clamp = (count: number) => (count > 0 ? Math.min(Math.floor(count), MAX_TO
 const isCount = (count: number) => Number.isInteger(count) && count >= 0 && count <= MAX_TOKENS;
 
 /** Whole counts that can be; the same object where they are so already. */
-function clampUsage(usage: Usage): Usage {
+function soundUsage(usage: Usage): Usage {
   const { input, cacheRead, cacheWrite, reasoning } = usage;
   const sound = isCount(input) && isCount(cacheRead) && isCount(cacheWrite) && isCount(usage.output);
   if (sound && isCount(reasoning) && reasoning <= usage.output) return usage;
@@ -149,7 +149,7 @@ export class Meter {
   /** What the whole reply came to, in tokens: one round, or more where the gateway answered calls of tools itself or the vendor made some on top. */
   usage(estimateInput: () => number): Metered {
     const counted = this.#replyUsage(estimateInput);
-    const apart = this.#allApart?.map(clampUsage);
+    const apart = this.#allApart?.map(soundUsage);
     if (!apart) return counted;
     // A vendor that was told to stop behind its summary has made no reply: nothing of one is to be estimated.
     const told = this.#usage;
@@ -179,18 +179,18 @@ export class Meter {
    * a figure is the gateway's own (contract 5). All counts are whole, from 0 to 100,000,000.
    */
   #roundUsage(estimateInput: () => number): Metered {
-    const vendor = this.#usage && clampUsage(this.#usage);
+    const vendor = this.#usage && soundUsage(this.#usage);
     // Some servers count the output alone: nothing is not what was asked.
     if (vendor && vendor.output > 0 && promptTokens(vendor) === 0) {
       const told = this.finish !== undefined ? vendor : withOutput(vendor, this.#estimateOutput());
-      return { usage: clampUsage({ ...told, input: estimateInput() }), estimated: true };
+      return { usage: soundUsage({ ...told, input: estimateInput() }), estimated: true };
     }
     if (vendor && this.finish !== undefined && vendor.output > 0 && !this.#isBegun)
       return { usage: vendor, estimated: false };
     const own = this.#estimateOutput();
     // Some servers send zeros where they count nothing.
     if (!vendor || promptTokens(vendor) === 0) {
-      const usage = clampUsage({ input: estimateInput(), cacheRead: 0, cacheWrite: 0, ...own });
+      const usage = soundUsage({ input: estimateInput(), cacheRead: 0, cacheWrite: 0, ...own });
       return { usage, estimated: true };
     }
     // Others count the input alone: nothing is not what was generated.

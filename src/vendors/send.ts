@@ -246,12 +246,14 @@ function connectionError(thrown: unknown): GatewayError {
       cause: thrown,
     });
   }
+  return lost(thrown, "The vendor closed the connection before it answered.");
+}
+
+/** A connection that broke, told in this sentence: nobody knows what ran, so that it is not tried again. */
+function lost(thrown: unknown, sentence: string): GatewayError {
   const { message = String(thrown) } = thrown as { message?: string };
   const cause = thrown instanceof ConnectionLost ? thrown : new ConnectionLost(message, { cause: thrown });
-  return new GatewayError("upstream_error", "The vendor closed the connection before it answered.", {
-    retry: false,
-    cause,
-  });
+  return new GatewayError("upstream_error", sentence, { retry: false, cause });
 }
 
 /**
@@ -292,10 +294,5 @@ const isBrokenConnection = (thrown: unknown) =>
     typeof (thrown as { code?: unknown }).code === "string");
 
 /** What reading a body threw, as an error of the wire where it is one: for readers of their own. */
-export const toBrokenBody = (thrown: unknown): unknown => (isBrokenConnection(thrown) ? brokenBody(thrown) : thrown);
-
-function brokenBody(thrown: unknown): GatewayError {
-  const { message } = thrown as Error;
-  const cause = thrown instanceof ConnectionLost ? thrown : new ConnectionLost(message, { cause: thrown });
-  return new GatewayError("upstream_error", "The vendor's answer broke off before its end.", { retry: false, cause });
-}
+export const toBrokenBody = (thrown: unknown): unknown =>
+  isBrokenConnection(thrown) ? lost(thrown, "The vendor's answer broke off before its end.") : thrown;
