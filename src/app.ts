@@ -1,7 +1,6 @@
 import { Accounts } from "./accounts/accounts.ts";
 import { Keys } from "./accounts/keys.ts";
 import { createPlans, type Plans, replacePlans } from "./accounts/plans.ts";
-import { Tokens } from "./accounts/tokens.ts";
 import { GatewayError } from "./canon/errors.ts";
 import type { ListedModel } from "./canon/listed-model.ts";
 import { type Catalog, createCatalog } from "./catalog/catalog.ts";
@@ -339,7 +338,6 @@ function openEndpoints(parts: Parts): Gateway {
     admin: {
       ...{ store, clock, keys, plans, health, book: books.book, limiter: limits.limiter },
       accounts: new Accounts(store, writer, keys, clock),
-      tokens: new Tokens(keys, () => clock.now()),
       vendors: () => vendors.values(),
       userAgent: services.userAgent,
     },

@@ -213,7 +213,7 @@ export class Keys {
     return { ...row, ...limits, lastUsedAt: null, revokedAt: null, key };
   }
 
-  /** All keys or those of one account, revoked and expired ones included, oldest first. Narrow tokens are listed by `Tokens`. */
+  /** All keys or those of one account, revoked and expired ones included, oldest first. Narrow tokens are in {@link listTokens}. */
   list(accountId?: string): KeyRow[] {
     return this.#rows("keys", accountId).all().map(toRow);
   }

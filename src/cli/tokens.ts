@@ -7,7 +7,7 @@ import { makeKeyFor, printKeys } from "./keys.ts";
 import type { CreateTokenOptions, FolderOptions, JsonOption } from "./options.ts";
 import { formatTime, print, printJson, warn } from "./output.ts";
 
-function readWish({ expires, scopes, capRequestsDay }: CreateTokenOptions): Omit<NewToken, "accountId" | "name"> {
+function readWish({ expires, scopes, capRequestsDay }: CreateTokenOptions): Omit<NewToken, "name"> {
   const now = Date.now();
   const isTokenScope = (scope: string) => (TOKEN_SCOPES as readonly string[]).includes(scope);
   return {

@@ -2,7 +2,6 @@ import { AccountError } from "../accounts/account-error.ts";
 import type { Accounts } from "../accounts/accounts.ts";
 import type { Keys } from "../accounts/keys.ts";
 import type { Plans } from "../accounts/plans.ts";
-import type { Tokens } from "../accounts/tokens.ts";
 import { fieldFault, GatewayError } from "../canon/errors.ts";
 import type { Store } from "../db/open.ts";
 import { type Book, LedgerError } from "../ledger/book.ts";
@@ -22,7 +21,6 @@ export type AdminDependencies = {
   store: Store;
   clock: Clock;
   keys: Keys;
-  tokens: Tokens;
   accounts: Accounts;
   plans: Plans;
   book: Book;

@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 import { capRule, type KeyLimits } from "../accounts/key-wish.ts";
 import type { KeyList, KeyRow } from "../accounts/keys.ts";
-import type { TokenScope } from "../accounts/tokens.ts";
+import { type TokenScope, toKey } from "../accounts/tokens.ts";
 import { GatewayError } from "../canon/errors.ts";
 import { readInstant } from "../lib/instant.ts";
 import { ChangeKey, CreatedKeyView, CreateKey, CreateToken, KeyView, PageOf } from "../wire/admin.ts";
@@ -82,17 +82,17 @@ type NewTokenBody = {
   calls_per_day?: number | null;
 };
 
-async function createToken(request: Request, { accounts, tokens, clock }: AdminDependencies) {
+async function createToken(request: Request, { accounts, keys, clock }: AdminDependencies) {
   const body = await readBody<NewTokenBody>(request, clock, checkToken);
   const { id: accountId } = findAccount(accounts, body.account);
   const { name, scopes, days, calls_per_day: callsPerDay } = body;
-  const created = await tokens.create({
-    accountId,
+  const wish = {
     name,
     ...(scopes && { scopes }),
     ...(days != null && { days }),
     ...(callsPerDay !== undefined && { callsPerDay }),
-  });
+  };
+  const created = await keys.create({ accountId, ...toKey(wish, clock.now()) });
   return { status: 201, value: toCreatedKey(created) };
 }
 
@@ -124,11 +124,16 @@ const revokeDetail = (summary: string) => ({
 
 /** API keys, admin keys and narrow tokens: `/admin/v1/keys…`, `/admin/v1/tokens…` (contract 3, 4). */
 export function adminKeyRoutes(dependencies: AdminDependencies) {
-  const { keys, tokens } = dependencies;
+  const { keys } = dependencies;
   const answerList = (request: Request, list: KeyList) =>
     answerAdmin(request, dependencies, () => {
       const accountId = readOwner(request, dependencies.accounts);
       return { value: readList(request, (wanted) => keys.page(list, { ...wanted, accountId }), toKeyView) };
+    });
+  const answerRevoke = (request: Request, list: KeyList, id: string) =>
+    answerAdmin(request, dependencies, async () => {
+      requireKey(keys.listed(list, id));
+      return { value: toKeyView(await keys.revoke(id)) };
     });
   return new Elysia()
     .get("/admin/v1/keys", ({ request }) => answerList(request, "keys"), {
@@ -155,15 +160,9 @@ export function adminKeyRoutes(dependencies: AdminDependencies) {
         },
       },
     )
-    .delete(
-      "/admin/v1/keys/:key",
-      ({ request, params }) =>
-        answerAdmin(request, dependencies, async () => {
-          requireKey(keys.listed("keys", params.key));
-          return { value: toKeyView(await keys.revoke(params.key)) };
-        }),
-      { detail: revokeDetail("Revoke a key") },
-    )
+    .delete("/admin/v1/keys/:key", ({ request, params }) => answerRevoke(request, "keys", params.key), {
+      detail: revokeDetail("Revoke a key"),
+    })
     .get("/admin/v1/tokens", ({ request }) => answerList(request, "tokens"), {
       detail: listDetail("List narrow tokens", "TokenList"),
     })
@@ -172,15 +171,9 @@ export function adminKeyRoutes(dependencies: AdminDependencies) {
       ({ request }) => answerAdmin(request, dependencies, () => createToken(request, dependencies)),
       { parse: "none", detail: createDetail("Make a narrow token", CreateToken) },
     )
-    .delete(
-      "/admin/v1/tokens/:token",
-      ({ request, params }) =>
-        answerAdmin(request, dependencies, async () => {
-          requireKey(keys.listed("tokens", params.token));
-          return { value: toKeyView(await tokens.revoke(params.token)) };
-        }),
-      { detail: revokeDetail("Revoke a narrow token") },
-    )
+    .delete("/admin/v1/tokens/:token", ({ request, params }) => answerRevoke(request, "tokens", params.token), {
+      detail: revokeDetail("Revoke a narrow token"),
+    })
     .all("/admin/v1/keys", methodNotAllowed("GET, HEAD, POST"), HIDDEN)
     .all("/admin/v1/keys/:key", methodNotAllowed("POST, DELETE"), HIDDEN)
     .all("/admin/v1/tokens", methodNotAllowed("GET, HEAD, POST"), HIDDEN)

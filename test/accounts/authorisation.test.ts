@@ -3,7 +3,7 @@ import { Accounts } from "../../src/accounts/accounts.ts";
 import { hashKey, makeKey } from "../../src/accounts/key-form.ts";
 import type { Keys } from "../../src/accounts/keys.ts";
 import { scopesOf } from "../../src/accounts/scopes.ts";
-import { Tokens } from "../../src/accounts/tokens.ts";
+import { type NewToken, toKey } from "../../src/accounts/tokens.ts";
 import { Writer } from "../../src/db/writer.ts";
 import { isObject } from "../../src/lib/json.ts";
 import { startApp, type TestApp } from "../support/app.ts";
@@ -52,7 +52,8 @@ async function makeKeys(): Promise<Record<string, string>> {
   const accounts = new Accounts(lab.store, writer, store, clock);
   const other = await accounts.create({ name: "other", plan: "local" });
   await writer.close();
-  const tokens = new Tokens(store, () => clock.now());
+  const makeToken = (wish: Partial<NewToken> = {}) =>
+    store.create({ accountId: lab.accountId, ...toKey({ name: "t", ...wish }, clock.now()) });
   const soon = clock.now() + 1_000;
   const make = async (wanted: Omit<Parameters<Keys["create"]>[0], "name" | "accountId"> & { accountId?: string }) =>
     store.create({ accountId: lab.accountId, name: "k", ...wanted });
@@ -62,16 +63,16 @@ async function makeKeys(): Promise<Record<string, string>> {
   await store.revoke(revokedAdmin.id);
   const expired = await make({ kind: "api", expiresAt: soon });
   const expiredAdmin = await make({ kind: "admin", expiresAt: soon });
-  const expiredToken = await tokens.create({ accountId: lab.accountId, name: "t", days: 1_000 / 86_400_000 });
-  const revokedToken = await tokens.create({ accountId: lab.accountId, name: "t" });
-  await tokens.revoke(revokedToken.id);
+  const expiredToken = await makeToken({ days: 1_000 / 86_400_000 });
+  const revokedToken = await makeToken();
+  await store.revoke(revokedToken.id);
   const made = {
     valid: lab.key,
     second: (await make({ kind: "api" })).key,
     other: (await make({ kind: "api", accountId: other.id })).key,
     admin: (await make({ kind: "admin" })).key,
-    webToken: (await tokens.create({ accountId: lab.accountId, name: "t" })).key,
-    imagesToken: (await tokens.create({ accountId: lab.accountId, name: "t", scopes: ["images:read"] })).key,
+    webToken: (await makeToken()).key,
+    imagesToken: (await makeToken({ scopes: ["images:read"] })).key,
     onlyAccount: (await make({ kind: "api", endpoints: ["account"] })).key,
     onlyChat: (await make({ kind: "api", endpoints: ["chat"] })).key,
     revoked: revoked.key,

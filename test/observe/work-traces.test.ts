@@ -2,7 +2,7 @@ import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Tokens } from "../../src/accounts/tokens.ts";
+import { toKey } from "../../src/accounts/tokens.ts";
 import { createApp } from "../../src/app.ts";
 import type { Config } from "../../src/config/load.ts";
 import { openStore, type Store } from "../../src/db/open.ts";
@@ -182,8 +182,8 @@ describe("MCP", () => {
 
   test("its token in the path is in none", async () => {
     const app = await traced();
-    const tokens = new Tokens(app.app.keys, () => Date.now());
-    const { key: token } = await tokens.create({ accountId: app.accountId, name: "narrow", scopes: ["web"] });
+    const wish = toKey({ name: "narrow", scopes: ["web"] }, Date.now());
+    const { key: token } = await app.app.keys.create({ accountId: app.accountId, ...wish });
     const body = { jsonrpc: "2.0", id: 1, method: "tools/call", params: search };
     expect((await app.post(`/mcp/web/t/${token}`, body, { headers: { authorization: "" } })).status).toBe(200);
     expect(await spansOf(app)).toHaveLength(1);

@@ -1,4 +1,4 @@
-import { Tokens } from "../../src/accounts/tokens.ts";
+import { toKey } from "../../src/accounts/tokens.ts";
 import type { Config } from "../../src/config/load.ts";
 import type { Store } from "../../src/db/open.ts";
 import type { SearchSource } from "../../src/web/search/search.ts";
@@ -129,9 +129,8 @@ export async function startMcpLab(
       return { id: String(id), key: String(key) };
     },
     async token(callsPerDay, scopes = ["web"]) {
-      const tokens = new Tokens(keys, () => clock.now());
-      const wish = { accountId: gateway.accountId, name: "narrow", scopes };
-      return (await tokens.create({ ...wish, ...(callsPerDay !== undefined && { callsPerDay }) })).key;
+      const wish = { name: "narrow", scopes, ...(callsPerDay !== undefined && { callsPerDay }) };
+      return (await keys.create({ accountId: gateway.accountId, ...toKey(wish, clock.now()) })).key;
     },
     async stop() {
       await gateway.stop();
