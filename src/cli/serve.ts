@@ -158,7 +158,7 @@ async function makeFirstKey({ server, store }: Running): Promise<string | undefi
 async function close({ server, store, lock, requests, stopReloading }: Running): Promise<void> {
   stopReloading?.();
   await server.stop();
-  await requests?.close();
+  await requests?.flush();
   store.close();
   lock.release();
 }

@@ -74,8 +74,8 @@ function chunkOf(lines: readonly string[], bytes?: number): Chunk {
   return { text, bytes: bytes ?? Buffer.byteLength(text), lines: lines.length };
 }
 
-/** Events that tell what became of a request. */
-const EVENTS: ReadonlySet<string> = new Set(["generate"]);
+/** The event that tells what became of a request. */
+const REQUEST_EVENT = "generate";
 
 /**
  * What became of every request, one JSON line each, in files of their own beside the store: the ledger stays small and is not slowed down by it
@@ -165,11 +165,6 @@ export class RequestLog {
     // Who asked is told; what is noted next is written all the same.
     this.#writing = removed.catch(() => undefined);
     return removed;
-  }
-
-  /** The last flush. */
-  close(): Promise<void> {
-    return this.flush();
   }
 
   async #write(): Promise<void> {
@@ -282,7 +277,7 @@ export function withRequestLog(log: Log, requests: RequestLog): Log {
   const noted =
     (level: "info" | "warn" | "error") =>
     (event: string, fields?: Fields): void => {
-      if (fields && EVENTS.has(event)) requests.add(level, fields);
+      if (fields && event === REQUEST_EVENT) requests.add(level, fields);
       log[level](event, fields);
     };
   return {
