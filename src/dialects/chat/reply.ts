@@ -1,10 +1,11 @@
 import { GatewayError } from "../../canon/errors.ts";
-import type { Event } from "../../canon/events.ts";
+import type { BlockStart, Event } from "../../canon/events.ts";
 import { NO_USAGE } from "../../canon/usage.ts";
 import { type Edits, isObject, type JsonText } from "../../lib/json.ts";
 import { mapChanged, mapListIn } from "../../lib/map-changed.ts";
 import { ReplyCallIds } from "../counted-ids.ts";
 import type { DecodeContext, ReplyContext } from "../dialect.ts";
+import { gatherReply, type WholeBlock } from "../gather-reply.ts";
 import { errorOf } from "../translate.ts";
 import { annotationOf } from "./citations.ts";
 import { ChatDecoder, errorInside, replySeed } from "./decode-stream.ts";
@@ -59,76 +60,53 @@ export function decodeReply(body: unknown, context: DecodeContext): Event[] {
   return events;
 }
 
-/** A call being put together: its text is a function's arguments, or a custom tool's input. */
-type Call = { id: string; name: string; custom: boolean; text: string; extra?: Wire };
-
-function writeCall({ id, name, custom, text, extra }: Call): Wire {
-  if (custom) return { id, type: "custom", custom: { name, input: text } };
+/** A call, alone in a list; an empty one for any other block. */
+function writeCall({ start, text, signature }: WholeBlock): Wire[] {
+  if (start.kind !== "tool-call") return [];
+  const { id, name, custom } = start;
+  if (custom) return [{ id, type: "custom", custom: { name, input: text } }];
+  const extra = extraContentOf(signature);
   const called = { name, arguments: text || "{}" };
-  return { id, type: "function", function: called, ...(extra && { extra_content: extra }) };
+  return [{ id, type: "function", function: called, ...(extra && { extra_content: extra }) }];
 }
 
-/** Adds the calls to a message, in the form in which the client offered its tools; the older form has place for one. */
-function addCalls(message: Wire, calls: readonly Call[], legacy: boolean): void {
-  const first = calls[0];
-  if (!first) return;
-  if (legacy) message["function_call"] = { name: first.name, arguments: first.text || "{}" };
-  else message["tool_calls"] = calls.map(writeCall);
-}
+/** What the blocks of a kind say, joined; "" where none does. */
+const textOf = (blocks: readonly WholeBlock[], isOfKind: (start: BlockStart) => boolean): string =>
+  blocks.map(({ start, text }) => (isOfKind(start) ? text : "")).join("");
 
 /** Events of a finished reply as a whole chat reply (dialects.md 1.3). */
 export function encodeReply(events: readonly Event[], context: ReplyContext): Wire {
   const legacy = context.changes?.legacyFunctions === true;
-  let content: string | null = null;
-  let refusal: string | null = null;
-  let reasoning = "";
-  let finish = "stop";
-  let tier: string | undefined;
-  let usage = NO_USAGE;
-  let kind = "";
-  const calls: Call[] = [];
-  const annotations: Wire[] = [];
+  const { blocks, usage, finish } = gatherReply(events);
+  const content = textOf(blocks, (start) => start.kind === "text" && !start.refusal);
+  const refusal = textOf(blocks, (start) => start.kind === "text" && start.refusal === true);
+  const reasoning = textOf(blocks, (start) => start.kind === "reasoning");
+  const annotations = blocks.flatMap(({ citations }) => citations.map(annotationOf));
   const pictures: Wire[] = [];
-  for (const event of events) {
-    if (event.type === "block-start") {
-      const { block } = event;
-      kind = block.kind === "text" && block.refusal ? "refusal" : block.kind;
-      if (block.kind === "tool-call")
-        calls.push({ id: block.id, name: block.name, custom: block.custom === true, text: "" });
-      else if (block.kind === "image") pictures.push(pictureOf(block, pictures.length));
-    } else if (event.type === "block-delta") {
-      if (kind === "text") content = (content ?? "") + event.text;
-      else if (kind === "refusal") refusal = (refusal ?? "") + event.text;
-      else if (kind === "reasoning") reasoning += event.text;
-      else if (kind === "tool-call") calls.at(-1)!.text += event.text;
-    } else if (event.type === "block-signature") {
-      const extra = kind === "tool-call" ? extraContentOf(event.signature) : undefined;
-      if (extra) calls.at(-1)!.extra = extra;
-      else if (kind === "image") pictures.push(withProof(pictures.pop()!, event.signature));
-    } else if (event.type === "block-citation") annotations.push(annotationOf(event.citation));
-    else if (event.type === "usage") usage = event.usage;
-    else if (event.type === "finish") {
-      finish = writeFinish(event.finish, legacy);
-      tier = event.finish.tier;
-    }
+  for (const { start, signature } of blocks) {
+    if (start.kind === "image") pictures.push(withProof(pictureOf(start, pictures.length), signature));
   }
+  const calls = blocks.flatMap(writeCall);
+  const [first] = calls;
   const message: Wire = {
     role: "assistant",
-    content: calls.length === 0 && refusal === null ? (content ?? "") : content,
-    refusal,
+    content: content === "" && (first || refusal !== "") ? null : content,
+    refusal: refusal === "" ? null : refusal,
   };
   if (reasoning !== "") message["reasoning_content"] = reasoning;
   if (annotations.length > 0) message["annotations"] = annotations;
   if (pictures.length > 0) message[PICTURES] = pictures;
-  addCalls(message, calls, legacy);
+  // The older form, in which the client offered its tools, has place for one.
+  if (first && legacy) message["function_call"] = first["function"];
+  else if (first) message["tool_calls"] = calls;
   return {
     id: replyIdOf(context),
     object: COMPLETION,
     created: context.created,
     model: context.model,
-    choices: [{ index: 0, message, logprobs: null, finish_reason: finish }],
-    ...(tier !== undefined && { service_tier: tier }),
-    usage: writeUsage(usage),
+    choices: [{ index: 0, message, logprobs: null, finish_reason: writeFinish(finish, legacy) }],
+    ...(finish.tier !== undefined && { service_tier: finish.tier }),
+    usage: writeUsage(usage ?? NO_USAGE),
   };
 }
 

@@ -1,10 +1,11 @@
 import { GatewayError } from "../../canon/errors.ts";
-import type { BlockStart, Event, Finish } from "../../canon/events.ts";
-import { NO_USAGE, sameUsage, type Usage } from "../../canon/usage.ts";
+import type { Event } from "../../canon/events.ts";
+import { NO_USAGE, sameUsage } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
 import { BlockCiter } from "../cited.ts";
 import { ReplyCallIds } from "../counted-ids.ts";
 import type { DecodeContext, ReplyContext } from "../dialect.ts";
+import { gatherReply, type WholeBlock } from "../gather-reply.ts";
 import { unseenPicture } from "../pictures.ts";
 import { startEvent } from "../reply-start.ts";
 import { innerError } from "../upstream-error.ts";
@@ -46,15 +47,11 @@ export function decodeReply(body: unknown, { usedCallIds }: DecodeContext): Even
 
 const isToolUse = (block: Block): boolean => block["type"] === "tool_use";
 
-/** A finished block from how it began, its text, its signature and what its text rests on. */
-function assembleBlock(
-  start: BlockStart,
-  text: string,
-  signature: string,
-  citations: Block[],
-  context: ReplyContext,
-): Block | undefined {
-  if (start.kind === "text") return citations.length > 0 ? { type: "text", text, citations } : { type: "text", text };
+/** A finished block; undefined for one of another dialect, and for reasoning that is not shown. */
+function writeBlock({ start, text, signature, citations }: WholeBlock, context: ReplyContext): Block | undefined {
+  if (start.kind === "text") {
+    return { type: "text", text, ...(citations.length > 0 && { citations: citations.map(citationOf) }) };
+  }
   if (start.kind === "image") return { type: "text", text: unseenPicture(start) };
   const block = startOfBlock(start, context);
   if (block && start.kind === "reasoning")
@@ -65,29 +62,8 @@ function assembleBlock(
 
 /** Events of a finished reply as a message (interface 2.4). Blocks of other dialects are left out. */
 export function encodeReply(events: readonly Event[], context: ReplyContext): Record<string, unknown> {
-  const content: Block[] = [];
-  let start: BlockStart | undefined;
-  let text = "";
-  let signature = "";
-  let citations: Block[] = [];
-  let usage: Usage | undefined;
-  let finish: Finish = { reason: "stop" };
-  for (const event of events) {
-    if (event.type === "block-start") {
-      start = event.block;
-      text = "";
-      signature = "";
-      if (citations.length > 0) citations = [];
-    } else if (event.type === "block-delta") text += event.text;
-    else if (event.type === "block-signature") signature = event.signature;
-    else if (event.type === "block-citation") citations.push(citationOf(event.citation));
-    else if (event.type === "block-end" && start) {
-      const block = assembleBlock(start, text, signature, citations, context);
-      if (block) content.push(block);
-      start = undefined;
-    } else if (event.type === "usage") usage = event.usage;
-    else if (event.type === "finish") finish = event.finish;
-  }
+  const { blocks, usage, finish } = gatherReply(events);
+  const content = blocks.map((block) => writeBlock(block, context)).filter(isObject);
   // Only a vendor that counts nothing leaves it to the estimate.
   const counted = writeUsage(usage ?? { ...NO_USAGE, input: context.estimatedInputTokens });
   return {

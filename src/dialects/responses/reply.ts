@@ -1,9 +1,9 @@
 import { GatewayError } from "../../canon/errors.ts";
-import type { BlockStart, Event, Finish } from "../../canon/events.ts";
-import type { Usage } from "../../canon/usage.ts";
+import type { Event } from "../../canon/events.ts";
 import { isObject } from "../../lib/json.ts";
 import { BlockCiter } from "../cited.ts";
 import type { ReplyContext } from "../dialect.ts";
+import { gatherReply } from "../gather-reply.ts";
 import { failureOf } from "./decode-stream.ts";
 import { endItem, readFinish, writeFinish } from "./finish.ts";
 import { type Item, isCallType, readWholeItem, startOfReply } from "./items.ts";
@@ -40,35 +40,17 @@ export function decodeReply(body: unknown): Event[] {
 
 /** Events of a finished reply as a response object. Blocks of other dialects are left out. */
 export function encodeReply(events: readonly Event[], context: ReplyContext): Record<string, unknown> {
+  const { blocks, usage, finish } = gatherReply(events);
   const output: Item[] = [];
-  let block: BlockStart | undefined;
-  let text = "";
-  let signature = "";
-  let annotations: Item[] = [];
-  let usage: Usage | undefined;
-  let finish: Finish = { reason: "stop" };
   /** Where the last block's item stands, if that may be cut off. */
   let cutAt: number | undefined;
-  for (const event of events) {
-    if (event.type === "block-start") {
-      block = event.block;
-      text = "";
-      signature = "";
-      // Each item keeps its own: an empty one, too, is still pushed into while a later block is cited.
-      annotations = [];
-    } else if (event.type === "block-delta") text += event.text;
-    else if (event.type === "block-signature") signature = event.signature;
-    else if (event.type === "block-citation") annotations.push(annotationOf(event.citation));
-    else if (event.type === "block-end" && block) {
-      const item = startItem(block, `${context.replyId}_${output.length}`, context);
-      cutAt = item && mayBeCut(block, text) ? output.length : undefined;
-      if (item) output.push(finishItem(item, block, text, signature, context, annotations));
-      if (block.kind === "text" && isProof(signature)) {
-        output.push(proofItem(`${context.replyId}_${output.length}`, signature, context));
-      }
-      block = undefined;
-    } else if (event.type === "usage") usage = event.usage;
-    else if (event.type === "finish") finish = event.finish;
+  for (const { start, text, signature, citations } of blocks) {
+    const item = startItem(start, `${context.replyId}_${output.length}`, context);
+    cutAt = item && mayBeCut(start, text) ? output.length : undefined;
+    if (item) output.push(finishItem(item, start, text, signature, context, citations.map(annotationOf)));
+    if (start.kind === "text" && isProof(signature)) {
+      output.push(proofItem(`${context.replyId}_${output.length}`, signature, context));
+    }
   }
   if (cutAt !== undefined) output[cutAt] = endItem(output[cutAt] ?? {}, finish);
   // Only a vendor that counts nothing leaves it to the estimate.
