@@ -1,5 +1,7 @@
 import type { Finish } from "../canon/events.ts";
 import type { Part, Prompt } from "../canon/prompt.ts";
+import { stringOf } from "../lib/json.ts";
+import { cleanText } from "./text.ts";
 
 /** Fields that mean the same in both of OpenAI's dialects, by the chat dialect's names (dialects.md 1.1). */
 const SHARED: ReadonlySet<string> = new Set([
@@ -51,4 +53,11 @@ export function nameShared({ shared }: Prompt, dropped: string[]): void {
 export function namePictures({ pictures }: Prompt, dropped: string[]): void {
   if (pictures) dropped.push("modalities");
   if (pictures?.ratio !== undefined || pictures?.size !== undefined) dropped.push("image_config");
+}
+
+/** The client's name for its end user, under the older of two fields and under the newer, which is named in `dropped` where it says another one. */
+export function decodeUser(body: Record<string, unknown>, dropped: string[]): string | undefined {
+  const [user, safety] = [stringOf(body["user"]), stringOf(body["safety_identifier"])];
+  if (user !== "" && safety !== "" && safety !== user) dropped.push("safety_identifier");
+  return cleanText(user || safety) || undefined;
 }

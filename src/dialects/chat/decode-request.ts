@@ -3,8 +3,8 @@ import { isObject, listOf, numberOf, put } from "../../lib/json.ts";
 import type { Decoded, ReplyChanges } from "../dialect.ts";
 import { SILENT_AT_ZERO } from "../going-fields.ts";
 import { readTopK } from "../odd-sampling.ts";
-import { isShared, share } from "../openai-fields.ts";
-import { cleanText } from "../text.ts";
+import { decodeUser, isShared, share } from "../openai-fields.ts";
+import { readSchemaFormat } from "../schema-format.ts";
 import { unknownPaths } from "../unknown-fields.ts";
 import { decodeMessages } from "./decode-messages.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
@@ -69,24 +69,7 @@ function decodeFormat(value: unknown): OutputFormat | undefined {
   if (!isObject(value)) return undefined;
   if (value["type"] !== "json_schema" && value["type"] !== "json_object") return undefined;
   const wrapped = schemaHolder(value);
-  if (!wrapped || !isObject(wrapped["schema"])) return { type: "json" };
-  const { name, description, strict } = wrapped;
-  return {
-    type: "json-schema",
-    schema: wrapped["schema"],
-    ...(typeof name === "string" && { name }),
-    ...(typeof description === "string" && { description }),
-    ...(typeof strict === "boolean" && { strict }),
-  };
-}
-
-function decodeUser(body: Wire, dropped: string[]): string | undefined {
-  const { user, safety_identifier: safety } = body;
-  if (typeof user === "string" && user !== "") {
-    if (safety != null && safety !== user) dropped.push("safety_identifier");
-    return cleanText(user);
-  }
-  return typeof safety === "string" && safety !== "" ? cleanText(safety) : undefined;
+  return (wrapped && readSchemaFormat(wrapped)) ?? { type: "json" };
 }
 
 const isFilled = (value: unknown): boolean => Array.isArray(value) && value.length > 0;

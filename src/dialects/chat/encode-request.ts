@@ -3,8 +3,8 @@ import { isObject, put } from "../../lib/json.ts";
 import { lostFormats } from "../custom-tools.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
-import { formatName } from "../format-name.ts";
 import { toFunctionSchema } from "../function-schema.ts";
+import { writeSchemaFormat } from "../schema-format.ts";
 import { fitStrict } from "../strict-schema.ts";
 import { cleanText, joinTexts } from "../text.ts";
 import { chatNames, fitToolNames } from "../tool-names.ts";
@@ -72,20 +72,10 @@ function encodeToolChoice(choice: ToolChoice, isCustom: (name: string) => boolea
 
 function encodeFormat(output: OutputFormat, quirks: Quirks, dropped: string[]): Wire {
   if (output.type === "json") return { type: "json_object" };
-  const { name, description } = output;
+  const { strict, ...format } = output;
   // Others than the dialect's own vendor refuse for some of their models what is said to be strict.
-  const wish = output.strict === "where-it-fits" && quirks.customTools !== true ? undefined : output.strict;
-  const { schema, strict } = fitStrict(output.schema, wish, "response_format.strict", dropped);
-  return {
-    type: "json_schema",
-    json_schema: {
-      // The name is required here and unknown to other dialects.
-      name: formatName(name),
-      ...(description !== undefined && { description }),
-      schema,
-      ...(strict !== undefined && { strict }),
-    },
-  };
+  const isRefused = strict === "where-it-fits" && quirks.customTools !== true;
+  return { type: "json_schema", json_schema: writeSchemaFormat(isRefused ? format : output, dropped) };
 }
 
 /** The stop sequences that this vendor takes; the gateway watches for the others itself (dialects.md 4.1). */

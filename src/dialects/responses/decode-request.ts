@@ -2,7 +2,8 @@ import { invalidField } from "../../canon/errors.ts";
 import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
 import { isObject, numberOf, put, stringOf } from "../../lib/json.ts";
 import type { Decoded, ReplyChanges } from "../dialect.ts";
-import { isShared, share } from "../openai-fields.ts";
+import { decodeUser, isShared, share } from "../openai-fields.ts";
+import { readSchemaFormat } from "../schema-format.ts";
 import { cleanText } from "../text.ts";
 import { unknownPaths } from "../unknown-fields.ts";
 import { decodeInput } from "./decode-input.ts";
@@ -44,24 +45,9 @@ function decodeFormat(text: unknown, dropped: string[]): OutputFormat | undefine
   dropped.push(...unknownPaths(format, FORMAT_FIELDS, "text.format"));
   if (!isObject(format) || format["type"] === "text") return undefined;
   if (format["type"] === "json_object") return { type: "json" };
-  if (format["type"] !== "json_schema" || !isObject(format["schema"])) {
-    dropped.push("text.format");
-    return undefined;
-  }
-  const { name, description, schema, strict } = format;
-  return {
-    type: "json-schema",
-    schema: schema as Record<string, unknown>,
-    ...(typeof name === "string" && { name }),
-    ...(typeof description === "string" && { description }),
-    ...(typeof strict === "boolean" && { strict }),
-  };
-}
-
-function decodeUser(body: Wire, dropped: string[]): string | undefined {
-  const [user, safety] = [stringOf(body["user"]), stringOf(body["safety_identifier"])];
-  if (user !== "" && safety !== "" && safety !== user) dropped.push("safety_identifier");
-  return cleanText(user || safety) || undefined;
+  const read = format["type"] === "json_schema" ? readSchemaFormat(format) : undefined;
+  if (!read) dropped.push("text.format");
+  return read;
 }
 
 /** What a model does anyway where nothing is said of how it reasons, beside the depth. */

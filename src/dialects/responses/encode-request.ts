@@ -2,9 +2,8 @@ import type { OutputFormat, Prompt } from "../../canon/prompt.ts";
 import { put } from "../../lib/json.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
-import { formatName } from "../format-name.ts";
 import { BREAKPOINT, namePictures } from "../openai-fields.ts";
-import { fitStrict } from "../strict-schema.ts";
+import { writeSchemaFormat } from "../schema-format.ts";
 import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
 import { EMPTY_TEXT } from "../turns.ts";
 import { fitUserId } from "../user-id.ts";
@@ -21,16 +20,7 @@ const MAX_USER = 64;
 
 function encodeFormat(output: OutputFormat, dropped: string[]): Wire {
   if (output.type === "json") return { type: "json_object" };
-  const { name, description } = output;
-  const { schema, strict } = fitStrict(output.schema, output.strict, "response_format.strict", dropped);
-  return {
-    type: "json_schema",
-    // The name is required here and unknown to other dialects.
-    name: formatName(name),
-    ...(description !== undefined && { description }),
-    schema,
-    ...(strict !== undefined && { strict }),
-  };
+  return { type: "json_schema", ...writeSchemaFormat(output, dropped) };
 }
 
 const EMPTY_INPUT = { type: "message", role: "user", content: [{ type: "input_text", text: EMPTY_TEXT }] };
