@@ -99,6 +99,19 @@ export class Frame {
   }
 }
 
+/** JSON on the one line that a record's data must stand on: line breaks outside strings are mere white space, and inside none stands unescaped. */
+export const oneLine = (json: string): string =>
+  json.includes("\n") || json.includes("\r") ? json.replaceAll(/[\r\n]+/g, " ") : json;
+
+/** A frame's record with other JSON as its data. Lines other than `data:`, such as an event's name, are kept before it. */
+export function recordWith(frame: Frame, json: string): string {
+  const line = `data: ${oneLine(json)}\n\n`;
+  const isData = frame.raw.startsWith("data:") && frame.raw.length - frame.data.length <= 6;
+  if (isData) return line;
+  const others = frame.raw.split(/\r\n|\n|\r/).filter((other) => other !== "" && !/^data(?::|$)/.test(other));
+  return others.map((other) => `${other}\n`).join("") + line;
+}
+
 /** A record that says nothing: it stands for what the gateway adds to a reply. */
 export const NO_FRAME = new Frame("", undefined, "");
 

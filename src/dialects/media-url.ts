@@ -17,6 +17,10 @@ function percentDecode(text: string): string {
   }
 }
 
+/** Bytes as a `data:` URL; `data` is their base64. */
+export const dataUrl = ({ mediaType, data }: { mediaType: string; data: string }): string =>
+  `data:${mediaType};base64,${data}`;
+
 export const isDataUrl = (url: string): boolean => url.slice(0, 5).toLowerCase() === "data:";
 
 /**

@@ -2,7 +2,7 @@ import type { Edits } from "../lib/json.ts";
 import { isObject, stringOf } from "../lib/json.ts";
 import { mapChanged, mapListIn } from "../lib/map-changed.ts";
 import { mediaTypeOf, sniffMediaType, textOfMedia } from "./media-type.ts";
-import { hasScheme, isDataUrl, parseDataUrl } from "./media-url.ts";
+import { dataUrl, hasScheme, isDataUrl, parseDataUrl } from "./media-url.ts";
 
 type Part = Record<string, unknown>;
 
@@ -35,8 +35,6 @@ export type Replace = (media: FoundMedia) => InlineMedia | Words | undefined;
 
 /** Content may hold content (results of tools, documents made of blocks): no deeper than this. */
 const MAX_DEPTH = 3;
-
-const dataUrl = ({ mediaType, data }: InlineMedia) => `data:${mediaType};base64,${data}`;
 
 /** The last step of an address, as the name of its file. */
 function fileName(url: string): string {

@@ -1,6 +1,6 @@
 import { type Edits, isObject, JsonText, mayBeInexact, parseExactly } from "../lib/json.ts";
 import type { ClientDialect, Relabeler, ReplyChanges } from "./dialect.ts";
-import { Frame } from "./frames.ts";
+import { Frame, oneLine } from "./frames.ts";
 
 /** The upstream's names of tools → the client's. */
 type Names = ReadonlyMap<string, string>;
@@ -41,8 +41,7 @@ function nameFrame(frame: Frame, client: ClientDialect, names: Names): Frame {
   if (frame.run || !frame.data.trimStart().startsWith("{")) return frame;
   const edits = nameEdits(frame.data, () => frame.value, client, names);
   if (!edits) return frame;
-  // Line breaks outside strings are mere white space, and a record's data must stay on one line.
-  const data = new JsonText(frame.data).edit(edits).replaceAll(/[\r\n]+/g, " ");
+  const data = oneLine(new JsonText(frame.data).edit(edits));
   return new Frame(`${frame.event === undefined ? "" : `event: ${frame.event}\n`}data: ${data}`, frame.event, data);
 }
 

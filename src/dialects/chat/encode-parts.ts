@@ -1,6 +1,7 @@
 import type { DocumentPart, ImagePart, Part } from "../../canon/prompt.ts";
 import type { Quirks } from "../dialect.ts";
 import { textOfMedia } from "../media-type.ts";
+import { dataUrl } from "../media-url.ts";
 import { withBreakpoint } from "../openai-fields.ts";
 import { cleanText } from "../text.ts";
 import { FILE_UNSEEN, NO_IMAGE_TEXT, unsayable } from "../unsayable.ts";
@@ -13,7 +14,7 @@ function encodeImage(part: ImagePart): Wire {
   const { source } = part;
   if (source.kind === "file") throw unsayable(part, FILE_UNSEEN);
   if (source.kind === "text") throw unsayable(part, NO_IMAGE_TEXT);
-  const url = source.kind === "url" ? source.url : `data:${source.mediaType};base64,${source.data}`;
+  const url = source.kind === "url" ? source.url : dataUrl(source);
   return { type: "image_url", image_url: { url, ...(part.detail !== undefined && { detail: part.detail }) } };
 }
 
@@ -33,8 +34,7 @@ function encodeDocument(part: DocumentPart, { remoteMedia }: Quirks): Wire {
   if (source.mediaType.startsWith("image/")) return encodeImage({ type: "image", source });
   const text = textOfMedia(source.mediaType, source.data);
   if (text !== undefined) return encodeTextDocument(part, text);
-  const fileData = `data:${source.mediaType};base64,${source.data}`;
-  return { type: "file", file: { filename: part.title ?? "document.pdf", file_data: fileData } };
+  return { type: "file", file: { filename: part.title ?? "document.pdf", file_data: dataUrl(source) } };
 }
 
 function encodeMedia(part: Part, quirks: Quirks): Wire | undefined {

@@ -2,7 +2,7 @@ import type { Picture } from "../../canon/events.ts";
 import type { ImagePart, Part } from "../../canon/prompt.ts";
 import { isObject, listOf, put } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
-import { imageSource, parseDataUrl } from "../media-url.ts";
+import { dataUrl, imageSource, parseDataUrl } from "../media-url.ts";
 import { extraContentOf, signatureIn } from "./extra-content.ts";
 
 type Wire = Record<string, unknown>;
@@ -22,9 +22,9 @@ function urlOf(entry: unknown): string {
 }
 
 /** An image as an entry of the list, the `index`th of its reply. */
-export const pictureOf = ({ mediaType, data }: Picture, index: number): Wire => ({
+export const pictureOf = (picture: Picture, index: number): Wire => ({
   type: "image_url",
-  image_url: { url: `data:${mediaType};base64,${data}` },
+  image_url: { url: dataUrl(picture) },
   index,
 });
 

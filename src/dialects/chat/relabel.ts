@@ -2,7 +2,7 @@ import type { Event } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import { type Edits, editObject, isEmpty, isObject, listOf } from "../../lib/json.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
-import type { Frame } from "../frames.ts";
+import { type Frame, recordWith } from "../frames.ts";
 import { namesAlone } from "../reply-names.ts";
 import { type RecordWriter, RunWriter } from "../run-writer.ts";
 import { finishOf, goesOn, isTerminator, replySeed } from "./decode-stream.ts";
@@ -12,16 +12,6 @@ import { ChoiceRepairer, wholeSeconds } from "./repair.ts";
 import { readUsage, soundUsage, writeUsage } from "./usage.ts";
 
 type Wire = Record<string, unknown>;
-
-/** A chunk as an SSE record. Lines other than `data:` (an event name) are kept before it. */
-function writeRecord(frame: Frame, text: string): string {
-  const plain = frame.raw.startsWith("data:") && frame.raw.length - frame.data.length <= 6;
-  // JSON holds no line break outside its strings, and none unescaped inside them.
-  const line = `data: ${text.includes("\n") || text.includes("\r") ? text.replaceAll(/[\r\n]+/g, " ") : text}\n\n`;
-  if (plain) return line;
-  const others = frame.raw.split(/\r\n|\n|\r/).filter((other) => other !== "" && !/^data(?::|$)/.test(other));
-  return others.map((other) => `${other}\n`).join("") + line;
-}
 
 /** A record's value; undefined for what is torn off behind the end of a whole reply, which the decoder lets pass. */
 function readValue(frame: Frame): unknown {
@@ -249,7 +239,7 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
   }
 
   #edit(frame: Frame, edits: Edits): string {
-    return writeRecord(frame, editObject(frame.data, { ...edits, model: this.#context.model }));
+    return recordWith(frame, editObject(frame.data, { ...edits, model: this.#context.model }));
   }
 
   /** The record with the model's literal exchanged, where it stands exactly once: inside a JSON string its quotes would be escaped. */

@@ -15,7 +15,7 @@ import {
 import { withNumbers } from "../count-texts.ts";
 import { ReplyCallIds } from "../counted-ids.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
-import { Frame } from "../frames.ts";
+import { Frame, oneLine } from "../frames.ts";
 import { type RecordWriter, RunWriter } from "../run-writer.ts";
 import { BlockLane, type Slot } from "./block-lane.ts";
 import { type Block, fragmentText, inputText, withDistinctId } from "./blocks.ts";
@@ -156,8 +156,7 @@ function forward(frame: Frame, value: Block, edits?: Edits): string {
     if (frame.event === undefined) return `event: ${type}\n${frame.raw}\n\n`;
   }
   const json = editObject(frame.data, { ...edits, ...(missingType && { type }) });
-  // Line breaks outside strings are mere white space, and a record's data must stay on one line.
-  return record(type ?? "message", json.replaceAll(/[\r\n]+/g, " "));
+  return record(type ?? "message", oneLine(json));
 }
 
 /** The frame with the model spliced into its text, or undefined when that did not put it where it belongs. */

@@ -1,6 +1,6 @@
 import type { DocumentPart, ImagePart, MediaSource, Part, TextPart } from "../../canon/prompt.ts";
 import { isObject, stringOf } from "../../lib/json.ts";
-import { fileSource, imageSource } from "../media-url.ts";
+import { dataUrl, fileSource, imageSource } from "../media-url.ts";
 import { breakpointOf } from "../openai-fields.ts";
 import { cleanText } from "../text.ts";
 import { FILE_UNSEEN, NO_AUDIO, NO_IMAGE_TEXT, unsayable } from "../unsayable.ts";
@@ -103,7 +103,7 @@ function encodeImage(part: ImagePart): Item {
   }
   if (source.kind === "file") throw unsayable(part, FILE_UNSEEN);
   if (source.kind === "text") throw unsayable(part, NO_IMAGE_TEXT);
-  const url = source.kind === "url" ? source.url : `data:${source.mediaType};base64,${source.data}`;
+  const url = source.kind === "url" ? source.url : dataUrl(source);
   return { type: "input_image", image_url: url, detail };
 }
 
@@ -117,8 +117,7 @@ function encodeDocument(part: DocumentPart): Item {
     return { type: "input_text", text: cleanText(lines.join("\n")) };
   }
   if (source.mediaType.startsWith("image/")) return encodeImage({ type: "image", source });
-  const fileData = `data:${source.mediaType};base64,${source.data}`;
-  return { type: "input_file", filename: part.title ?? "document.pdf", file_data: fileData };
+  return { type: "input_file", filename: part.title ?? "document.pdf", file_data: dataUrl(source) };
 }
 
 /**

@@ -3,7 +3,7 @@ import type { Event, Finish } from "../../canon/events.ts";
 import type { Usage } from "../../canon/usage.ts";
 import { type Edits, editInside, editObject, isEmpty, isObject, type JsonText } from "../../lib/json.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
-import type { Frame } from "../frames.ts";
+import { type Frame, recordWith } from "../frames.ts";
 import { isEmptyFrame, isTerminal, typeOf } from "./decode-stream.ts";
 import { encodeFailure } from "./errors.ts";
 import { writeFinish } from "./finish.ts";
@@ -17,13 +17,6 @@ export function relabelReply(body: JsonText, context: ReplyContext): string {
   const { usage } = body.value as Record<string, unknown>;
   const counts = soundUsage(usage);
   return body.edit({ model: context.model, ...(counts !== usage && { usage: counts }) });
-}
-
-/** The record with new data. Lines other than `data:` (the event's name) are kept before it. */
-function rewrite(frame: Frame, data: string): string {
-  const others = frame.raw.split(/\r\n|\n|\r/).filter((line) => line !== "" && !/^data(?::|$)/.test(line));
-  // Line breaks outside strings are mere white space, and a record's data must stay on one line.
-  return `${others.map((line) => `${line}\n`).join("")}data: ${data.replaceAll(/[\r\n]+/g, " ")}\n\n`;
 }
 
 const lastUsage = (events: readonly Event[]): Usage | undefined =>
@@ -111,7 +104,7 @@ class ResponsesRelabeler implements Relabeler {
     this.#sequence++;
     if (isEmpty(changed) && isEmpty(added)) return `${frame.raw}\n\n`;
     const data = isEmpty(changed) ? frame.data : editInside(frame.data, "response", changed);
-    return rewrite(frame, isEmpty(added) ? data : editObject(data, added));
+    return recordWith(frame, isEmpty(added) ? data : editObject(data, added));
   }
 }
 
