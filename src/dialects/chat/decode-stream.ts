@@ -11,10 +11,10 @@ import { DetailsJoiner, detailsBlock, detailsOf } from "../reasoning-details.ts"
 import { startEvent } from "../reply-start.ts";
 import { innerError, isErrorBody, unreadableRecord } from "../upstream-error.ts";
 import { BlockWriter } from "./block-writer.ts";
+import { annotationsIn, listsSources, sourcesIn } from "./citations.ts";
 import { contentText, reasoningSignature, reasoningText } from "./delta.ts";
 import { failureIn, matchedStop, readFinish } from "./finish.ts";
 import { PICTURES, picturesIn } from "./pictures.ts";
-import { annotationsIn, listsSources, sourcesIn } from "./read-citations.ts";
 import { wholeSeconds } from "./repair.ts";
 import { mayBePreopened, type Split, ThinkSplitter } from "./think-tags.ts";
 import { readToolFragment, ToolTracker } from "./tool-calls.ts";
