@@ -1,6 +1,8 @@
+import type { GatewayError } from "../../canon/errors.ts";
 import type { BlockStart, Event, Finish } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import type { Encoder, ReplyContext } from "../dialect.ts";
+import { errorFields } from "../openai-error.ts";
 import { annotationOf } from "./citations.ts";
 import { extraContentOf } from "./extra-content.ts";
 import { writeFinish } from "./finish.ts";
@@ -9,6 +11,10 @@ import { writeUsage } from "./usage.ts";
 
 /** The dialect's terminator (contract 7). */
 export const TERMINATOR = "data: [DONE]\n\n";
+
+/** An error as a stream's last record; no terminator follows it (contract 7). */
+export const encodeErrorFrame = (error: GatewayError): string =>
+  `data: ${JSON.stringify({ error: errorFields(error) })}\n\n`;
 
 /** What a chunk says it is. */
 export const CHUNK = "chat.completion.chunk";

@@ -1,14 +1,14 @@
 import { REASONING_FORMS_OF } from "../../canon/intent.ts";
 import { markChatBody } from "../cache-marks.ts";
 import type { Dialect, ReplyChanges } from "../dialect.ts";
+import { encodeError } from "../openai-error.ts";
 import { readUpstreamError } from "../upstream-error.ts";
 import { amend } from "./amend.ts";
 import { checkRequest } from "./check.ts";
 import { decodeRequest } from "./decode-request.ts";
 import { ChatDecoder } from "./decode-stream.ts";
 import { encodeRequest } from "./encode-request.ts";
-import { ChatEncoder } from "./encode-stream.ts";
-import { encodeError, encodeErrorFrame } from "./errors.ts";
+import { ChatEncoder, encodeErrorFrame } from "./encode-stream.ts";
 import { REASONING_FIELDS, readIntent, refuseChoices } from "./intent.ts";
 import { lessons } from "./lessons.ts";
 import { replyChanges } from "./older-tools.ts";

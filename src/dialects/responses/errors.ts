@@ -1,20 +1,6 @@
-import { ERRORS, type GatewayError } from "../../canon/errors.ts";
+import type { GatewayError } from "../../canon/errors.ts";
+import { errorFields } from "../openai-error.ts";
 import { record } from "./records.ts";
-
-/** An error as this dialect's HTTP answer: the chat dialect's shape (contract 6). */
-export function encodeError(error: GatewayError): { status: number; body: Record<string, unknown> } {
-  return { status: ERRORS[error.code].status, body: { error: errorFields(error) } };
-}
-
-function errorFields(error: GatewayError): Record<string, unknown> {
-  return {
-    ...error.extra,
-    message: error.message,
-    type: ERRORS[error.code].chatType,
-    param: error.param ?? null,
-    code: error.code,
-  };
-}
 
 /** An error as a stream's last: nothing came before it, or nobody knows what did, so the response that failed is empty. */
 export function encodeErrorFrame(error: GatewayError, requestId: string): string {
@@ -27,10 +13,11 @@ export function encodeErrorFrame(error: GatewayError, requestId: string): string
  * own vendor sends them. The response follows as a failed one, as there too: some agents know only that.
  */
 export function encodeFailure(error: GatewayError, response: Record<string, unknown>, sequence: number): string {
-  const { code, message, param } = { code: error.code, message: error.message, param: error.param ?? null };
+  const fields = errorFields(error);
+  const { code, message, param } = fields;
   const failed = { ...response, status: "failed", error: { code, message } };
   return (
-    record({ type: "error", sequence_number: sequence, code, message, param, error: errorFields(error) }) +
+    record({ type: "error", sequence_number: sequence, code, message, param, error: fields }) +
     record({ type: "response.failed", sequence_number: sequence + 1, response: failed })
   );
 }

@@ -1,6 +1,7 @@
 import { REASONING_FORMS_OF } from "../../canon/intent.ts";
 import { responsesCounter } from "../counters.ts";
 import type { Dialect } from "../dialect.ts";
+import { encodeError } from "../openai-error.ts";
 import { readUpstreamError } from "../upstream-error.ts";
 import { amend, lessons, plainer, repairs, replyChanges } from "./amend.ts";
 import { checkRequest } from "./check.ts";
@@ -8,7 +9,7 @@ import { decodeRequest } from "./decode-request.ts";
 import { canFollow, decodeStream } from "./decode-stream.ts";
 import { encodeRequest } from "./encode-request.ts";
 import { encodeStream } from "./encode-stream.ts";
-import { encodeError, encodeErrorFrame } from "./errors.ts";
+import { encodeErrorFrame } from "./errors.ts";
 import { readIntent } from "./intent.ts";
 import { PING } from "./records.ts";
 import { readRefusedFields } from "./refused-fields.ts";
