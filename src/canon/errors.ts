@@ -53,7 +53,7 @@ export type ErrorCode = keyof typeof ERRORS;
 /** Longest path of a field that an error names, characters: keys are the client's, and may be megabytes. */
 const MAX_PARAM = 300;
 
-export type ErrorDetails = {
+type ErrorDetails = {
   /** Path of the one request field at fault, as the client wrote it: `messages[2].content`. */
   param?: string | undefined;
   /** Whole seconds until a retry may succeed, at most 60; sent as `retry-after`. */

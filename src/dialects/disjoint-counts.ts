@@ -2,7 +2,7 @@ import { tokenCount, type Usage } from "../canon/usage.ts";
 import { isObject } from "../lib/json.ts";
 
 /** Counts as OpenAI's dialects have them: `prompt` holds what is cached, `completion` the reasoning, and `total` both. What is not told is 0. */
-export type ToldCounts = {
+type ToldCounts = {
   prompt: number;
   completion: number;
   total: number;

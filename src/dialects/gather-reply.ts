@@ -5,7 +5,7 @@ import type { Usage } from "../canon/usage.ts";
 export type WholeBlock = { start: BlockStart; text: string; signature: string; citations: Citation[] };
 
 /** A finished reply. `usage`: undefined where its vendor counted nothing. */
-export type WholeReply = { blocks: readonly WholeBlock[]; usage: Usage | undefined; finish: Finish };
+type WholeReply = { blocks: readonly WholeBlock[]; usage: Usage | undefined; finish: Finish };
 
 /** The events of a finished reply put together. */
 export function gatherReply(events: readonly Event[]): WholeReply {

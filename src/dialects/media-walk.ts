@@ -31,7 +31,7 @@ export type InlineMedia = { mediaType: string; data: string };
 export type Words = { words: string };
 
 /** What to put in the place of found media; undefined leaves it as it is, and sound is never put anywhere. */
-export type Replace = (media: FoundMedia) => InlineMedia | Words | undefined;
+type Replace = (media: FoundMedia) => InlineMedia | Words | undefined;
 
 /** Content may hold content (results of tools, documents made of blocks): no deeper than this. */
 const MAX_DEPTH = 3;

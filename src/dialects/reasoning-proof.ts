@@ -11,7 +11,7 @@ const CARRIED = /^sluice-(signature|redacted|unsigned)(?:@([^:]*))?:/;
 const UNSIGNED_MARK = "unsigned:";
 
 /** A reasoning item of the responses dialect, as far as its vendor must see it again. */
-export type ReasoningProof = { id: string; encrypted: string };
+type ReasoningProof = { id: string; encrypted: string };
 
 /**
  * Id and encrypted content of a reasoning item as one self-describing signature, so that clients of other dialects carry it back

@@ -12,7 +12,7 @@ export function watchable(stops: readonly string[], dropped: string[]): readonly
 }
 
 /** Where a stop sequence was found: the text before it, and the sequence. */
-export type Stopped = { text: string; stop: string };
+type Stopped = { text: string; stop: string };
 
 /**
  * Looks for stop sequences in a text that arrives in pieces, for upstreams that were not told them. It holds back as many characters as

@@ -21,7 +21,7 @@ import { isSaid, tellLost } from "./told-names.ts";
 import { MAX_TOLD } from "./unknown-fields.ts";
 
 /** An upstream body, ready to send, what could not cross from the client's dialect, and what the reply must be changed back in. */
-export type UpstreamBody = { text: Text; dropped: string[]; changes?: ReplyChanges | undefined };
+type UpstreamBody = { text: Text; dropped: string[]; changes?: ReplyChanges | undefined };
 
 /** The diagonal: client and upstream speak one dialect, and nothing is touched that need not change. */
 export const isSame = (client: ClientDialect, upstream: UpstreamDialect) => client.name === upstream.name;

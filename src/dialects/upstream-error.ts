@@ -53,7 +53,7 @@ export function scrub(text: string): string {
 }
 
 /** What can be read of an error in any of the shapes vendors use (dialects.md 1.5). */
-export type RawError = {
+type RawError = {
   message: string;
   type: string;
   code: string;

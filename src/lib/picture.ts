@@ -1,6 +1,6 @@
 import type { Pixels } from "./pixels.ts";
 
-export type PictureType = "image/png" | "image/jpeg" | "image/webp" | "image/gif";
+type PictureType = "image/png" | "image/jpeg" | "image/webp" | "image/gif";
 
 /** The type that the first bytes tell; undefined for anything else. */
 export function readPictureType(bytes: Buffer): PictureType | undefined {

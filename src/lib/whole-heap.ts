@@ -12,7 +12,7 @@ const REST = 20;
 const WORK_REST = 2_000;
 const LEAST_WORK_REST_MS = 60_000;
 
-export type WholeHeapParts = {
+type WholeHeapParts = {
   clock: Clock;
   /** What this process may use, bytes. */
   memoryBytes: number;

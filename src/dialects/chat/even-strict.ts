@@ -4,7 +4,7 @@ import type { Quirks } from "../dialect.ts";
 type Wire = Record<string, unknown>;
 
 /** Tools as a vendor takes them that wants all or none of them strict, or none at all, and which of them, by their place, lose it. */
-export type EvenTools = { tools: unknown; loosened: readonly number[] };
+type EvenTools = { tools: unknown; loosened: readonly number[] };
 
 const NONE: readonly number[] = [];
 const calledOf = (tool: unknown): Wire | undefined =>

@@ -36,7 +36,7 @@ const ONE_OBJECT = "Answer with one JSON object and nothing else.";
 const ONE_OBJECT_OR_CALL = "Call tools as you need them; your answer itself is one JSON object and nothing else.";
 
 /** A format as the vendor is told it, and what it is told in words beside it. */
-export type FittedFormat = { format: unknown; hint?: string };
+type FittedFormat = { format: unknown; hint?: string };
 
 /**
  * A client's `response_format` as its vendor takes it beside these tools: a schema under a legal name (dialects.md 1.1), or, where the vendor

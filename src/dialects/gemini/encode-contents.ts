@@ -197,11 +197,11 @@ class ContentWriter {
 
 /**
  * Turns as `contents` (dialects.md 3.1, 4.4, 4.8 #3-#5): user first, roles alternating, every call answered in the very next content, no
- * part and no content empty. `ids`: calls and their results say whose they are, else the vendor tells by name and order. Throws GatewayError
+ * part and no content empty. `tellsIds`: calls and their results say whose they are, else the vendor tells by name and order. Throws GatewayError
  * (invalid_request, with the part's place) for media this dialect cannot carry.
  */
-export function encodeContents(turns: readonly Turn[], dropped: string[], { ids = false } = {}): Content[] {
-  const writer = new ContentWriter(dropped, ids ? new ToolIds() : undefined);
+export function encodeContents(turns: readonly Turn[], dropped: string[], tellsIds: boolean): Content[] {
+  const writer = new ContentWriter(dropped, tellsIds ? new ToolIds() : undefined);
   for (const turn of mergeTurns(turns)) {
     if (turn.role === "assistant") writer.assistant(turn);
     else writer.user(turn);

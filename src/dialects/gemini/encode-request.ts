@@ -104,7 +104,7 @@ export function encodeRequest(given: Prompt, _quirks: Quirks, upstreamModel = ""
   // Its labels are for billing, not for end users (dialects.md 4.1).
   if (prompt.userId !== undefined) dropped.push("user");
   nameShared(prompt, dropped);
-  const contents = encodeContents(prompt.turns, dropped, { ids: traitsOf(upstreamModel).current });
+  const contents = encodeContents(prompt.turns, dropped, traitsOf(upstreamModel).current);
   const stops = prompt.stop.length === 0 ? prompt.stop : prompt.stop.filter((sequence) => sequence !== "");
   const tooMany = stops.length > MAX_STOPS;
   const generationConfig = encodeGeneration(prompt, tooMany ? stops.slice(0, MAX_STOPS) : stops);

@@ -208,7 +208,7 @@ function finishPrefill(messages: Message[]): void {
  * known to be another model's than `model`. `keepsSystem`: the system's turns are among them, else they are left out.
  * Throws GatewayError (invalid_request, with the part's place) for media this dialect cannot carry.
  */
-export function encodeTurns(turns: readonly Turn[], dropped: string[], model = "", keepsSystem = false): Message[] {
+export function encodeTurns(turns: readonly Turn[], dropped: string[], model: string, keepsSystem: boolean): Message[] {
   const writer = new TurnWriter(dropped, model);
   for (const turn of keepsSystem ? mergeAroundSystem(turns) : mergeTurns(turns)) writer[turn.role](turn);
   const orphans = writer.takeOrphans();

@@ -11,7 +11,7 @@ export const isToolChange = (block: unknown): block is Wire =>
   isObject(block) && (block["type"] === ADDITION || block["type"] === REMOVAL);
 
 /** One change of the tools: where its block stands, and what it says of which tool. */
-export type ToolChange = { path: string; isAddition: boolean; tool: Wire };
+type ToolChange = { path: string; isAddition: boolean; tool: Wire };
 
 /** The changes that a conversation makes to its tools, in order. */
 export function toolChanges(messages: unknown): ToolChange[] {
