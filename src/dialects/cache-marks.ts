@@ -25,11 +25,15 @@ class Marker {
   /** Whatever carries a mark already, in the order of the prompt. */
   readonly #marked: Wire[] = [];
 
-  /** Takes note of the marks in `list`, and of those inside its objects. */
-  note(list: readonly Wire[]): void {
+  get count(): number {
+    return this.#marked.length;
+  }
+
+  /** Takes note of the marks in `list`, of whosever body, and of those inside its objects. */
+  note(list: readonly unknown[]): void {
     for (const wire of list) {
       if (!isObject(wire)) continue;
-      if (Array.isArray(wire["content"])) this.note(wire["content"] as Wire[]);
+      this.note(listOf(wire["content"]));
       if (isMarked(wire)) this.#marked.push(wire);
     }
   }
@@ -66,7 +70,9 @@ export function marksForHour(body: string): boolean {
   return marks?.every((mark) => /"ttl"\s*:\s*"1h"/.test(mark)) === true;
 }
 
-const holdsMark = (wire: Wire): boolean => isMarked(wire) || listOf(wire["content"]).some(isMarked);
+const isMarkedObject = (wire: unknown): boolean => isObject(wire) && isMarked(wire);
+const holdsMark = (wire: unknown): boolean =>
+  isMarkedObject(wire) || (isObject(wire) && listOf(wire["content"]).some(isMarkedObject));
 
 /** The last {@link MARKED_TURNS} that fit, last first. */
 function lastOf(messages: readonly Wire[], fits: (message: Wire) => boolean): Wire[] {
@@ -115,18 +121,6 @@ export function markMessagesBody(body: Wire): void {
   marker.mark(tools.at(-1), tools, [...system, ...messages]);
 }
 
-/** How many marks stand in a list of a client's own body, at any depth that {@link Marker.note} looks at. */
-function countMarks(list: unknown): number {
-  let count = 0;
-  if (!Array.isArray(list)) return count;
-  for (const wire of list) {
-    if (!isObject(wire)) continue;
-    if (isMarked(wire)) count++;
-    count += countMarks(wire["content"]);
-  }
-  return count;
-}
-
 /** A copy as deep as marks are set. */
 function copyOf(wire: unknown): unknown {
   if (!isObject(wire)) return wire;
@@ -143,9 +137,9 @@ const MARKED_FIELDS = ["tools", "system", "messages"] as const;
  */
 export function withFewerMarks(body: Wire): Wire | undefined {
   const most = isMarked(body) ? MAX_MARKS - 1 : MAX_MARKS;
-  let count = 0;
-  for (const field of MARKED_FIELDS) count += countMarks(body[field]);
-  if (count <= most) return undefined;
+  const given = new Marker();
+  for (const field of MARKED_FIELDS) given.note(listOf(body[field]));
+  if (given.count <= most) return undefined;
   const fewer: Wire = {};
   const marker = new Marker();
   for (const field of MARKED_FIELDS) {
@@ -204,10 +198,6 @@ export function markChatBody(body: Wire, upstreamModel: string): void {
   if (last) marker.mark(partsOf(last).at(-1), system, behind(last, messages));
 }
 
-const isMarkedAnywhere = (message: unknown): boolean =>
-  isObject(message) &&
-  (isMarked(message) || listOf(message["content"]).some((part) => isObject(part) && isMarked(part)));
-
 /** Whether the message ends in something that can carry a mark. */
 const endsSound = ({ content }: Wire): boolean =>
   typeof content === "string" ? content !== "" : isObject(listOf(content).at(-1));
@@ -217,7 +207,7 @@ const endsSound = ({ content }: Wire): boolean =>
  * be done, above all when the client sets marks itself.
  */
 export function withChatMarks(body: Wire, messages: readonly unknown[], upstreamModel: string): unknown[] | undefined {
-  if (!cachesMarked(upstreamModel) || messages.some(isMarkedAnywhere)) return undefined;
+  if (!cachesMarked(upstreamModel) || messages.some(holdsMark)) return undefined;
   const wires = messages.filter(isObject);
   if (!goesOn(body, wires)) return undefined;
   const system = wires.findLast((message) => message["role"] === "system" && endsSound(message));
