@@ -1,16 +1,5 @@
 import type { Turn } from "../canon/prompt.ts";
 
-/**
- * Stands where the user must speak and did not: at the beginning of a conversation (dialects.md 4.3), and behind a turn that may not be the last.
- */
-export const CONTINUE_TEXT = "(continue)";
-
-/** Stands for a conversation, or a user's turn, that says nothing, which every vendor refuses (dialects.md 4.8 #4). */
-export const EMPTY_TEXT = "(empty)";
-
-/** Stands in OpenAI's two dialects for the result of a call that nobody gave: without one the whole request is refused (dialects.md 1.2, 4.3). */
-export const NO_RESULT = "(no result)";
-
 const isSystem = ({ role }: Turn): boolean => role === "system";
 
 /**

@@ -4,6 +4,7 @@ import { mapChanged } from "../../lib/map-changed.ts";
 import { withChatMarks } from "../cache-marks.ts";
 import type { Quirks } from "../dialect.ts";
 import { goingFields } from "../going-fields.ts";
+import { callHint } from "../own-words.ts";
 import { withObjectArguments } from "./call-arguments.ts";
 import { shortCallId, withOwnCallIds } from "./call-ids.ts";
 import { evenStrict } from "./even-strict.ts";
@@ -163,11 +164,11 @@ function namedTool(choice: unknown): string | undefined {
   return typeof name === "string" ? name : undefined;
 }
 
-/** What a model is told that may not be forced to call a tool (dialects.md 4.8 #50). */
+/** What is said in place of a forced choice. */
 function hintFor(choice: unknown): string | undefined {
-  if (choice === "required") return "Answer this time by calling one of the tools.";
+  if (choice === "required") return callHint();
   const name = namedTool(choice);
-  return name === undefined ? undefined : `Answer this time by calling the tool ${name}.`;
+  return name === undefined ? undefined : callHint(name);
 }
 
 /** A tool forced by its name, for a server that knows `required` and no names: that tool alone. */

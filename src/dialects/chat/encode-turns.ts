@@ -5,10 +5,10 @@ import type { Quirks } from "../dialect.ts";
 import { OnceLines } from "../lines.ts";
 import { nameLostReasoning } from "../lost-reasoning.ts";
 import { BREAKPOINT } from "../openai-fields.ts";
+import { EMPTY_TEXT, NO_RESULT, strayHead } from "../own-words.ts";
 import { detailFields, detailsInPart } from "../reasoning-details.ts";
 import { makerOf, needsProof } from "../reasoning-proof.ts";
 import { cleanText, contextOf } from "../text.ts";
-import { EMPTY_TEXT, NO_RESULT } from "../turns.ts";
 import { CallIds } from "./call-ids.ts";
 import { encodePart } from "./encode-parts.ts";
 
@@ -98,7 +98,7 @@ export class TurnWriter {
   }
 
   #encodeOrphan(result: ToolResultPart, parts: Wire[]): void {
-    parts.push({ type: "text", text: `Result of tool call ${cleanText(result.callId)}:` });
+    parts.push({ type: "text", text: strayHead(cleanText(result.callId)) });
     for (const part of result.parts) this.#encode(part, parts);
   }
 

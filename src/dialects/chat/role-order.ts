@@ -1,5 +1,5 @@
 import { isObject } from "../../lib/json.ts";
-import { CONTINUE_TEXT } from "../turns.ts";
+import { CONTINUE_TEXT } from "../own-words.ts";
 
 type Wire = Record<string, unknown>;
 

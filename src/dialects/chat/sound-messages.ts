@@ -1,7 +1,7 @@
 import { isObject, objectsOf } from "../../lib/json.ts";
 import { DistinctNames } from "../distinct-names.ts";
 import { OnceLines } from "../lines.ts";
-import { EMPTY_TEXT, NO_RESULT } from "../turns.ts";
+import { EMPTY_TEXT, NO_RESULT, strayHead } from "../own-words.ts";
 import { boundedCallId } from "./call-ids.ts";
 import { contentText } from "./delta.ts";
 import { asOne } from "./role-order.ts";
@@ -164,7 +164,7 @@ class Rebuilder {
 
   #writeStray(message: Wire): void {
     const { tool_call_id: id, content } = message;
-    const said = `Result of tool call ${String(id)}:\n${contentText(content)}`;
+    const said = `${strayHead(String(id))}\n${contentText(content)}`;
     // What is no text, as an image that some servers take here, stands behind it.
     const others = Array.isArray(content) ? content.filter((part) => !isText(part)) : [];
     this.#isMended = true;

@@ -2,7 +2,7 @@ import type { Orders, ReasoningOrder } from "../../canon/intent.ts";
 import { type Edits, isEmpty, isObject } from "../../lib/json.ts";
 import { mapChanged, mapListIn } from "../../lib/map-changed.ts";
 import { goingFields } from "../going-fields.ts";
-import { CONTINUE_TEXT } from "../turns.ts";
+import { CONTINUE_TEXT, JSON_INSTRUCTION } from "../own-words.ts";
 import { type ModelTraits, traitsOf } from "./model-traits.ts";
 import { PLACEHOLDER } from "./proof.ts";
 import { CopyAllowance, toOpenApiSchema } from "./schema.ts";
@@ -90,8 +90,8 @@ function toOpenApiTools(tools: unknown): Wire[] {
 
 /** A wanted JSON answer as a sentence, for models that refuse a response format beside tools. */
 function jsonInstruction(schema: unknown): Wire {
-  const text = "Answer with one JSON object and nothing else: no other text, no code fence.";
-  return { text: isObject(schema) ? `${text} It must fit this JSON Schema: ${JSON.stringify(schema)}` : text };
+  const rule = isObject(schema) ? ` It must fit this JSON Schema: ${JSON.stringify(schema)}` : "";
+  return { text: JSON_INSTRUCTION + rule };
 }
 
 /** What is written for this model otherwise than for a current one: where the system prompt, the answer's format and the schemas stand. */

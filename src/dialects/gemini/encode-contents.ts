@@ -11,16 +11,15 @@ import { Lines } from "../lines.ts";
 import { nameLostReasoning } from "../lost-reasoning.ts";
 import { ToolIds } from "../messages/tool-ids.ts";
 import { toInput } from "../messages/tool-input.ts";
+import { CONTINUE_TEXT, EMPTY_TEXT, NO_RESULT_TEXT, strayHead } from "../own-words.ts";
 import { cleanText } from "../text.ts";
-import { CONTINUE_TEXT, EMPTY_TEXT, mergeTurns } from "../turns.ts";
+import { mergeTurns } from "../turns.ts";
 import { nameLostDetail } from "../unsayable.ts";
 import { encodeAudio, encodeDocument, encodeMedia, encodeVideo } from "./media.ts";
 import { type Proof, unpackProof } from "./proof.ts";
 
 type Wire = Record<string, unknown>;
 export type Content = { role: "user" | "model"; parts: Wire[] };
-
-const NO_RESULT_TEXT = "No result was given for this tool call.";
 
 /** What a call and its result say alike: its name, and its id where the model is told ids. */
 type Named = { id?: string; name: string };
@@ -190,7 +189,7 @@ class ContentWriter {
 
   /** A result whose call is not in the turn before it: this dialect refuses it as such, so the user says it (dialects.md 4.3). */
   #addStrayResult(part: ToolResultPart, parts: Wire[]): void {
-    parts.push({ text: `Result of tool call ${cleanText(part.callId)}:` });
+    parts.push({ text: strayHead(cleanText(part.callId)) });
     for (const inner of part.parts) addUserPart(inner, parts, this.dropped);
   }
 }

@@ -5,6 +5,7 @@ import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
 import { toInputSchema } from "../input-schema.ts";
 import { namePictures, nameShared } from "../openai-fields.ts";
+import { JSON_INSTRUCTION } from "../own-words.ts";
 import { describedSchema } from "../schema-format.ts";
 import { isVisible } from "../text.ts";
 import { fitToolNames, messagesNames } from "../tool-names.ts";
@@ -13,9 +14,6 @@ import { fitUserId } from "../user-id.ts";
 import { addText, type Block, encodeTurns, type Message, withMark } from "./encode-turns.ts";
 import { traitsOf } from "./model-traits.ts";
 import { toStrictSchema, withoutOddProperties } from "./schema.ts";
-
-/** Stands in for a JSON mode, which this dialect has only with a schema (dialects.md 4.1). */
-const JSON_INSTRUCTION = "Answer with one JSON object and nothing else: no other text, no code fence.";
 
 /** Largest temperature of this dialect's own vendor. */
 const MAX_TEMPERATURE = 1;
@@ -32,6 +30,7 @@ function encodeSystem(prompt: Prompt, keepsSystem: boolean): string | Block[] | 
   for (const { role, parts } of prompt.turns) {
     if (role === "system" && !keepsSystem) for (const part of parts) if (part.type === "text") addText(part, blocks);
   }
+  // This dialect has a JSON mode with a schema alone.
   if (prompt.output?.type === "json") blocks.push({ type: "text", text: JSON_INSTRUCTION });
   const only = blocks.length === 1 ? blocks[0] : undefined;
   if (only && only["cache_control"] === undefined) return only["text"] as string;

@@ -2,9 +2,10 @@ import type { DocumentPart, OpaquePart, Part, TextPart, ToolResultPart, Turn } f
 import { put } from "../../lib/json.ts";
 import { Lines } from "../lines.ts";
 import { nameLostReasoning } from "../lost-reasoning.ts";
+import { CONTINUE_TEXT, EMPTY_TEXT, strayHead } from "../own-words.ts";
 import { isPacked, makerOf } from "../reasoning-proof.ts";
 import { cleanText, isVisible } from "../text.ts";
-import { CONTINUE_TEXT, EMPTY_TEXT, mergeAroundSystem, mergeTurns } from "../turns.ts";
+import { mergeAroundSystem, mergeTurns } from "../turns.ts";
 import { NO_AUDIO, nameLostDetail, unsayable } from "../unsayable.ts";
 import { encodeDocumentSource, encodeImageSource } from "./media.ts";
 import { unansweredResult } from "./sound-messages.ts";
@@ -79,7 +80,7 @@ function encodeResult(part: ToolResultPart, id: string, dropped: string[]): Bloc
 
 /** A result whose call is not in the turn before it: this dialect refuses it as such, so the user says it (dialects.md 4.3). */
 function addStrayResult(part: ToolResultPart, blocks: Block[], dropped: string[]): void {
-  blocks.push({ type: "text", text: `Result of tool call ${cleanText(part.callId)}:` });
+  blocks.push({ type: "text", text: strayHead(cleanText(part.callId)) });
   for (const inner of part.parts) addUserPart(inner, blocks, dropped);
 }
 

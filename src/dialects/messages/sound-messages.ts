@@ -1,16 +1,14 @@
 import { isObject, listOf } from "../../lib/json.ts";
 import { Lines } from "../lines.ts";
 import { mediaTypeOf, sniffMediaType } from "../media-type.ts";
+import { EMPTY_TEXT, NO_RESULT_TEXT, strayHead } from "../own-words.ts";
 import { isVisible } from "../text.ts";
-import { EMPTY_TEXT } from "../turns.ts";
 import { isLegalId, ToolIds } from "./tool-ids.ts";
 import { isThinking } from "./tool-loop.ts";
 import { setsOutput } from "./turn-settings.ts";
 
 type Block = Record<string, unknown>;
 type Message = Record<string, unknown>;
-
-const NO_RESULT_TEXT = "No result was given for this tool call.";
 
 /** Words of an error result for a call that nobody answered: without one the whole request is refused (dialects.md 2.2). */
 export const unansweredResult = (id: string): Block => ({
@@ -223,7 +221,7 @@ class Rebuilder {
 
 /** A result whose call is not in the turn before it: the user says it (dialects.md 4.3). */
 function strayResult(block: Block): unknown[] {
-  const head = { type: "text", text: `Result of tool call ${String(block["tool_use_id"])}:` };
+  const head = { type: "text", text: strayHead(String(block["tool_use_id"])) };
   return [head, ...soundBlocks(blocksOf(block["content"]))];
 }
 

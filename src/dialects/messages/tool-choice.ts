@@ -1,4 +1,5 @@
 import { type Edits, isObject } from "../../lib/json.ts";
+import { callHint } from "../own-words.ts";
 import { traitsOf } from "./model-traits.ts";
 
 type Body = Record<string, unknown>;
@@ -8,14 +9,6 @@ export function freeToolChoice(choice: unknown): Body | undefined {
   if (!isObject(choice) || (choice["type"] !== "any" && choice["type"] !== "tool")) return undefined;
   const { name: _forced, ...rest } = choice;
   return { ...rest, type: "auto" };
-}
-
-/** What a model is told that may not be forced to call a tool (dialects.md 4.8 #50). */
-function hintFor(choice: unknown): string {
-  const name = isObject(choice) ? choice["name"] : undefined;
-  return typeof name === "string"
-    ? `Answer this time by calling the tool ${name}.`
-    : "Answer this time by calling one of the tools.";
 }
 
 function withHint(system: unknown, hint: string): unknown {
@@ -34,5 +27,5 @@ export function editChoice(body: Body, edits: Edits, upstreamModel: string): voi
   if (!freed || (!wasFreed && traitsOf(upstreamModel).forcedChoice)) return;
   const system = Object.hasOwn(edits, "system") ? edits["system"] : body["system"];
   if (!wasFreed) edits["tool_choice"] = freed;
-  edits["system"] = withHint(system, hintFor(choice));
+  edits["system"] = withHint(system, callHint(isObject(choice) ? choice["name"] : undefined));
 }

@@ -5,9 +5,9 @@ import { DistinctNames } from "../distinct-names.ts";
 import { OnceLines } from "../lines.ts";
 import { nameLostReasoning } from "../lost-reasoning.ts";
 import { BREAKPOINT, withBreakpoint } from "../openai-fields.ts";
+import { NO_RESULT, strayHead } from "../own-words.ts";
 import { unpackReasoning } from "../reasoning-proof.ts";
 import { cleanText, contextOf, joinTexts } from "../text.ts";
-import { NO_RESULT } from "../turns.ts";
 import { encodePart } from "./content.ts";
 import type { Item } from "./items.ts";
 import { summaryPart } from "./output-items.ts";
@@ -89,7 +89,7 @@ export class InputWriter {
 
   /** A result whose call nobody made: the user says it. */
   #encodeStray(result: ToolResultPart, content: Item[]): void {
-    content.push({ type: "input_text", text: `Result of tool call ${cleanText(result.callId)}:` });
+    content.push({ type: "input_text", text: strayHead(cleanText(result.callId)) });
     for (const part of result.parts) this.#encode(part, content);
   }
 

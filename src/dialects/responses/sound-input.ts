@@ -1,7 +1,7 @@
 import { isObject, listOf, stringOf } from "../../lib/json.ts";
 import { DistinctNames } from "../distinct-names.ts";
 import { Lines } from "../lines.ts";
-import { EMPTY_TEXT, NO_RESULT } from "../turns.ts";
+import { EMPTY_TEXT, NO_RESULT, strayHead } from "../own-words.ts";
 import { callIdIn } from "./client-tools.ts";
 import { callIdOf } from "./encode-input.ts";
 import {
@@ -111,7 +111,7 @@ class Counts {
 
 /** An output whose call nobody made, as the user's words. What is no text, as an image, stands behind it. */
 function strayContent(callId: string, output: unknown): unknown {
-  const said = `Result of tool call ${callId}:\n${messageText({ content: output })}`;
+  const said = `${strayHead(callId)}\n${messageText({ content: output })}`;
   const others = listOf(output).filter((part) => isObject(part) && typeof part["text"] !== "string");
   return others.length > 0 ? [{ type: "input_text", text: said }, ...others] : said;
 }
