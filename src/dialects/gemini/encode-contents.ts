@@ -9,10 +9,10 @@ import type {
 } from "../../canon/prompt.ts";
 import { Lines } from "../lines.ts";
 import { nameLostReasoning } from "../lost-reasoning.ts";
-import { ToolIds } from "../messages/tool-ids.ts";
-import { toInput } from "../messages/tool-input.ts";
 import { CONTINUE_TEXT, EMPTY_TEXT, NO_RESULT_TEXT, strayHead } from "../own-words.ts";
 import { cleanText } from "../text.ts";
+import { ToolIds } from "../tool-ids.ts";
+import { toInput } from "../tool-input.ts";
 import { mergeTurns } from "../turns.ts";
 import { nameLostDetail } from "../unsayable.ts";
 import { encodeAudio, encodeDocument, encodeMedia, encodeVideo } from "./media.ts";

@@ -2,13 +2,13 @@ import { GatewayError, streamTruncated } from "../../canon/errors.ts";
 import type { BlockStart, Event } from "../../canon/events.ts";
 import { NO_USAGE, readCount, sameUsage, sumUsage, type Usage } from "../../canon/usage.ts";
 import { isObject, mayBeInexact, parseExactly } from "../../lib/json.ts";
+import { BlockLane, charactersOf, type Slot } from "../block-lane.ts";
 import { BlockCiter, type Cited, MAX_CITED } from "../cited.ts";
 import { ReplyCallIds } from "../counted-ids.ts";
 import type { DecodeContext, Decoder } from "../dialect.ts";
 import { type Frame, learnPattern, type TextPattern, type TextRun } from "../frames.ts";
 import { startEvent } from "../reply-start.ts";
 import { innerError, unreadableRecord } from "../upstream-error.ts";
-import { BlockLane, charactersOf, type Slot } from "./block-lane.ts";
 import {
   type Block,
   fragmentText,

@@ -1,5 +1,5 @@
 import { entryOf, stringOf } from "../../lib/json.ts";
-import type { BlockLane, Slot } from "./block-lane.ts";
+import type { BlockLane, Slot } from "../block-lane.ts";
 import type { Block } from "./blocks.ts";
 
 /** What is said, thought or called: the kinds of blocks, and of the deltas that they are made of (dialects.md 2.5). Other types are let be. */

@@ -5,12 +5,12 @@ import { nameLostReasoning } from "../lost-reasoning.ts";
 import { CONTINUE_TEXT, EMPTY_TEXT, strayHead } from "../own-words.ts";
 import { isPacked, makerOf } from "../reasoning-proof.ts";
 import { cleanText, isVisible } from "../text.ts";
+import { ToolIds } from "../tool-ids.ts";
+import { toInput } from "../tool-input.ts";
 import { mergeAroundSystem, mergeTurns } from "../turns.ts";
 import { NO_AUDIO, nameLostDetail, unsayable } from "../unsayable.ts";
 import { encodeDocumentSource, encodeImageSource } from "./media.ts";
 import { unansweredResult } from "./sound-messages.ts";
-import { ToolIds } from "./tool-ids.ts";
-import { toInput } from "./tool-input.ts";
 import { isThinking } from "./tool-loop.ts";
 
 export type Block = Record<string, unknown>;

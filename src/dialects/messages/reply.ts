@@ -8,13 +8,13 @@ import type { DecodeContext, ReplyContext } from "../dialect.ts";
 import { gatherReply, type WholeBlock } from "../gather-reply.ts";
 import { unseenPicture } from "../pictures.ts";
 import { startEvent } from "../reply-start.ts";
+import { toInput } from "../tool-input.ts";
 import { innerError } from "../upstream-error.ts";
 import { type Block, readWholeBlock, withDistinctId } from "./blocks.ts";
 import { citationOf, serverToolUsage } from "./citations.ts";
 import { shownSignature, startOfBlock } from "./encode-stream.ts";
 import { messageIdOf } from "./records.ts";
 import { readFinish, writeFinish } from "./stop-reason.ts";
-import { toInput } from "./tool-input.ts";
 import { readApart, readUsage, writeUsage } from "./usage.ts";
 
 /**

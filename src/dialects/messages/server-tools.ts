@@ -18,9 +18,9 @@ import {
   type ServerToolHalf,
   textsOf,
 } from "../server-tools.ts";
+import { toInput } from "../tool-input.ts";
 import { unknownPaths } from "../unknown-fields.ts";
 import { broughtTools, leaveBrought } from "./tool-changes.ts";
-import { toInput } from "./tool-input.ts";
 
 type Wire = Record<string, unknown>;
 

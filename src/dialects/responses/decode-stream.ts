@@ -1,10 +1,10 @@
 import { GatewayError, streamTruncated } from "../../canon/errors.ts";
 import type { BlockStart, Event } from "../../canon/events.ts";
 import { isObject, objectsOf, stringOf } from "../../lib/json.ts";
+import { BlockLane, charactersOf, type Slot } from "../block-lane.ts";
 import { BlockCiter } from "../cited.ts";
 import type { Decoder } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
-import { BlockLane, charactersOf, type Slot } from "../messages/block-lane.ts";
 import { isErrorBody, readRawError, statusOfRawError, unreadableRecord, upstreamError } from "../upstream-error.ts";
 import { readFinish } from "./finish.ts";
 import {

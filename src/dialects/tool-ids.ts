@@ -1,15 +1,15 @@
-import { DistinctNames } from "../distinct-names.ts";
-import { fingerprint } from "../fingerprint.ts";
+import { DistinctNames } from "./distinct-names.ts";
+import { fingerprint } from "./fingerprint.ts";
 
 const ALLOWED = /^[a-zA-Z0-9_-]+$/;
 /** Longest head that is kept of an id that is rewritten. */
 const MAX_HEAD = 55;
 
-/** Whether this dialect takes an id of a tool call as it is (dialects.md 2.2). */
+/** Whether the messages dialect takes an id of a tool call as it is (dialects.md 2.2). */
 export const isLegalId = (id: string): boolean => ALLOWED.test(id);
 
 /**
- * Hands out the ids of tool calls in one request: as the client wrote them where this dialect takes them, else rewritten to its
+ * Hands out the ids of tool calls in one request: as the client wrote them where they are legal, else rewritten to that
  * alphabet with a hash of the original; an id that was used before gets a number behind it (dialects.md 2.2, 4.3).
  */
 export class ToolIds {

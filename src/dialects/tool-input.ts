@@ -1,11 +1,11 @@
-import { isObject, keepNumber, stringEnd } from "../../lib/json.ts";
-import { CLOSE_LIST, CLOSE_OBJECT, OPEN_LIST, OPEN_OBJECT, QUOTE } from "../../lib/json-codes.ts";
+import { isObject, keepNumber, stringEnd } from "../lib/json.ts";
+import { CLOSE_LIST, CLOSE_OBJECT, OPEN_LIST, OPEN_OBJECT, QUOTE } from "../lib/json-codes.ts";
 
-/** The one key under which arguments stand that are no JSON object: this dialect demands an object (dialects.md 4.3). */
+/** The one key under which arguments stand that are no JSON object, for dialects and servers that demand one (dialects.md 4.3). */
 const WRAPPED_INPUT_KEY = "value";
 
 /**
- * A tool call's JSON arguments as the object that `input` must be: `{}` for nothing, unpacked once when a vendor encoded them twice,
+ * A tool call's JSON arguments as the object that they must be there: `{}` for nothing, unpacked once when a vendor encoded them twice,
  * and anything else under {@link WRAPPED_INPUT_KEY}, text that is no JSON or nested too deep included (dialects.md 4.8 #10). Never throws.
  */
 export function toInput(text: string): Record<string, unknown> {

@@ -1,4 +1,4 @@
-import type { Event } from "../../canon/events.ts";
+import type { Event } from "../canon/events.ts";
 
 /** Most blocks that may be open at the same time, and most characters that may wait behind the open one: beyond, the stream is broken. */
 const MAX_OPEN_BLOCKS = 256;
