@@ -606,6 +606,46 @@ describe("what is sent ahead of an answer", () => {
     connection.close();
   });
 
+  test("is not taken in faster than it is answered, however much of it comes", async () => {
+    const request = lines("GET / HTTP/1.1", "Host: a");
+    /** As much as the system hands over in one turn of the event loop, while it is let. */
+    const chunk = Buffer.from(request.repeat(Math.floor((512 * 1024) / request.length)));
+    let [isPaused, given, answered, mostAhead] = [false, 0, 0, 0];
+    const socket = {
+      setNoDelay() {},
+      terminate() {},
+      pause() {
+        isPaused = true;
+      },
+      resume() {
+        isPaused = false;
+      },
+      write: (bytes: Uint8Array) => bytes.length,
+    };
+    const answer: Door["answer"] = () => {
+      answered++;
+      return told;
+    };
+    const connection = new ClientConnection({
+      ...{ clock: manualClock(), door: { answer, refuse: () => told, broke() {} } },
+      ...{ gone() {}, asked() {}, isStopping: false },
+    });
+    connection.onOpen(socket as unknown as Socket<ClientConnection>);
+    let coming = setImmediate(function come() {
+      if (!isPaused) {
+        given += chunk.length;
+        connection.onData(Buffer.from(chunk));
+        mostAhead = Math.max(mostAhead, given - answered * request.length);
+      }
+      coming = setImmediate(come);
+    });
+    const perChunk = chunk.length / request.length;
+    await until(() => answered > 2 * perChunk || mostAhead > 8 * chunk.length, "more answers than one piece asks for");
+    clearImmediate(coming);
+    connection.close();
+    expect(mostAhead).toBeLessThan(chunk.length + 2 * 64 * 1024);
+  });
+
   test.each(["GET", "HEAD"])(
     "is answered by turns of the event loop, of whoever sends much of it: %s",
     async (method) => {

@@ -230,6 +230,22 @@ describe("a connection is kept", () => {
     client.leave();
   });
 
+  test("for a large request behind a slow one, of which more comes than is kept meanwhile", async () => {
+    const client = await lab.connect();
+    const answers = gate();
+    lab.vendor.answer(VENDOR_PATH, { ...json(replyTo("slow")), headersAfter: answers.opened });
+    lab.vendor.answer(VENDOR_PATH, json(replyTo("large")));
+    const sent = client.send(sound("slow") + sound("x".repeat(8_000_000)));
+    await lab.vendor.called();
+    await Bun.sleep(50);
+    answers.open();
+    expect(saidBy(await client.answer())).toBe("slow");
+    expect(saidBy(await client.answer())).toBe("large");
+    expect(await sent).toBe(true);
+    expect([await askOn(client), client.rest]).toEqual(["serves", ""]);
+    client.leave();
+  });
+
   test("for a request behind a stream, in one write", async () => {
     const client = await lab.connect();
     lab.vendor.answer(VENDOR_PATH, stream([begun(), rest()]));

@@ -198,7 +198,12 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
 
   #keepAhead(bytes: Buffer): void {
     this.#keep(bytes);
-    if ((this.#held?.length ?? 0) > MAX_AHEAD_BYTES && !this.#isPaused) this.pause();
+    if (this.#isFull && !this.#isPaused) this.pause();
+  }
+
+  /** Of what follows as much is kept as may be. */
+  get #isFull(): boolean {
+    return (this.#held?.length ?? 0) > MAX_AHEAD_BYTES;
   }
 
   /** Takes up the first request of what was kept. */
@@ -252,6 +257,8 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     this.#isAnswered = false;
     this.rules.asked();
     const next = at + HEAD_END.length;
+    // Its body is still to come, and nobody else waits for what follows.
+    if (!incoming.isWhole && this.#isPaused) this.resume();
     if (held.length > next) {
       if (incoming.isWhole) this.#keep(held.subarray(next));
       else this.#feed(incoming, held, next);
@@ -356,7 +363,11 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
       return;
     }
     this.#wait(IDLE_MS);
-    if (this.#isPaused) this.resume();
+    // Of requests that come faster than they are answered, each answer would let in more than it was for.
+    if (this.#isFull !== this.#isPaused) {
+      if (this.#isFull) this.pause();
+      else this.resume();
+    }
     if (this.#held) this.#readSoon();
   }
 
