@@ -343,6 +343,12 @@ export function innerError(value: unknown): GatewayError {
 export const unreadableRecord = (cause: unknown): GatewayError =>
   new GatewayError("upstream_error", "The vendor sent a record that is not JSON.", { cause });
 
+/**
+ * Groq's code for a call that its model wrote so that nobody can read it. It tells that as a fault of the request (a 400), which may well succeed when it is
+ * asked again (pydantic/pydantic-ai #4354, tashfeenahmed/freellmapi #291), as other vendors' replies that end so.
+ */
+const SPOILED = "tool_use_failed";
+
 /** How long the vendor wants to be left alone: a limit for a second at the least, an overload where it says so (RFC 9110, 10.2.3). */
 function waitOf(code: ErrorCode, toldSeconds: number | undefined): number | undefined {
   if (code !== "rate_limit_exceeded" && (code !== "upstream_overloaded" || toldSeconds === undefined)) return undefined;
@@ -375,6 +381,10 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
     ...{ type, code: raw.code, message: told },
     ...(isRelayed && { isRelayed }),
   };
+  if (raw.code === SPOILED) {
+    const words = `The vendor's model wrote a call that it could not read. It says: ${told}`;
+    return new GatewayError("upstream_error", words, { cause: { ...cause, finish: SPOILED } });
+  }
   const overflow = readOverflow(status, `${raw.code} ${raw.type} ${raw.message}`);
   if (overflow) return new ContextOverflow({ ...overflow, ...raw.figures }, cause);
   const meant = meantStatus(status, raw);

@@ -285,6 +285,15 @@ const STATUSES: Fault[] = [
   },
   {
     number: 15,
+    name: "a call that its model spoiled, told as a fault of the request (Groq)",
+    upstreams: ["chat"],
+    answer: (wire) =>
+      json(wire.error("invalid_request_error", "Failed to call a function.", "tool_use_failed"), { status: 400 }),
+    outcome: refused("upstream_error", "true", { words: "Failed to call a function." }),
+    failsOver,
+  },
+  {
+    number: 15,
     name: "an end that only the word of the vendor behind calls a failure",
     upstreams: ["chat"],
     answer: (_wire, { mode }) => brokenBehind(mode),
