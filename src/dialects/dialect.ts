@@ -55,6 +55,8 @@ export type Quirks = {
   noFormatBesideTools?: boolean;
   /** chat: tools and formats are told in a subset of JSON Schema, with a type everywhere (Moonshot). */
   plainSchemas?: boolean;
+  /** chat: a function is refused whose schema names no properties, be there none (LM Studio). */
+  namedProperties?: boolean;
   /** chat: all tools must say the same of `strict`: where they do not, none is strict (Cerebras). */
   evenStrictTools?: boolean;
   /** chat: a tool that says whether it is strict is refused (Cohere). */

@@ -13,3 +13,14 @@ export function toFunctionSchema(given: Schema): Schema {
   const { $schema: _dialect, enum: _values, const: _value, not: _others, ...schema } = toInputSchema(given);
   return isObject(schema["properties"]) ? schema : { ...schema, properties: {} };
 }
+
+/** A chat client's tools with {@link toFunctionSchema} of those that name no properties. */
+export function withNamedProperties(tools: unknown): unknown {
+  if (!Array.isArray(tools)) return tools;
+  return tools.map((tool: unknown) => {
+    const called = isObject(tool) ? tool["function"] : undefined;
+    const given = isObject(called) ? called["parameters"] : undefined;
+    if (!isObject(tool) || !isObject(called) || !isObject(given) || isObject(given["properties"])) return tool;
+    return { ...tool, function: { ...called, parameters: toFunctionSchema(given) } };
+  });
+}

@@ -436,7 +436,12 @@ export const registry: readonly VendorRow[] = [
     reasoningOff: "effort",
   }),
   // "Invalid tool_choice type: 'object'. Supported string values: none, auto, required"
-  localServer("lmstudio", "LM Studio", 1234, { emptyContent: true, toolChoiceRequired: "unnamed" }),
+  localServer("lmstudio", "LM Studio", 1234, {
+    emptyContent: true,
+    toolChoiceRequired: "unnamed",
+    // lmstudio-ai/lmstudio-bug-tracker #2203
+    namedProperties: true,
+  }),
   {
     ...localServer("llamacpp", "llama.cpp", 8080, {
       acceptsTopK: true,

@@ -352,6 +352,20 @@ describe("a forced tool at model servers of this machine", () => {
   });
 });
 
+test("LM Studio is told the properties of each tool, be there none; others what the client says", () => {
+  const tools = [{}, { type: "object" }, { type: "object", properties: { a: {} } }, undefined].map((parameters) => ({
+    type: "function",
+    function: { name: "f", ...(parameters && { parameters }) },
+  }));
+  const none = { type: "function", function: { name: "f", parameters: { type: "object", properties: {} } } };
+  expect(send(toVendor("lmstudio"), { messages: [user], tools }).body["tools"]).toEqual([
+    none,
+    none,
+    ...tools.slice(2),
+  ]);
+  expect(send(toVendor("vllm"), { messages: [user], tools }).body["tools"]).toEqual(tools);
+});
+
 describe("a last turn of the assistant's, which the model is to continue", () => {
   const started = { role: "assistant", content: "{" };
   const begin = (id: string) =>

@@ -279,6 +279,17 @@ describe("a chat server of which nothing is known", () => {
       { tools: [tool] },
       "tools[0].function.strict",
     ],
+    ...[
+      '[\n  {\n    "code": "invalid_type",\n    "expected": "object",\n    "received": "undefined",\n    "path": [\n      0,\n      "function",\n      "parameters",\n      "properties"\n    ],\n    "message": "Required"\n  }\n]',
+      "Invalid schema for function 'f': In context=(), object schema missing properties.",
+    ].map((words): [string, Wire, (body: Wire) => boolean, Refusal, Wire, string | null] => [
+      `a tool without properties (${words.length})`,
+      { ...ask(user), tools: [{ type: "function", function: { name: "f", parameters: { type: "object" } } }, tool] },
+      (body) => JSON.stringify(body["tools"]).includes('"parameters":{"type":"object"}'),
+      { body: { error: words } },
+      { tools: [tool, tool] },
+      null,
+    ]),
     [
       "a developer, by its enum (DeepSeek)",
       ask(brief, user),

@@ -3,6 +3,7 @@ import { type Edits, isEmpty, isObject, listOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
 import { withChatMarks } from "../cache-marks.ts";
 import type { Quirks } from "../dialect.ts";
+import { withNamedProperties } from "../function-schema.ts";
 import { goingFields } from "../going-fields.ts";
 import { callHint } from "../own-words.ts";
 import { withObjectArguments } from "./call-arguments.ts";
@@ -214,7 +215,8 @@ function amendTools(list: EditList, quirks: Quirks): void {
   if (tools === undefined) return;
   const { tools: even } = evenStrict(tools, quirks);
   const unmarked = quirks.acceptsCacheControl === false ? unmarkedTools(even) : even;
-  list.set("tools", quirks.plainSchemas ? withPlainSchemas(unmarked) : unmarked);
+  const named = quirks.namedProperties ? withNamedProperties(unmarked) : unmarked;
+  list.set("tools", quirks.plainSchemas ? withPlainSchemas(named) : named);
 }
 
 function amendStop(list: EditList, quirks: Quirks): void {

@@ -121,6 +121,11 @@ const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
     { oneSystemMessage: true, noDeveloperRole: true },
   ],
   [/\balternat(?:e|ing)\b|unexpected role '\w+' after role/i, IN_TURNS],
+  // LM Studio, in the words of its reader, and OpenAI's models behind others.
+  [
+    /"parameters",\s*"properties"\s*\],\s*"message":\s*"Required"|\bobject schema missing properties\b/,
+    { namedProperties: true },
+  ],
   [/\bcall ids?\b.*\blength (?:of )?9\b/i, { nineCharacterToolIds: true }],
 ];
 
