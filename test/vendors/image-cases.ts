@@ -485,6 +485,31 @@ export const CASES: readonly VendorCase[] = [
     ],
     fails: [{ [GENERATIONS]: [openaiError(400, null, "model sdxl is not loaded")] }, /model sdxl is not loaded/],
   },
+  ...[
+    { model: "doubao-seedream-5-0-260128", ratio: "1:1", size: "2048x2048" },
+    { model: "doubao-seedream-4-5-251128", ratio: "16:9", size: "2816x1584" },
+    { model: "dola-seedream-5-0-pro-260628", ratio: "16:9", size: "2816x1584" },
+  ].map(
+    ({ model, ratio, size }): VendorCase => ({
+      // ByteDance's own servers.
+      ...{ id: "lab", model, ratio, auth: BEARER, path: GENERATIONS },
+      wins: () => ({ [GENERATIONS]: [json({ data: [{ b64_json: PNG_BASE64, size }] })] }),
+      calls: [`POST ${GENERATIONS}`],
+      asks: { model, size, response_format: "b64_json", n: 1 },
+      blocked: [
+        {
+          [GENERATIONS]: [
+            openaiError(
+              400,
+              "InputTextSensitiveContentDetected",
+              "The request failed because the input text may contain sensitive information.",
+            ),
+          ],
+        },
+      ],
+      fails: [{ [GENERATIONS]: [openaiError(400, "InvalidParameter", "No such size")] }, /No such size/],
+    }),
+  ),
 ];
 
 /** Refusals of Black Forest Labs: its tasks are asked for at an address of the fake's own. */

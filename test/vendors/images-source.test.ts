@@ -82,6 +82,16 @@ describe("a source image goes where the vendor wants it", () => {
     expect(call.json).toMatchObject({ image_url: DATA_URL, width: 1024, height: 1024 });
   });
 
+  test("ByteDance's own servers: a field of the same call, of a size that they draw", async () => {
+    const small = { ratio: "16:9", size: { width: 640, height: 360 } };
+    const { json: told } = await askedOf(
+      "lab",
+      "/v1/images/generations",
+      withSource("doubao-seedream-4-5-251128", small),
+    );
+    expect(told).toMatchObject({ image: DATA_URL, size: "2560x1440" });
+  });
+
   test("Gemini: a part before the text", async () => {
     const path = "/v1beta/models/gemini-3.1-flash-image:generateContent";
     const call = await askedOf("google", path, withSource("gemini-3.1-flash-image"), REFUSED);

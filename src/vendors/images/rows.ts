@@ -95,6 +95,20 @@ const azure: ImageRow = {
   ],
 };
 
+/**
+ * ByteDance's models as its own servers have them (Volcengine, BytePlus) and those that resell them in OpenAI's protocol: they draw nothing small, and take
+ * a source image beside the prompt (TGYD-helige/pi #72, withceleste/celeste-python #408, langgenius/dify-plugins #2819).
+ */
+const SEEDREAM = {
+  ratios: USUAL,
+  takesSource: true,
+  form: "field",
+  sourceField: "image",
+  size: "fixed",
+  extra: { response_format: "b64_json" },
+} as const;
+const SEEDREAM_PIXELS: PixelRule = { ...pixelRule(16, 4096, 2048 * 2048), minArea: 2560 * 1440 };
+
 /** Any server that speaks OpenAI's images protocol. Base64 is asked for: what it would link to may be out of reach. */
 const compatible: ImageRow = {
   wire: compatibleWire,
@@ -102,6 +116,8 @@ const compatible: ImageRow = {
   models: [
     ...openai.models.slice(0, 2),
     { ...openai.models[2]!, match: /gpt-image/ },
+    { match: /seedream-5-0-pro/, ...SEEDREAM, pixels: { ...SEEDREAM_PIXELS, minArea: 921_600, maxArea: 4_624_220 } },
+    { match: /seedream-[45]/, ...SEEDREAM, pixels: SEEDREAM_PIXELS },
     {
       match: EVERY,
       ratios: USUAL,
