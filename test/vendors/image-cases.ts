@@ -270,6 +270,27 @@ export const CASES: readonly VendorCase[] = [
       /Provider broke/,
     ],
   },
+  // A chat with a model that only draws: 404 (OpenAI's), 500 (Seedream).
+  {
+    id: "openrouter",
+    model: "bytedance-seed/seedream-5-0-pro",
+    ratio: "16:9",
+    auth: BEARER,
+    path: "/api/v1/images",
+    wins: () => ({
+      "/api/v1/images": [json({ created: 1, data: [{ b64_json: PNG_BASE64, media_type: "image/png" }] })],
+    }),
+    calls: ["POST /api/v1/images"],
+    asks: { aspect_ratio: "16:9", messages: undefined, modalities: undefined, stream: undefined },
+    blocked: [
+      {
+        "/api/v1/images": [
+          error(403, { error: { code: 403, message: "Your input was flagged", metadata: { reasons: ["x"] } } }),
+        ],
+      },
+    ],
+    fails: [{ "/api/v1/images": [json({ error: { code: 502, message: "Provider broke" } })] }, /Provider broke/],
+  },
   {
     id: "fireworks",
     model: "flux-1-dev-fp8",

@@ -102,16 +102,21 @@ describe("a source image goes where the vendor wants it", () => {
     ]);
   });
 
-  test("OpenRouter: a part of the message", async () => {
-    const call = await askedOf(
-      "openrouter",
-      "/api/v1/chat/completions",
-      withSource("black-forest-labs/flux-3-image"),
-      json({}),
-    );
-    const { messages, modalities } = call.json as { messages: { content: unknown[] }[]; modalities: string[] };
-    expect(messages[0]!.content[1]).toEqual({ type: "image_url", image_url: { url: DATA_URL } });
-    expect(modalities).toEqual(["image"]);
+  test("OpenRouter: a part of the message, and a reference of a model that does not talk", async () => {
+    const part = { type: "image_url", image_url: { url: DATA_URL } };
+    for (const model of ["google/gemini-3.1-flash-image", "openai/gpt-5.4-image-2"]) {
+      const chat = await askedOf("openrouter", "/api/v1/chat/completions", withSource(model), json({}));
+      const { messages, modalities } = chat.json as { messages: { content: unknown[] }[]; modalities: string[] };
+      expect(messages[0]!.content[1]).toEqual(part);
+      expect(modalities).toEqual(["image", "text"]);
+    }
+    for (const model of ["black-forest-labs/flux-3-image", "openai/gpt-image-2"])
+      expect((await askedOf("openrouter", "/api/v1/images", withSource(model), json({}))).json).toEqual({
+        model,
+        prompt: "a red fox",
+        aspect_ratio: "1:1",
+        input_references: [part],
+      });
   });
 
   test("Fireworks, Black Forest Labs, fal: fields by the model", async () => {

@@ -1,5 +1,5 @@
 import { type ImageRequest, styledPrompt } from "../image-upstream.ts";
-import { declines, listAt, objectAt, textAt } from "./answers.ts";
+import { declines, listAt, objectAt, readImageObject, textAt } from "./answers.ts";
 import { toDataUrl } from "./source.ts";
 import type { Answer, Call, Reading, Wire, WireContext } from "./wire.ts";
 
@@ -22,8 +22,26 @@ function read({ json }: Answer): Reading {
   return prose ? { kind: "failed", words: prose, isProse: true } : { kind: "failed" };
 }
 
+/** The answer of the endpoint for images alone; its errors are those of the chat. */
+function readAlone(answer: Answer): Reading {
+  const image = listAt(answer.json, "data")[0];
+  return image === undefined ? read(answer) : readImageObject(image);
+}
+
 function create(request: ImageRequest, { model }: WireContext): Call {
   const { source, ratio } = request;
+  if (model.form === "images") {
+    // A parameter that a model does not know is refused there: no more is told than each of them takes.
+    const references = source && [{ type: "image_url", image_url: { url: toDataUrl(source) } }];
+    const body = {
+      model: request.model,
+      prompt: styledPrompt(request),
+      aspect_ratio: ratio,
+      ...(references && { input_references: references }),
+      ...model.extra,
+    };
+    return { method: "POST", path: "/images", body, read: readAlone };
+  }
   const text = { type: "text", text: styledPrompt(request) };
   const image = source && { type: "image_url", image_url: { url: toDataUrl(source) } };
   const body = {
@@ -37,5 +55,5 @@ function create(request: ImageRequest, { model }: WireContext): Call {
   return { method: "POST", path: "/chat/completions", body, read };
 }
 
-/** Images as the answer of a chat (OpenRouter; dialects.md 7): one blocking call without a name. */
+/** Images as the answer of a chat, or of the endpoint for models that do not talk (OpenRouter; dialects.md 7): one blocking call without a name. */
 export const chatWire: Wire = { recovery: "none", create };

@@ -196,11 +196,12 @@ const openrouter: ImageRow = {
   refusal: { code: /^(?:content_filter|moderation|moderation_blocked|content_policy_violation)$/i, text: FILTERED },
   models: [
     { match: /^google\/gemini/, ratios: GOOGLE, takesSource: true },
-    { match: /^openai\//, ratios: Object.keys(THREE_SIZES), takesSource: true },
+    { match: /^openai\/gpt-\d/, ratios: Object.keys(THREE_SIZES), takesSource: true },
+    // The rest draws and does not talk: a chat with it is refused (OpenAI's) or fails (Seedream).
+    { match: /^openai\//, form: "images", ratios: Object.keys(THREE_SIZES), takesSource: true },
     // It draws vectors and pictures from text alone.
-    { match: /^recraft\//, ratios: USUAL, takesSource: false, extra: { modalities: ["image"] } },
-    // The rest draws and does not talk.
-    { match: EVERY, ratios: USUAL, takesSource: true, extra: { modalities: ["image"] } },
+    { match: /^recraft\//, form: "images", ratios: USUAL, takesSource: false },
+    { match: EVERY, form: "images", ratios: USUAL, takesSource: true },
   ],
 };
 
