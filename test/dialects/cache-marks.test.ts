@@ -337,6 +337,21 @@ describe("an aggregator of the chat dialect", () => {
     },
   );
 
+  test("the mark that stands for a client's whole request is its end's, for as long as it asks", () => {
+    const hour = { type: "ephemeral", ttl: "1h" };
+    const unmarked = JSON.parse(JSON.stringify({ ...claude, tools }), (key, value) =>
+      key === "cache_control" || key === "tools" ? undefined : value,
+    ) as Wire;
+    for (const model of MARKED) {
+      const sent = send({ ...unmarked, cache_control: hour }, "messages", "chat", quirks, model);
+      expect(marksIn(sent)).toEqual(["messages[0].content[0]", "messages[1].content[0]", "messages[3].content[0]"]);
+      expect(new Set(JSON.stringify(sent).match(/"cache_control":\{[^}]*\}/g))).toEqual(
+        new Set([`"cache_control":${JSON.stringify(hour)}`]),
+      );
+    }
+    expect(marksIn(send({ ...unmarked, cache_control: hour }, "messages", "chat", quirks, "openai/gpt-5"))).toEqual([]);
+  });
+
   test("models that cache by themselves are sent plain strings", () => {
     const sent = send(claude, "messages", "chat", quirks, "openai/gpt-5");
     expect((sent["messages"] as Wire[]).slice(1).map(({ content }) => content)).toEqual(["Do it.", null, "one"]);

@@ -38,7 +38,7 @@ describe("decodeRequest", () => {
     expect(dropped).toEqual([]);
     expect(prompt).toEqual({
       system: [{ type: "text", text: "Be brief\ufffd." }],
-      turns: [{ role: "user", parts: [{ type: "text", text: "hi" }] }],
+      turns: [{ role: "user", parts: [{ type: "text", text: "hi", cache }] }],
       tools: [],
       stop: ["END"],
       maxOutputTokens: 10,
