@@ -1,3 +1,4 @@
+import { entryOf } from "../lib/json.ts";
 import { isLoopback } from "../lib/loopback.ts";
 import { completed, withoutBlanks, withoutWays } from "../vendors/registry.ts";
 import type { AuthForm, DrawingSettings, Vendor, VendorModels, VendorRow } from "../vendors/vendor.ts";
@@ -44,15 +45,25 @@ const ANTHROPICS = /(?:^|\.)(?:anthropic\.com|claude\.com)$/;
 const CLOUDS = /(?:^|\.)(?:amazonaws\.com|api\.aws|googleapis\.com|azure\.com)$/;
 
 /**
+ * Hosts that bring a session's requests to where its cache is: Workers AI (developers.cloudflare.com, "Prompt caching"), and OpenCode's, one of which answers
+ * "Request is missing x-opencode-session" (opencode.ai, "Where can I use it").
+ */
+const SESSIONS: Readonly<Record<string, Vendor["quirks"]>> = {
+  "api.cloudflare.com": { sessionHeader: "x-session-affinity" },
+  "opencode.ai": { sessionHeader: "x-opencode-session", needsSession: true },
+};
+
+/**
  * What is known of a server that nobody has described: OpenAI's own know all of the responses dialect, and of others it shows. Anthropic's models alone
  * sign what they think: other servers (llama.cpp, Ollama) take it back as they gave it, without a signature, and a gateway before them refuses it in
  * words that are known. Nobody but Anthropic knows all at once that Claude Code sends; who is strict says what it does not know.
  */
 function usualQuirks(dialect: Vendor["dialect"], baseUrl: string): Vendor["quirks"] {
   const host = URL.parse(baseUrl)?.hostname ?? "";
+  const session = entryOf(SESSIONS, host);
   if (dialect === "responses" && OPENAIS.test(host)) return { customTools: true };
-  if (dialect !== "messages" || ANTHROPICS.test(host)) return {};
-  return CLOUDS.test(host) ? { refusesExtras: true } : { refusesExtras: true, unsignedThinking: true };
+  if (dialect !== "messages" || ANTHROPICS.test(host)) return { ...session };
+  return { refusesExtras: true, ...(!CLOUDS.test(host) && { unsignedThinking: true }), ...session };
 }
 
 /** A vendor that the registry does not know: `any` name behind its prefix, unless the file itself says which models it has. */

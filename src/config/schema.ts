@@ -111,6 +111,7 @@ const quirkProperties = late(
       version_in_body: Type.Optional(text("a version, such as bedrock-2023-05-31", 100)),
       session_header: Type.Optional(Type.String({ pattern: "^[A-Za-z0-9-]{1,100}$", description: "a header name" })),
       session_field: Type.Optional(text("a field name", 100)),
+      needs_session: Type.Optional(flag()),
       count_tokens: Type.Optional(flag()),
       bare_count_body: Type.Optional(flag()),
       remote_media: Type.Optional(Words(REMOTE_MEDIA)),

@@ -149,6 +149,8 @@ export type Quirks = {
   /** The header, or else the top-level field, by which the vendor brings the requests of a session to where its prompt cache is. Absent: it knows none. */
   sessionHeader?: string;
   sessionField?: string;
+  /** It refuses a request without: where a client names no session, its conversation is one. */
+  needsSession?: boolean;
   /** The vendor counts the tokens of a request itself, in the dialect's own way. */
   countTokens?: boolean;
   /** gemini: the counter takes the request's own fields, not a request inside a field (Vertex). */

@@ -62,8 +62,8 @@ export function prepare(asked: Asked, target: Target): Prepared {
   if (thinksByEffort) orders.reasoning = byEffort(orders.reasoning, asked.intent.reasoning);
   if (!orders.stream && onlyStreams(orders, asked.intent, quirks)) orders.stream = isCollectable(asked.body.value);
   const { sessionHeader, sessionField } = quirks;
-  const isTold = sessionHeader || (sessionField && !orders.remove.includes(sessionField));
-  const session = isTold ? sessionKey(asked) : undefined;
+  const isRefused = sessionField !== undefined && orders.remove.includes(sessionField);
+  const session = isRefused ? undefined : sessionKey(asked, quirks);
   if (session && sessionField) orders.session = { field: sessionField, key: session.key };
   const recall = services.reasoning.recall(asked, target, orders, quirks);
   const isForeignProof = asked.proofs === "none" ? isAnyProof : services.reasoning.foreignTo(target);

@@ -4,7 +4,8 @@ import { isKeysFault, type VendorRecord, type Way } from "../vendors/health.ts";
 import { decideRetry, isUntold, pauseBeforeRepeat, ranOf } from "../vendors/retry-policy.ts";
 import { Ended } from "./ended.ts";
 import type { Job } from "./job.ts";
-import { type Candidate, freeWays, limitEnds, nameConversation, onlyWay, orderWays } from "./routes.ts";
+import { type Candidate, freeWays, limitEnds, onlyWay, orderWays } from "./routes.ts";
+import { nameConversation } from "./session.ts";
 
 /**
  * Longest wait a client is told of while every way is left alone, seconds. However long that is, one call a second finds out whether it still has to

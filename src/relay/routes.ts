@@ -1,10 +1,7 @@
 import type { Route } from "../catalog/entry.ts";
-import type { Fields } from "../lib/http1/fields.ts";
-import { isObject } from "../lib/json.ts";
 import type { VendorHealth, Way } from "../vendors/health.ts";
 import { keysOf } from "../vendors/keys.ts";
 import type { Vendor } from "../vendors/vendor.ts";
-import { sessionOf } from "./session.ts";
 
 /** One way to a model: a route, and its vendor with the one key that is used. */
 export type Candidate = { route: Route; vendor: Vendor; way: Way };
@@ -17,11 +14,6 @@ export type RouteQuestion = {
   /** Names the conversation: asked only where there is a choice. */
   conversation(): string;
 };
-
-/** How much of a conversation's head names it, characters: enough to tell two apart, and no more to hash. */
-const HEAD_CHARACTERS = 2_048;
-/** And of the name of who talks. */
-const WHO_CHARACTERS = 512;
 
 const wayOf = ({ id, serve }: Vendor, { model }: Route, key: number, keys: number): Way => ({
   ...{ vendor: id, key, keys, model },
@@ -100,37 +92,4 @@ export function freeWays(ways: readonly Candidate[], health: VendorHealth): read
 export function limitEnds(ways: readonly Candidate[], health: VendorHealth): number | undefined {
   const ends = ways.map(({ way }) => health.limitedUntil(way)).filter((end) => end > 0);
   return ends.length > 0 ? Math.min(...ends) : undefined;
-}
-
-/**
- * The name of a conversation: the account, and the session that its client names. Without that: who talks, and the first thing that is said, which every
- * later turn begins with too. Both are needed: an agent's first words are often its project's instructions, alike in every session. Only text counts,
- * since marks such as cache breakpoints move from turn to turn. `body`: a request of any client dialect.
- */
-export function nameConversation(accountId: string, body: unknown, headers: Fields): string {
-  if (!isObject(body)) return `${accountId}\n`;
-  const session = sessionOf(body, headers);
-  if (session) return `${accountId}\n\n${session.name.slice(0, HEAD_CHARACTERS)}`;
-  const { user, metadata, messages, input } = body;
-  const id = (isObject(metadata) ? metadata["user_id"] : undefined) ?? user;
-  const who = typeof id === "string" ? id.slice(0, WHO_CHARACTERS) : "";
-  return `${accountId}\n${who}\n${firstWords(messages ?? input).slice(0, HEAD_CHARACTERS)}`;
-}
-
-function firstWords(turns: unknown): string {
-  if (typeof turns === "string") return turns;
-  const list: unknown[] = Array.isArray(turns) ? turns : [];
-  const first = list.find((turn) => isObject(turn) && turn["role"] === "user");
-  return isObject(first) ? textOf(first["content"]) : "";
-}
-
-function textOf(content: unknown): string {
-  if (typeof content === "string") return content;
-  if (!Array.isArray(content)) return "";
-  let text = "";
-  for (const part of content) {
-    if (isObject(part) && typeof part["text"] === "string") text += part["text"];
-    if (text.length >= HEAD_CHARACTERS) break;
-  }
-  return text;
 }

@@ -207,6 +207,20 @@ test("a messages server that only the file knows takes thinking back without a s
   expect(quirksAt("https://api.anthropic.com")).toEqual({});
 });
 
+test("hosts that find a session's cache by its name, or refuse a request without one, are known", () => {
+  const quirksAt = (dialect: "chat" | "messages" | "responses", base_url: string) =>
+    resolve({}, [{ id: "lab", dialect, base_url }]).vendors[0]?.quirks;
+  const opencode = { sessionHeader: "x-opencode-session", needsSession: true };
+  expect(quirksAt("chat", "https://opencode.ai/zen/go/v1")).toEqual(opencode);
+  expect(quirksAt("responses", "https://opencode.ai/zen/v1")).toEqual(opencode);
+  expect(quirksAt("messages", "https://opencode.ai/zen/go")).toEqual({
+    ...{ refusesExtras: true, unsignedThinking: true },
+    ...opencode,
+  });
+  const workers = "https://api.cloudflare.com/client/v4/accounts/a/ai/v1";
+  expect(quirksAt("chat", workers)).toEqual({ sessionHeader: "x-session-affinity" });
+});
+
 describe("local servers", () => {
   const ids = (rows: { id: string }[]) => rows.map((row) => row.id);
 

@@ -47,7 +47,9 @@ describe("the session that a client names", () => {
       .map(({ id, dialect, quirks }) => vendorAt(upstream, dialect as "chat", id, quirks));
     const own = vendorAt(upstream, "chat", "own", { sessionHeader: "x-my-session" });
     const refuses = { sessionField: "my_session", unknownFields: ["prompt_cache_key"] };
-    gateway = await startApp({ vendors: [...vendors, own, vendorAt(upstream, "chat", "refuses", refuses)] });
+    const demanding = { sessionHeader: "x-opencode-session", needsSession: true };
+    const others = [own, vendorAt(upstream, "chat", "refuses", refuses), vendorAt(upstream, "chat", "zen", demanding)];
+    gateway = await startApp({ vendors: [...vendors, ...others] });
   });
   afterEach(() => upstream.reset());
   afterAll(async () => {
@@ -114,6 +116,18 @@ describe("the session that a client names", () => {
     expect([...keys]).toEqual([expect.stringMatching(KEY)]);
     const other = await ask(CHAT, "xai/grok-4.7", { prompt_cache_key: "other" });
     expect(keys).not.toContain(other.headers["x-grok-conv-id"] as string);
+  });
+
+  test("is its conversation's where a vendor refuses a request that names none", async () => {
+    const tell = async (messages: Wire[], more: Wire = {}, headers: Record<string, string> = {}) =>
+      (await ask(CHAT, "zen/m", { messages, ...more }, headers)).headers["x-opencode-session"];
+    const first = await tell([user]);
+    expect(first).toMatch(KEY);
+    expect(await tell([user, { role: "assistant", content: "Hello." }, { role: "user", content: "And?" }])).toBe(first);
+    expect(await tell([{ role: "user", content: "Another." }])).not.toBe(first);
+    const named = await tell([user], {}, { "x-opencode-session": SESSION });
+    expect([named, named === first]).toEqual([expect.stringMatching(KEY), false]);
+    expect(await tell([user], { prompt_cache_key: SESSION })).toBe(named);
   });
 
   test("is not made up: not of a user, nor where none is named, nor for vendors that document no way", async () => {
