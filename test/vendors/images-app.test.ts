@@ -179,6 +179,7 @@ describe("the catalog", () => {
 
 describe("models that a vendor's own list tells of as drawing", () => {
   const image = { data: [{ b64_json: PNG_BASE64 }] };
+  const message = { images: [{ type: "image_url", image_url: { url: `data:image/png;base64,${PNG_BASE64}` } }] };
   const drawn = { headers: { "content-type": "image/png" }, parts: [PNG], framing: "length", finish: "end" } as const;
   test.each([
     [
@@ -208,7 +209,7 @@ describe("models that a vendor's own list tells of as drawing", () => {
       "openrouter",
       "krea/krea-3",
       ["/api/v1/models", { data: [{ id: "krea/krea-3", architecture: { output_modalities: ["image"] } }] }],
-      ["/api/v1/images", json(image)],
+      ["/api/v1/chat/completions", json({ choices: [{ finish_reason: "stop", message }] })],
     ],
   ] as const)("%s: are image models, draw, and do not chat", async (vendor, name, [path, list], [asked, answer]) => {
     const lab = start(vendor);

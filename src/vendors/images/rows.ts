@@ -197,11 +197,13 @@ const openrouter: ImageRow = {
   models: [
     { match: /^google\/gemini/, ratios: GOOGLE, takesSource: true },
     { match: /^openai\/gpt-\d/, ratios: Object.keys(THREE_SIZES), takesSource: true },
-    // The rest draws and does not talk: a chat with it is refused (OpenAI's) or fails (Seedream).
+    // A chat with models that only draw is refused (OpenAI's) or fails (Seedream), or there is none (Grok's: NousResearch/hermes-agent #91837).
     { match: /^openai\//, form: "images", ratios: Object.keys(THREE_SIZES), takesSource: true },
+    { match: /^(?:bytedance-seed|x-ai)\//, form: "images", ratios: USUAL, takesSource: true },
     // It draws vectors and pictures from text alone.
-    { match: /^recraft\//, form: "images", ratios: USUAL, takesSource: false },
-    { match: EVERY, form: "images", ratios: USUAL, takesSource: true },
+    { match: /^recraft\//, ratios: USUAL, takesSource: false, extra: { modalities: ["image"] } },
+    // The rest draws and does not talk, and takes a chat all the same.
+    { match: EVERY, ratios: USUAL, takesSource: true, extra: { modalities: ["image"] } },
   ],
 };
 
