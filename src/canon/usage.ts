@@ -40,6 +40,7 @@ export function withLong(usage: Usage, long: number): Usage {
   return long > 0 && usage.cacheWrite > 0 ? { ...usage, cacheWriteLong: Math.min(long, usage.cacheWrite) } : usage;
 }
 
+/** Whether two counts say the same of every kind of token. */
 export const sameUsage = (one: Usage, other: Usage): boolean =>
   one.input === other.input &&
   one.cacheRead === other.cacheRead &&

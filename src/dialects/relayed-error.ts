@@ -21,6 +21,8 @@ function parse(words: string): unknown {
 
 /** And what Bedrock does before those of a model's own server, where it does not say them itself. */
 const MODELS = "The model returned the following errors: ";
+/** As a pattern, for whoever reads words of a model's own server that may stand alone. */
+export const LEAD = `(?:${MODELS})?`;
 
 /** And LM Studio since 0.4.20 before those of its engines (lmstudio-ai/lmstudio-bug-tracker #2220). */
 const ENGINES = /^Engine protocol predict request returned \d{3}: (?=\{)/;

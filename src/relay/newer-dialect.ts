@@ -14,8 +14,8 @@ const OLDER = "chat";
 /**
  * How OpenAI and Azure say that a model is to be asked in their newer dialect: their models that reason call no tools in the chat dialect since GPT-5.4, and
  * those without an off (GPT-6 Astra) in none of its terms (maximhq/bifrost #7275); of others (codex, pro) they know it in that dialect alone
- * (langchain-ai/langchain-azure #228), as Bedrock does of some of OpenAI's (enricoros/big-AGI #1167; of
- * its longer path, `/openai/v1/…`, nothing is left in an excerpt).
+ * (langchain-ai/langchain-azure #228), as Bedrock does of some of OpenAI's (enricoros/big-AGI #1167; an excerpt shows its longer path, `/openai/v1/…`, as
+ * removed).
  */
 const NEWER_ALONE =
   /^(?:Function tools with reasoning_effort are not supported\b.*\/v1\/responses\b|The chatCompletion operation does not work with the specified model\b|This model is only supported in v1\/responses\b|The model '[^']{1,200}' does not support the '(?:\/v1\/chat\/completions|\[removed\])' API)/;

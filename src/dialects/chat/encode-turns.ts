@@ -209,7 +209,7 @@ export class TurnWriter {
   }
 
   /**
-   * A result's text, in parts where one of them ends what is cached; whatever is not text goes behind, with a word on both sides of where it went.
+   * A result's text, in parts where its model caches what is marked or one of them ends what is cached; whatever is not text goes behind, with a word on both sides of where it went.
    */
   #resultContent(result: ToolResultPart): unknown {
     const texts: Wire[] = [];
@@ -229,7 +229,7 @@ export class TurnWriter {
     }
     const last = texts.at(-1);
     if (last && result.cache != null && this.#keepsMarks) last["cache_control"] ??= result.cache;
-    if (result.isError) texts.splice(0, 1, { type: "text", ...texts[0], text: `Error: ${texts[0]?.["text"] ?? ""}` });
+    if (result.isError) texts[0] = { type: "text", ...texts[0], text: `Error: ${texts[0]?.["text"] ?? ""}` };
     const keepsParts = this.#keepsMarks || texts.some((part) => part[BREAKPOINT] !== undefined);
     return keepsParts && texts.length > 0 ? joinContent(texts, true) : texts.map((part) => part["text"]).join("\n");
   }

@@ -1,5 +1,6 @@
 import { imageLessons } from "../blind-models.ts";
 import type { Lesson, Quirks, VendorTerms } from "../dialect.ts";
+import { LEAD } from "../relayed-error.ts";
 import { REASONING_FIELDS } from "./intent.ts";
 
 /** The place of a field in words, such as `body.messages.0.name`, `messages[0].name` or `'body', 'messages', 0, 'name'`. */
@@ -23,7 +24,7 @@ const UNKNOWN_PLACES: readonly RegExp[] = [
   /(?:^|: )([a-z]+) is not supported/g,
   /^(?:Model \S+ does not support parameter|Argument not supported(?: on this model)?:) (\w+)/g,
   // Claude's models behind others, in their own words and in those of Databricks (leonardovida/duckdb-ai #85).
-  /^(?:The model returned the following errors: )?["'`]?(\w+)["'`]? is deprecated for this model\b/g,
+  new RegExp(`^${LEAD}["'\`]?(\\w+)["'\`]? is deprecated for this model\\b`, "g"),
   /^(?:BAD_REQUEST: )?Model \S+ does not support the (\w+) parameter/g,
 ];
 const UNKNOWN_NAMES: readonly RegExp[] = [
@@ -70,6 +71,7 @@ const MESSAGE_FIELDS: readonly string[] = [
 const OF_MESSAGES: ReadonlySet<string> = new Set(
   "name refusal annotations reasoning_content reasoning_details".split(" "),
 );
+
 /** A model that does not think, a depth that is none of the server's own (Ollama), and an off where a model has none (OpenRouter). */
 const REASONING_REFUSED =
   /^Reasoning is mandatory for this endpoint\b|\bdoes not support (?:thinking|reasoning)\b|\binvalid reasoning value\b/i;

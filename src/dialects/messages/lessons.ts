@@ -1,5 +1,6 @@
 import { imageLessons } from "../blind-models.ts";
 import type { Lesson, VendorTerms } from "../dialect.ts";
+import { LEAD } from "../relayed-error.ts";
 
 /**
  * How servers of this dialect say that they want back what their model thought before it called its tools: DeepSeek (SuperJJ007/CSSwitch #73; VicBilibily/GCMP
@@ -20,19 +21,16 @@ const CHOICE_REFUSED =
  * How Claude's models since 4.7 refuse to be sampled otherwise than they are, wherever they are served (RooCodeInc/Roo-Code #12162, promptfoo/promptfoo
  * #10307). Where their names are known they are not told; of inference profiles, deployments and what came out today nobody knows.
  */
-const UNSAMPLED =
-  /^(?:The model returned the following errors: )?`?(temperature|top_p|top_k)`? is deprecated for this model\b/;
+const UNSAMPLED = new RegExp(`^${LEAD}\`?(temperature|top_p|top_k)\`? is deprecated for this model\\b`);
 
 /** How the same models refuse to think by a budget (anthropics/claude-code #63546, openclaw/openclaw #117871). */
-const NO_BUDGET =
-  /^(?:The model returned the following errors: )?"?thinking\.type\.enabled"? is not supported for this model\b/;
+const NO_BUDGET = new RegExp(`^${LEAD}"?thinking\\.type\\.enabled"? is not supported for this model\\b`);
 
 /** How those that always think (Fable, Mythos) refuse not to (cline/cline #13203). Of a wish to think it says nothing. */
-const NO_OFF =
-  /^(?:The model returned the following errors: )?"?thinking\.type\.disabled"? is not supported for this model\b/;
+const NO_OFF = new RegExp(`^${LEAD}"?thinking\\.type\\.disabled"? is not supported for this model\\b`);
+
 /** How Claude's models since 4.6 refuse to go on with their own last turn (anomalyco/opencode #29760). */
-const NO_PREFILL =
-  /^(?:The model returned the following errors: )?This model does not support assistant message prefill\b/;
+const NO_PREFILL = new RegExp(`^${LEAD}This model does not support assistant message prefill\\b`);
 
 /** What newer models refuse that older ones took. */
 function newerLessons(words: string, terms: VendorTerms): Lesson[] {

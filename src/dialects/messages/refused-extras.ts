@@ -1,6 +1,7 @@
 import { type Edits, isEmpty, isObject, listOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
 import { withMarkAtEnd } from "../cache-marks.ts";
+import { LEAD } from "../relayed-error.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -11,7 +12,6 @@ export const BETAS = "anthropic-beta";
  * How servers of this dialect that are not its maker's refuse what they do not know yet: a field by its path, as pydantic writes it, and betas
  * altogether (anthropics/claude-code #12122, #49548, #49648: Bedrock). Nothing else may be said: what a request says is quoted by other refusals.
  */
-const LEAD = "(?:The model returned the following errors: )?";
 const PATH = "[a-z_]\\w*(?:\\.\\w+)*";
 const EXTRAS = new RegExp(
   `^${LEAD}${PATH}: Extra inputs are not permitted(?:[,;. \\n]+${PATH}: Extra inputs are not permitted)*\\.?$`,
