@@ -308,11 +308,22 @@ const NO_CREDIT_CODE =
 const NO_CREDIT_TEXT =
   /^(?:your (?:credit balance is too low|subscription payment is past due)|insufficient (?:account )?balance|you have reached your specified API usage limits|your (?:newly created )?team\b[^"'`]{0,120}\b(?:used all available credits|reached (?:its|your|the) monthly spending limit)|(?:your )?account\b[^"'`]{0,120}\bsuspended\b[^"'`]{0,60}\b(?:balance|spending limit|invoices))/i;
 
+/**
+ * How OpenRouter says that an account has credit, but not as much as this request may come to: by the output that it asks for, which is its model's most
+ * where it names none (can1357/oh-my-pi #9569), or by its prompt (continuedev/continue #11227). Another request of the same minute is served.
+ */
+const EXCEEDS_CREDIT =
+  /^(?:This request requires more credits, or fewer max_tokens\b.*\bcan only afford [1-9]|Prompt tokens limit exceeded: \d+ > [1-9])/;
+
+/** Whether the gateway's account at the vendor has credit, and the request is too large for it: of the key and of its way that says nothing. */
+export const exceedsCredit = ({ message }: { message?: unknown }): boolean => EXCEEDS_CREDIT.test(String(message));
+
 /** Whether an error means that the gateway's account at the vendor has no credit left: its key is of no use to any request (reliability 6.2). */
 export function meansNoCredit(
   status: unknown,
   { type, code, message }: { type?: unknown; code?: unknown; message?: unknown },
 ): boolean {
+  if (exceedsCredit({ message })) return false;
   if (status === 402 || NO_CREDIT_CODE.test(`${code} ${type}`)) return true;
   const words = String(message);
   return NO_CREDIT_TEXT.test(words) && !NAMED_FIELD.test(words);
@@ -368,6 +379,10 @@ const WORDS: Partial<Record<ErrorCode, string>> = {
 const FORBIDDEN =
   "The vendor does not allow this gateway what was asked. The operator has to check the vendor's key, what it may do, and the vendor's address.";
 
+/** How much there is left is the operator's to know. */
+const TOO_DEAR =
+  "The vendor refused: this gateway's account there has too little credit for a request of this size. Ask for fewer output tokens, or shorten the prompt; the operator can add credit.";
+
 /**
  * What a client may know of an upstream's error answer: contract 6's code for it, our words, and for faults of the request the
  * vendor's own reason, scrubbed. Context overflow is recognised whatever the vendor calls it, and re-worded so that agents compact.
@@ -390,7 +405,8 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
   const meant = meantStatus(status, raw);
   let code = codeOf(meant);
   let retry: boolean | undefined;
-  if (meansNoCredit(status, raw)) {
+  const isTooDear = exceedsCredit(raw);
+  if (isTooDear || meansNoCredit(status, raw)) {
     code = "upstream_error";
     retry = false;
   }
@@ -404,6 +420,7 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
     retryAfterSeconds: waitOf(code, retryAfterSeconds),
   };
   if (meant === 404) return new GatewayError(code, "The vendor does not know this model or path.", details);
+  if (isTooDear) return new GatewayError(code, TOO_DEAR, details);
   if (retry === false)
     return new GatewayError(code, "The vendor refused: this gateway's account there has no credit left.", details);
   const words = (meant === 403 ? FORBIDDEN : WORDS[code]) ?? "The vendor answered with an error.";

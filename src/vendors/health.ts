@@ -1,5 +1,5 @@
 import type { GatewayError } from "../canon/errors.ts";
-import { meansNoCredit } from "../dialects/upstream-error.ts";
+import { exceedsCredit, meansNoCredit } from "../dialects/upstream-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isObject } from "../lib/json.ts";
 import { Breakers } from "./breakers.ts";
@@ -216,7 +216,7 @@ export class VendorHealth {
       return this.#rest(isKeysFault(error) ? keyName(way) : wayName(way), REFUSED_KEY_MS);
     }
     const name = wayName(way);
-    if (isModelsFault(error)) {
+    if (isModelsFault(error) || isTooDear(error)) {
       if (!this.breakers.idle) this.breakers.succeeded(name);
       return undefined;
     }
@@ -262,6 +262,9 @@ const statusOf = ({ cause }: GatewayError): unknown => (isObject(cause) ? cause[
 
 /** The vendor answered, and its model spoiled the reply: Gemini tells so by the reply's end, such as MALFORMED_FUNCTION_CALL. */
 const isModelsFault = ({ cause }: GatewayError): boolean => isObject(cause) && typeof cause["finish"] === "string";
+
+/** Another request, for less, is served all the same. */
+const isTooDear = ({ cause }: GatewayError): boolean => isObject(cause) && exceedsCredit(cause);
 
 /**
  * The key itself was refused (401), or the account behind it is empty: no model takes it now. Not so the key or the account of a gateway at one of its

@@ -1191,6 +1191,34 @@ describe("the only way", () => {
     },
   );
 
+  test.each([
+    "This request requires more credits, or fewer max_tokens. You requested up to 32000 tokens, but can only afford 30104. To increase, visit https://openrouter.ai/settings/credits and add more credits",
+    "Prompt tokens limit exceeded: 64128 > 6964. To increase, visit https://openrouter.ai/settings/credits and upgrade to a paid account",
+  ])("OpenRouter's 402 for a request beyond what is left is no empty account: %s", async (words) => {
+    oneProcessOnly("a key that rests");
+    const app = await appWith({
+      vendors: [withKeys("key-a1", "key-b2")],
+      models: [{ id: "one/any", pricing: "free" }],
+    });
+    first.always(
+      PATH,
+      json({ error: { message: words, code: 402, metadata: { provider_name: null } } }, { status: 402 }),
+    );
+    for (let count = 1; count <= 6; count++) {
+      const response = await talk(app, "the same conversation");
+      expect([response.status, response.headers.get("x-should-retry")]).toEqual([502, "false"]);
+      const { error } = (await response.json()) as { error: { code: string; message: string } };
+      expect([error.code, error.message]).toEqual(["upstream_error", expect.stringContaining("too little credit")]);
+      expect(error.message).not.toMatch(/\d/);
+      // Another key may be another account's.
+      expect(first.calls).toHaveLength(2 * count);
+    }
+    expect(app.log.filter(({ event }) => String(event).startsWith("route-"))).toEqual([]);
+    first.always(PATH, json(chatReply("yes")));
+    expect((await talk(app, "the same conversation")).status).toBe(200);
+    expect(keysOf(first)[12]).toBe(keysOf(first)[0]);
+  });
+
   test("while its breaker is open one call at a time finds out, and the others are told at once", async () => {
     oneProcessOnly("a breaker");
     const clock = manualClock();
