@@ -121,6 +121,8 @@ const again = takeMark();
 trimSwitches();
 const removed = cleanEnvironment();
 const words = process.argv.slice(2);
+// It ends a process that hears it nowhere: a service that is reloaded while it starts. Nothing has been read yet that would have to be read again.
+if (isServe(words)) process.on("SIGHUP", () => {});
 // Bun has read these before: they act in this process, of whatever command, though they are gone from its environment.
 const acts = removed.some((name) => REMOVED.test(name));
 const changed = keepTokenFromBuckets() || removed.length > 0;

@@ -71,6 +71,19 @@ describe("a start from source", () => {
     expect(stderr).not.toContain("STARTED_BY_SLUICE");
   });
 
+  test.skipIf(process.platform === "win32")(
+    "outlives SIGHUP from its first step on, and no other command does",
+    async () => {
+      const begun = join(folder, "begun.ts");
+      const boot = JSON.stringify(join(import.meta.dir, "../src/boot.ts"));
+      const steps = `await import(${boot});\nprocess.kill(process.pid, "SIGHUP");\nawait Bun.sleep(50);\nconsole.log("alive");\n`;
+      writeFileSync(begun, steps);
+      const command = [process.execPath, begun];
+      const said = async (words: string[]) => (await runBinary(words, { folder, command })).stdout.trim();
+      expect([await said(["serve"]), await said([]), await said(["keys", "list"])]).toEqual(["alive", "alive", ""]);
+    },
+  );
+
   test("of another command happens in one execution", async () => {
     const { code, stderr } = await runBinary(["version"], {
       folder,
