@@ -270,7 +270,7 @@ export const CASES: readonly VendorCase[] = [
       /Provider broke/,
     ],
   },
-  // A chat with a model that only draws: 404 (OpenAI's), 500 (Seedream).
+  // A chat with a model that only draws: 404 (most), 500 (Seedream).
   {
     id: "openrouter",
     model: "bytedance-seed/seedream-5-0-pro",

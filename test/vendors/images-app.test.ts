@@ -87,6 +87,51 @@ describe("through the front door", () => {
     expect(lab.upstream.unexpected).toEqual([]);
   });
 
+  test("OpenRouter: models that only draw are asked where they take no chat, for ratios that each of them lists", async () => {
+    const seven = ["1:1", "3:2", "2:3", "4:3", "3:4", "16:9", "9:16"];
+    const listed: Record<string, readonly string[]> = {
+      "openai/gpt-image-2": [...seven, "21:9"],
+      "openai/gpt-image-2.5-sunburst": [...seven, "21:9"],
+      "black-forest-labs/flux-3-image": [...seven, "4:5", "5:4", "21:9"],
+      "black-forest-labs/flux.2-pro": [...seven, "21:9"],
+      "bytedance-seed/seedream-5-0-pro": [...seven, "4:5", "5:4", "21:9"],
+      "x-ai/grok-imagine-image-2.0": [...seven, "1:2", "2:1"],
+      "qwen/qwen-image-3-pro": [...seven, "4:5", "5:4", "1:2", "2:1", "1:4", "4:1"],
+      "tencent/hy-image-v3.5-preview": [...seven, "4:5", "5:4"],
+      "krea/krea-2-large": ["1:1", "3:2", "2:3", "4:3", "16:9", "9:16", "4:5"],
+      "recraft/recraft-v4.1": ["1:1", "4:3", "3:4", "16:9", "9:16"],
+      "sourceful/riverflow-v2.5-pro": [...seven, "21:9"],
+      "microsoft/mai-image-2.6": seven,
+    };
+    const lab = start("openrouter");
+    gateway = await startApp({ vendors: [{ ...lab.vendor, models: "any" }] });
+    const refused = (status: number, message: string) => json({ error: { code: status, message } }, { status });
+    lab.upstream.always("/api/v1/chat/completions", ({ json: asked }) =>
+      refused(404, `${(asked as { model: string }).model} cannot be used with the chat/completions endpoint`),
+    );
+    lab.upstream.always("/api/v1/images", ({ json: asked }) => {
+      const { model, aspect_ratio: ratio } = asked as { model: string; aspect_ratio: string };
+      if (listed[model]!.includes(ratio)) return json({ created: 1, data: [{ b64_json: PNG_BASE64 }] });
+      return refused(400, `No provider for ${model} supports the requested parameter(s): aspect_ratio`);
+    });
+    const sizes = [
+      "1024x1024",
+      "1536x1024",
+      "1024x1280",
+      "1280x1024",
+      "1024x1365",
+      "1920x1080",
+      "2560x1080",
+      "1080x2560",
+    ];
+    for (const model of Object.keys(listed)) {
+      for (const size of sizes) {
+        const job = await draw(gateway, { model: `openrouter/${model}`, prompt: "a fox", size });
+        expect([model, size, job.status, job.error?.message]).toEqual([model, size, "succeeded", undefined]);
+      }
+    }
+  });
+
   test("a vendor that only draws takes any name, draws with it, and does not chat", async () => {
     const lab = start("replicate");
     gateway = await startApp({ vendors: [lab.vendor] });
@@ -179,7 +224,6 @@ describe("the catalog", () => {
 
 describe("models that a vendor's own list tells of as drawing", () => {
   const image = { data: [{ b64_json: PNG_BASE64 }] };
-  const message = { images: [{ type: "image_url", image_url: { url: `data:image/png;base64,${PNG_BASE64}` } }] };
   const drawn = { headers: { "content-type": "image/png" }, parts: [PNG], framing: "length", finish: "end" } as const;
   test.each([
     [
@@ -209,7 +253,7 @@ describe("models that a vendor's own list tells of as drawing", () => {
       "openrouter",
       "krea/krea-3",
       ["/api/v1/models", { data: [{ id: "krea/krea-3", architecture: { output_modalities: ["image"] } }] }],
-      ["/api/v1/chat/completions", json({ choices: [{ finish_reason: "stop", message }] })],
+      ["/api/v1/images", json({ created: 1, data: [{ b64_json: PNG_BASE64 }] })],
     ],
   ] as const)("%s: are image models, draw, and do not chat", async (vendor, name, [path, list], [asked, answer]) => {
     const lab = start(vendor);

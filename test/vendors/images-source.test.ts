@@ -104,17 +104,13 @@ describe("a source image goes where the vendor wants it", () => {
 
   test("OpenRouter: a part of the message, and a reference of a model that takes no chat", async () => {
     const part = { type: "image_url", image_url: { url: DATA_URL } };
-    for (const [model, outputs] of [
-      ["google/gemini-3.1-flash-image", ["image", "text"]],
-      ["openai/gpt-5.4-image-2", ["image", "text"]],
-      ["black-forest-labs/flux-3-image", ["image"]],
-    ] as const) {
+    for (const model of ["google/gemini-3.1-flash-image", "openai/gpt-5.4-image-2"]) {
       const chat = await askedOf("openrouter", "/api/v1/chat/completions", withSource(model), json({}));
       const { messages, modalities } = chat.json as { messages: { content: unknown[] }[]; modalities: string[] };
       expect(messages[0]!.content[1]).toEqual(part);
-      expect(modalities).toEqual([...outputs]);
+      expect(modalities).toEqual(["image", "text"]);
     }
-    for (const model of ["bytedance-seed/seedream-5-0-pro", "openai/gpt-image-2"])
+    for (const model of ["bytedance-seed/seedream-5-0-pro", "openai/gpt-image-2", "black-forest-labs/flux-3-image"])
       expect((await askedOf("openrouter", "/api/v1/images", withSource(model), json({}))).json).toEqual({
         model,
         prompt: "a red fox",

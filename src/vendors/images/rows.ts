@@ -189,6 +189,9 @@ const together: ImageRow = {
   ],
 };
 
+/** At the aggregator's endpoint for images. */
+const ALONE = { form: "images", takesSource: true } as const;
+
 const openrouter: ImageRow = {
   wire: chatWire,
   // Its list is of the models that write text, unless it is told otherwise (openrouter.ai/docs, "Models").
@@ -197,13 +200,18 @@ const openrouter: ImageRow = {
   models: [
     { match: /^google\/gemini/, ratios: GOOGLE, takesSource: true },
     { match: /^openai\/gpt-\d/, ratios: Object.keys(THREE_SIZES), takesSource: true },
-    // A chat with models that only draw is refused (OpenAI's) or fails (Seedream), or there is none (Grok's: NousResearch/hermes-agent #91837).
-    { match: /^openai\//, form: "images", ratios: Object.keys(THREE_SIZES), takesSource: true },
-    { match: /^(?:bytedance-seed|x-ai)\//, form: "images", ratios: USUAL, takesSource: true },
+    // A chat with a model that only draws is refused (404) or fails (500), but for some of before June 2026 (rbb-dev/Open-WebUI-OpenRouter-pipe #61).
+    // The endpoint for images has all of them, and refuses a ratio that /images/models does not list for the model.
+    { match: /^openai\/gpt-image-[2-9]/, ratios: [...COMMON, "21:9"], ...ALONE },
+    { match: /^openai\//, ratios: Object.keys(THREE_SIZES), ...ALONE },
+    { match: /^(?:bytedance-seed\/|black-forest-labs\/flux-3)/, ratios: GOOGLE, ...ALONE },
+    { match: /^(?:black-forest-labs|sourceful)\//, ratios: [...COMMON, "21:9"], ...ALONE },
+    { match: /^x-ai\//, ratios: [...COMMON, "2:1", "1:2"], ...ALONE },
+    { match: /^(?:qwen|tencent)\//, ratios: [...COMMON, "5:4", "4:5"], ...ALONE },
+    { match: /^krea\//, ratios: ["1:1", "3:2", "2:3", "4:3", "16:9", "9:16", "4:5"], ...ALONE },
     // It draws vectors and pictures from text alone.
-    { match: /^recraft\//, ratios: USUAL, takesSource: false, extra: { modalities: ["image"] } },
-    // The rest draws and does not talk, and takes a chat all the same.
-    { match: EVERY, ratios: USUAL, takesSource: true, extra: { modalities: ["image"] } },
+    { match: /^recraft\//, ratios: FEW, ...ALONE, takesSource: false },
+    { match: EVERY, ratios: COMMON, ...ALONE },
   ],
 };
 
