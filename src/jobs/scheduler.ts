@@ -3,10 +3,12 @@ import type { Route } from "../catalog/entry.ts";
 import type { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
+import { readRatio } from "../lib/pixels.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import type { VendorHealth } from "../vendors/health.ts";
 import type { ImageUpstream } from "../vendors/image-upstream.ts";
 import { JOB_MS } from "./accept.ts";
+import { nearestRatio } from "./aspect-ratio.ts";
 import { type Closing, fenceOf } from "./closing.ts";
 import { FairQueue, type Queued } from "./fair-queue.ts";
 import type { ImageFiles } from "./files.ts";
@@ -364,12 +366,25 @@ export class Scheduler {
   ): Promise<void> {
     const { jobs, writer, clock } = this.parts;
     const runAfterMs = clock.now() + pause;
-    const values = { runAfterMs, tries, vendor: route.vendor, upstreamModel: route.model };
+    const values = {
+      runAfterMs,
+      tries,
+      vendor: route.vendor,
+      upstreamModel: route.model,
+      ratio: this.#ratioAt(route, job),
+    };
     if (await writer.run(() => jobs.requeue(fenceOf(job), values))) {
       this.#deadlines.set(job.id, deadline);
       this.#wakeLater({ ...job, ...values }, pause);
       this.#keepTime();
     }
+  }
+
+  /** The job's ratio, or the nearest that the model has at this vendor: not all of them draw the same ones. */
+  #ratioAt({ vendor, model }: Route, { ratio, width, height }: JobRow): string {
+    const ratios = this.parts.upstream(vendor)?.traits(model).ratios;
+    if (!ratios || ratios.includes(ratio)) return ratio;
+    return nearestRatio(width !== null && height !== null ? { width, height } : readRatio(ratio), ratios);
   }
 
   /** The model's next vendor that draws, after the one that was asked; the same one when there is no other. */

@@ -228,7 +228,9 @@ export class JobStore {
   /** Back into the queue, for the same vendor or another one. */
   requeue(
     fence: Fence,
-    values: Partial<Pick<JobRow, "runAfterMs" | "vendor" | "upstreamModel" | "tries" | "crashes" | "vendorJob">>,
+    values: Partial<
+      Pick<JobRow, "runAfterMs" | "vendor" | "upstreamModel" | "ratio" | "tries" | "crashes" | "vendorJob">
+    >,
   ): boolean {
     return this.#change("requeue", fenced(fence), { ...values, ...NO_FILE, boot: null, leaseMs: null });
   }

@@ -132,6 +132,17 @@ describe("through the front door", () => {
     }
   });
 
+  test("the next vendor of a model is asked for a ratio of its own, and the job says which", async () => {
+    const [openai, openrouter] = [start("openai"), start("openrouter")];
+    gateway = await startApp({ vendors: [openai.vendor, openrouter.vendor] });
+    openai.upstream.answer("/v1/images/generations", json({ error: { message: "wrong key" } }, { status: 401 }));
+    openrouter.upstream.answer("/api/v1/images", json({ created: 1, data: [{ b64_json: PNG_BASE64 }] }));
+    const job = await draw(gateway, { model: "openai/gpt-image-2", prompt: "a fox", size: "2048x1024" });
+    expect(openai.upstream.calls[0]!.json).toMatchObject({ size: "2048x1024" });
+    expect(openrouter.upstream.calls[0]!.json).toMatchObject({ aspect_ratio: "16:9" });
+    expect(job).toMatchObject({ status: "succeeded", aspect_ratio: "16:9" });
+  });
+
   test("a vendor that only draws takes any name, draws with it, and does not chat", async () => {
     const lab = start("replicate");
     gateway = await startApp({ vendors: [lab.vendor] });
