@@ -129,6 +129,15 @@ describe("a source image goes where the vendor wants it", () => {
       width: 1024,
       height: 1024,
     });
+    expect((await askedOf("bfl", "/v1/flux-3-image", withSource("flux-3-image"), json({}))).json).toEqual({
+      prompt: "a red fox",
+      aspect_ratio: "1:1",
+      images: [SOURCE_BASE64],
+    });
+    const flux3 = "black-forest-labs/flux-3-image";
+    expect(
+      (await askedOf("replicate", `/v1/models/${flux3}/predictions`, withSource(flux3), json({}))).json,
+    ).toMatchObject({ input: { images: [DATA_URL] } });
     expect(
       (await askedOf("fal", "/fal-ai/flux-pro/kontext", withSource("fal-ai/flux-pro/kontext"), json({}))).json,
     ).toMatchObject({
@@ -303,7 +312,6 @@ describe("a source image goes where the vendor wants it", () => {
       ["google", "imagen-4.0-generate-001"],
       ["stability", "stable-image-core"],
       ["fal", "fal-ai/flux/dev"],
-      ["bfl", "flux-3-image"],
       ["replicate", "black-forest-labs/flux-schnell"],
       ["openrouter", "recraft/recraft-v4.1"],
     ] as const) {

@@ -25,6 +25,9 @@ const STABILITY_RATIOS = ["1:1", "3:2", "2:3", "5:4", "4:5", "16:9", "9:16", "21
 const COMMON = ["1:1", "3:2", "2:3", "4:3", "3:4", "16:9", "9:16"] as const;
 const FEW = ["1:1", "4:3", "3:4", "16:9", "9:16"] as const;
 
+/** Those of FLUX 3, whoever serves it. */
+const FLUX_3 = [...USUAL, "2:1", "1:2", "7:5", "5:7"] as const;
+
 const EVERY = /^/;
 
 const pixelRule = (multiple: number, maxEdge: number, area = MEGAPIXEL): PixelRule => ({
@@ -273,6 +276,7 @@ const replicate: ImageRow = {
     },
     { match: /stable-diffusion-3/, ratios: STABILITY_RATIOS, takesSource: true },
     { match: /qwen-image/, ratios: COMMON, takesSource: true },
+    { match: /flux-3/, ratios: FLUX_3, takesSource: true, sourceField: "images", sourceList: true },
     { match: /flux-1\.1-pro-ultra/, ratios: USUAL, takesSource: true, sourceField: "image_prompt" },
     { match: /flux-(?:1\.1-)?pro/, ratios: [...COMMON, "5:4", "4:5"], takesSource: false },
     { match: /flux-dev/, ratios: USUAL, takesSource: true },
@@ -359,8 +363,7 @@ const bfl: ImageRow = {
   refusal: { code: /moderated/i, text: /(?:request|content) moderated/i },
   apiHosts: [".bfl.ai"],
   models: [
-    // Its field for a source is in no source; the aggregator's route takes one.
-    { match: /flux-3/, ratios: [...USUAL, "2:1", "1:2", "7:5", "5:7"], takesSource: false, size: "ratio" },
+    { match: /flux-3/, ratios: FLUX_3, takesSource: true, size: "ratio", sourceField: "images", sourceList: true },
     { match: /kontext/, ratios: [...USUAL, "7:3", "3:7"], takesSource: true, size: "ratio" },
     { match: /ultra/, ratios: USUAL, takesSource: true, size: "ratio", sourceField: "image_prompt" },
     { match: /flux-2/, ratios: USUAL, takesSource: true, size: "pixels", pixels: pixelRule(16, 2048) },

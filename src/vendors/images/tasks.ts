@@ -50,8 +50,9 @@ export const bflWire: Wire = {
   recovery: "resume",
   create(request, context) {
     const { source } = request;
-    const { sourceField = "input_image" } = context.model;
-    const body = { ...prompted(request, context), ...(source && { [sourceField]: toBase64(source) }) };
+    const { sourceField = "input_image", sourceList } = context.model;
+    const image = source && toBase64(source);
+    const body = { ...prompted(request, context), ...(image && { [sourceField]: sourceList ? [image] : image }) };
     return { method: "POST", path: `/${encodePath(request.model)}`, body, read: readPollingUrl };
   },
   resume: (url) => ({ method: "GET", url, read: (answer) => readTask(url, answer) }),
