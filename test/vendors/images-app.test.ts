@@ -75,6 +75,19 @@ describe("through the front door", () => {
     expect(linesOf(lab.upstream.calls)).toEqual(["POST /v1/images/generations", "POST /v1/images/edits"]);
   });
 
+  test("OpenAI: the models that it names itself are drawn with by its key alone", async () => {
+    const lab = start("openai");
+    gateway = await startApp({ vendors: [lab.vendor] });
+    lab.upstream.always("/v1/images/generations", json({ data: [{ b64_json: PNG_BASE64 }] }));
+    for (const name of [
+      "gpt-image-2.5-sunburst",
+      "gpt-image-2.5-flare",
+      "gpt-image-2.6-sunburst",
+      "gpt-image-2.6-flare",
+    ])
+      expect(await draw(gateway, { model: `openai/${name}`, prompt: "a fox" })).toMatchObject({ status: "succeeded" });
+  });
+
   test("refusals are blocked, pages are failed, and neither is sent twice", async () => {
     const lab = start("openai");
     gateway = await startApp({ vendors: [lab.vendor] });
