@@ -1,4 +1,5 @@
 import type { DialectName } from "../dialects/dialect.ts";
+import { HOUR_MS, MINUTE_MS } from "../lib/spans.ts";
 import type { RateState } from "../limits/limiter.ts";
 
 /**
@@ -11,9 +12,9 @@ const TOKENS_PER_REQUEST = 1_000_000;
 function toGoDuration(ms: number): string {
   if (ms <= 0) return "0s";
   if (ms < 1_000) return `${ms}ms`;
-  const hours = Math.floor(ms / 3_600_000);
-  const minutes = Math.floor((ms % 3_600_000) / 60_000);
-  const seconds = `${(ms % 60_000) / 1_000}s`;
+  const hours = Math.floor(ms / HOUR_MS);
+  const minutes = Math.floor((ms % HOUR_MS) / MINUTE_MS);
+  const seconds = `${(ms % MINUTE_MS) / 1_000}s`;
   if (hours > 0) return `${hours}h${minutes}m${seconds}`;
   return minutes > 0 ? `${minutes}m${seconds}` : seconds;
 }

@@ -1,4 +1,4 @@
-import { DAY_MS, HOUR_MS } from "../lib/spans.ts";
+import { DAY_MS, HOUR_MS, startOf } from "../lib/spans.ts";
 
 /** A half-open time, Unix ms: `fromMs` belongs to it, `toMs` does not. */
 export type Range = { fromMs: number; toMs: number };
@@ -10,21 +10,18 @@ export type Kept = { rowsFromMs: number; hoursFromMs: number };
 export type Cut = { days: Range[]; hours: Range[]; rows: Range[] };
 
 /** Later than any record: how an open end is written. */
-export const END_OF_TIME = Math.floor(Number.MAX_SAFE_INTEGER / DAY_MS) * DAY_MS;
-
-const floor = (ms: number, spanMs: number) => Math.floor(ms / spanMs) * spanMs;
-const ceil = (ms: number, spanMs: number) => Math.ceil(ms / spanMs) * spanMs;
+export const END_OF_TIME = startOf(Number.MAX_SAFE_INTEGER, DAY_MS);
 
 /** A time as exact as it can still be told: to the millisecond, the hour, or the day that it lies in. */
 function snap(ms: number, { rowsFromMs, hoursFromMs }: Kept): number {
   if (ms >= rowsFromMs) return ms;
-  return floor(ms, ms >= hoursFromMs ? HOUR_MS : DAY_MS);
+  return startOf(ms, ms >= hoursFromMs ? HOUR_MS : DAY_MS);
 }
 
 /** `range` as whole spans inside it, and what is left before and behind them. */
 function cutBy(range: Range, spanMs: number): { whole?: Range; rest: Range[] } {
-  const fromMs = ceil(range.fromMs, spanMs);
-  const toMs = floor(range.toMs, spanMs);
+  const fromMs = Math.ceil(range.fromMs / spanMs) * spanMs;
+  const toMs = startOf(range.toMs, spanMs);
   if (fromMs >= toMs) return { rest: [range] };
   const rest = [
     { fromMs: range.fromMs, toMs: fromMs },

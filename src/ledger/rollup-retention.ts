@@ -6,7 +6,7 @@ import { usageKept, usageRollup } from "../db/schema-rollup.ts";
 import type { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
 import { repeat } from "../lib/repeat.ts";
-import { DAY_MS, HOUR_MS } from "../lib/spans.ts";
+import { DAY_MS, HOUR_MS, startOf } from "../lib/spans.ts";
 import { readKept } from "./usage-report.ts";
 
 /** Sums by hour are kept this long, days; sums by day for good. */
@@ -16,8 +16,6 @@ const BATCH = 500;
 /** How often what is too old is looked for, ms; and how soon after the start. */
 const EVERY_MS = 6 * HOUR_MS;
 const FIRST_MS = 60_000;
-
-const startOfDay = (atMs: number) => Math.floor(atMs / DAY_MS) * DAY_MS;
 
 /**
  * Removes usage rows that are older than `days` days, and sums by hour that are older than {@link HOUR_DAYS}; sums by day stay, so that no report
@@ -65,8 +63,8 @@ export class Retention {
     const now = Math.min(this.clock.now(), newest);
     const before = readKept(this.store);
     const bounds = {
-      rowsFromMs: Math.max(before.rowsFromMs, startOfDay(now - this.days * DAY_MS)),
-      hoursFromMs: Math.max(before.hoursFromMs, startOfDay(now - HOUR_DAYS * DAY_MS)),
+      rowsFromMs: Math.max(before.rowsFromMs, startOf(now - this.days * DAY_MS, DAY_MS)),
+      hoursFromMs: Math.max(before.hoursFromMs, startOf(now - HOUR_DAYS * DAY_MS, DAY_MS)),
     };
     this.store.query.update(usageKept).set(bounds).where(eq(usageKept.id, 1)).run();
     return bounds;

@@ -1,7 +1,7 @@
 import type { Store } from "../db/open.ts";
 import { usageRollup } from "../db/schema-rollup.ts";
 import type { BatchWork } from "../db/writer.ts";
-import { DAY_MS, HOUR_MS } from "../lib/spans.ts";
+import { DAY_MS, HOUR_MS, startOf } from "../lib/spans.ts";
 
 /** What is summed up of a usage row. */
 export type Counted = {
@@ -71,8 +71,6 @@ function prepareUpsert({ database }: Store) {
      ON CONFLICT (${names.slice(0, KEYS).join(", ")}) DO UPDATE SET ${sums.join(", ")}`,
   );
 }
-
-const startOf = (atMs: number, spanMs: number) => atMs - (atMs % spanMs);
 
 /**
  * Keeps the sums of usage. `add` gathers in memory what the operations of a batch write; the writer has it written once, in the same

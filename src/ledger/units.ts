@@ -1,6 +1,6 @@
 import type { Store } from "../db/open.ts";
 import type { Clock } from "../lib/clock.ts";
-import { DAY_MS } from "../lib/spans.ts";
+import { DAY_MS, startOf } from "../lib/spans.ts";
 import {
   type AllowanceState,
   type Claim,
@@ -55,7 +55,7 @@ type Period = { after: number; before: number };
 /** Which claims count beside one of `now`: images roll over exactly 24 h, web calls begin anew with the UTC day (contract 4). */
 function periodOf(kind: UnitKind, now: number): Period {
   if (kind === "image") return { after: now - DAY_MS, before: Number.MAX_SAFE_INTEGER };
-  const begins = Math.floor(now / DAY_MS) * DAY_MS;
+  const begins = startOf(now, DAY_MS);
   return { after: begins - 1, before: begins + DAY_MS };
 }
 

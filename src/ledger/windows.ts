@@ -1,12 +1,13 @@
 import type { Store } from "../db/open.ts";
 import type { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
+import { HOUR_MS } from "../lib/spans.ts";
 import { type Entries, HOUSE } from "./entries.ts";
 import type { Funds } from "./funds.ts";
 import { most } from "./nano.ts";
 
 /** Length of a spending window, ms (contract 4: USD per 5 h). */
-const WINDOW_MS = 5 * 60 * 60_000;
+const WINDOW_MS = 5 * HOUR_MS;
 /** A window that begins later than this from now was opened by a clock that stood wrong, ms. */
 const CLOCK_SLIP_MS = 60_000;
 /** Windows kept in memory; beyond these the store is asked. */

@@ -1,4 +1,4 @@
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../lib/spans.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS, startOf } from "../../lib/spans.ts";
 
 /** A date that a search engine gave. `iso`: of the day (`2026-03-01`) or of the moment; `untilMs`: its last moment, Unix ms. */
 export type FoundDate = { iso: string; untilMs: number };
@@ -29,7 +29,7 @@ const isSensible = (ms: number) => ms >= Date.UTC(1000, 0, 1) && ms < Date.UTC(1
 
 function ofDay(ms: number): FoundDate | undefined {
   if (!isSensible(ms)) return undefined;
-  return { iso: new Date(ms).toISOString().slice(0, 10), untilMs: Math.floor(ms / DAY_MS) * DAY_MS + DAY_MS - 1 };
+  return { iso: new Date(ms).toISOString().slice(0, 10), untilMs: startOf(ms, DAY_MS) + DAY_MS - 1 };
 }
 
 function ofMoment(ms: number): FoundDate | undefined {

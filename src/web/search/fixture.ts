@@ -1,4 +1,4 @@
-import { MINUTE_MS } from "../../lib/spans.ts";
+import { MINUTE_MS, startOf } from "../../lib/spans.ts";
 import type { RawResult, SearchQuery } from "./query.ts";
 
 /** Hosts of the made-up results; nobody can own them (RFC 2606). */
@@ -22,7 +22,7 @@ function ageOf(at: number): number | undefined {
  */
 export function answerFixture({ query, include }: SearchQuery, now: number): RawResult[] {
   const hosts = include.length > 0 ? include : HOSTS;
-  const today = Math.floor(now / MINUTE_MS) * MINUTE_MS;
+  const today = startOf(now, MINUTE_MS);
   const results: RawResult[] = [];
   for (let at = 0; at < RESULTS; at++) {
     const age = ageOf(at);
