@@ -157,22 +157,17 @@ export function createLog(settings: LogSettings): Log {
   };
 }
 
-/** A log that says nothing, for tests. */
+/** A log that says nothing. */
 export const silentLog: Log = createLog({ level: "silent" });
+
+function describe(thrown: unknown): string {
+  if (thrown instanceof Error) return `${thrown.name}: ${thrown.message}`;
+  return typeof thrown === "string" ? thrown : Bun.inspect(thrown, { depth: 2 });
+}
 
 /** Anything thrown as fields of a log line: what it says, and where. */
 export function errorFields(thrown: unknown): Fields {
-  if (!(thrown instanceof Error))
-    return { error: typeof thrown === "string" ? thrown : Bun.inspect(thrown, { depth: 2 }) };
-  const cause = thrown.cause;
-  return {
-    error: `${thrown.name}: ${thrown.message}`,
-    stack: thrown.stack,
-    cause:
-      cause === undefined
-        ? undefined
-        : cause instanceof Error
-          ? `${cause.name}: ${cause.message}`
-          : Bun.inspect(cause, { depth: 2 }),
-  };
+  if (!(thrown instanceof Error)) return { error: describe(thrown) };
+  const { stack, cause } = thrown;
+  return { error: describe(thrown), stack, cause: cause === undefined ? undefined : describe(cause) };
 }

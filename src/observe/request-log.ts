@@ -30,9 +30,9 @@ const CHUNK_LINES_WITH_BODIES = 64;
 /** The log is cut into this many files, by size and by age, so that the oldest can go one by one. */
 const FILES = 8;
 const MIN_FILE_BYTES = 64 * 1024;
-/** How much of a prompt and of an answer is written, characters, and how much is looked through before: what is cut first may end within a secret. */
+/** How much of a prompt and of an answer is written, characters, and how much is handed over and looked through before: what is cut first may end within a secret. */
 const MAX_BODY = 64 * 1024;
-const MAX_LOOKED_THROUGH = 2 * MAX_BODY;
+export const MAX_LOOKED_THROUGH = 2 * MAX_BODY;
 const DAY_MS = 86_400_000;
 /** How the log's files are called: by when they were begun. */
 const FILE_NAME = /^requests-\d{8}T\d{9}Z\.jsonl$/;

@@ -1,8 +1,5 @@
-import type { RequestLog } from "../observe/request-log.ts";
+import { MAX_LOOKED_THROUGH, type RequestLog } from "../observe/request-log.ts";
 import type { GenerateRequest, Reply } from "./job.ts";
-
-/** Characters of a stream that are collected; the log keeps fewer. */
-const MAX_COLLECTED = 128 * 1024;
 
 /** Notes prompts and answers in the request log, for an operator who has switched that on (issue 4). */
 export class BodyLog {
@@ -38,7 +35,7 @@ export class BodyLog {
       async next() {
         const step = await chunks.next();
         if (step.done) end();
-        else if (seen.length < MAX_COLLECTED) seen += step.value;
+        else if (seen.length < MAX_LOOKED_THROUGH) seen += step.value;
         return step as IteratorResult<string, undefined>;
       },
       async return() {

@@ -13,6 +13,7 @@ import { LOOK_EVERY_MS, LoopLag } from "../observe/loop-lag.ts";
 import { createObserver, type Listener } from "../observe/observer.ts";
 import { collectProcess } from "../observe/process-figures.ts";
 import { RequestFigures } from "../observe/request-figures.ts";
+import { MAX_LOOKED_THROUGH } from "../observe/request-log.ts";
 import type { TraceExporter } from "../observe/traces.ts";
 import { BodyLog } from "../relay/body-log.ts";
 import { drain } from "../relay/drain.ts";
@@ -33,9 +34,6 @@ import { RemoteLedger } from "./remote-ledger.ts";
 import { RemoteReasoning } from "./remote-reasoning.ts";
 import { createRemoteTools } from "./remote-tools.ts";
 import type { View } from "./view.ts";
-
-/** Characters of a prompt and of an answer that cross; the log keeps fewer. */
-const MAX_BODY = 128 * 1024;
 
 /** What a worker is made of. `log` already hides the view's secrets. */
 export type WorkerParts = { view: View; link: Link; clock: Clock; log: Log };
@@ -200,7 +198,8 @@ function notedBy({ log, link }: WorkerParts): Log {
 }
 
 function noteBodies({ link }: WorkerParts, requestId: string, request: string, reply: string): void {
-  link.note("bodies", { requestId, request: request.slice(0, MAX_BODY), reply: reply.slice(0, MAX_BODY) });
+  const cut = (text: string) => text.slice(0, MAX_LOOKED_THROUGH);
+  link.note("bodies", { requestId, request: cut(request), reply: cut(reply) });
 }
 
 /** The one fetch for addresses that come from outside (contract 9). */
