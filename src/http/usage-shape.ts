@@ -2,8 +2,8 @@ import { longWrite, promptTokens, sumUsage, type Usage } from "../canon/usage.ts
 import type { Receipt } from "../ledger/book.ts";
 import { formatUsd, type Rates, ratesFor } from "../ledger/price.ts";
 import type { Totals } from "../ledger/rollup.ts";
-import type { UsageRow } from "../ledger/usage-page.ts";
 import type { ReportRow } from "../ledger/usage-report.ts";
+import type { UsageRow } from "../ledger/usage-rows.ts";
 import { toUsd } from "../lib/usd.ts";
 import { type Attempt, attemptOutcome } from "../observe/request-facts.ts";
 

@@ -1,5 +1,5 @@
 import type { Usage } from "../canon/usage.ts";
-import type { Outcome } from "./ledger.ts";
+import type { Outcome, UsageFlag } from "./ledger.ts";
 import type { Prices } from "./price.ts";
 
 /**
@@ -201,7 +201,6 @@ export type Receipt = {
   rounds: readonly Usage[] | undefined;
   units: number;
   estimated: boolean;
-  /** `overrun`: it came to more than was set aside; `usage_suspect`: the vendor's count was not believed; `balance`: ended for want of money. */
   flags: readonly UsageFlag[];
   price: PriceRow | undefined;
   /** Exact cost at the price of its time, rounded up once; undefined where no price was known. */
@@ -211,8 +210,5 @@ export type Receipt = {
   /** Where the money came from, in order: the window first, then the wallet. */
   legs: readonly { from: "window" | "wallet"; amountNano: bigint }[];
 };
-
-export const USAGE_FLAGS = ["overrun", "usage_suspect", "balance"] as const;
-export type UsageFlag = (typeof USAGE_FLAGS)[number];
 
 export type Breach = { invariant: string; detail: string };

@@ -77,14 +77,21 @@ export type Settlement = {
   ranOut?: boolean;
 };
 
+/**
+ * What was odd about a charge. `overrun`: it came to more than was set aside; `usage_suspect`: the vendor's count was not believed; `balance`: the reply was
+ * ended for want of money.
+ */
+export const USAGE_FLAGS = ["overrun", "usage_suspect", "balance"] as const;
+export type UsageFlag = (typeof USAGE_FLAGS)[number];
+
 /** What a request cost at the price of its time (undefined where none is known), and what the account pays of it, nano-USD. */
 export type Charge = {
   costNano: bigint | undefined;
   chargedNano: bigint;
   /** The account's plan pays for what it uses. */
   metered: boolean;
-  /** What was odd about it (`USAGE_FLAGS` of book.ts); absent: nothing. */
-  flags?: readonly string[];
+  /** Absent: nothing was odd. */
+  flags?: readonly UsageFlag[];
   /** The counts that were written down, where those that were settled could not be (flag `usage_suspect`). */
   believed?: Usage;
 };

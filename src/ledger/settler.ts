@@ -1,9 +1,8 @@
 import { longWrite, NO_USAGE, promptTokens, sumUsage, type Usage, withLong } from "../canon/usage.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { UsageFlag } from "./book.ts";
 import { type Entries, HOUSE } from "./entries.ts";
 import { type Funds, OVERRUN_NANO } from "./funds.ts";
-import type { Charge, HoldRequest, Reading, Settlement } from "./ledger.ts";
+import type { Charge, HoldRequest, Reading, Settlement, UsageFlag } from "./ledger.ts";
 import type { Legs } from "./legs.ts";
 import { atLeastZero, least } from "./nano.ts";
 import { costNano } from "./price.ts";

@@ -5,9 +5,7 @@ import { usageRollup } from "../db/schema-rollup.ts";
 import { DAY_MS, HOUR_MS } from "../lib/spans.ts";
 import { END_OF_TIME, type Kept, type Range } from "./rollup-range.ts";
 import { readKept, SUMS_OF_ACCOUNT, type UsageFilter } from "./usage-report.ts";
-
-/** A usage row as it is kept. */
-export type UsageRow = typeof usage.$inferSelect;
+import type { UsageRow } from "./usage-rows.ts";
 
 /** Where a page ended: the next one begins below this row. `requestId` "" stands below every row of its millisecond. */
 export type Place = { atMs: number; requestId: string };

@@ -4,10 +4,9 @@ import type { Store } from "../db/open.ts";
 import { usage } from "../db/schema.ts";
 import { usageRound } from "../db/schema-ledger.ts";
 import type { Writer } from "../db/writer.ts";
-import { USAGE_FLAGS, type UsageFlag } from "./book.ts";
-import type { HoldRequest, Settlement } from "./ledger.ts";
+import { type HoldRequest, type Settlement, USAGE_FLAGS, type UsageFlag } from "./ledger.ts";
 import { isRoundwise, type Prices } from "./price.ts";
-import { type Counted, Rollup } from "./rollup.ts";
+import { Rollup } from "./rollup.ts";
 
 /** The columns of a row, in the order of the statement. */
 const COLUMNS = [
@@ -38,17 +37,13 @@ const COLUMNS = [
   "chargedNano",
   "units",
   "flags",
-] as const;
+] as const satisfies readonly (keyof UsageRow)[];
 
-export type UsageRow = Record<(typeof COLUMNS)[number], string | number | bigint | boolean | null>;
+/** A usage row as it is kept. */
+export type UsageRow = typeof usage.$inferSelect;
 
 /** What a settled request came to in money. */
-export type Billing = {
-  priceId: number | null;
-  costNano: bigint | null;
-  chargedNano: bigint;
-  flags: number;
-};
+export type Billing = Pick<UsageRow, "priceId" | "costNano" | "chargedNano" | "flags">;
 
 /** A set of flags as the table keeps it: a bit for each, in the order of {@link USAGE_FLAGS}. */
 export function writeFlags(flags: readonly UsageFlag[]): number {
@@ -171,7 +166,7 @@ export class UsageRows {
 
   /** Counts a row into the sums. The last thing its operation does: an operation that fails behind it would be counted all the same. */
   count(row: UsageRow): void {
-    this.#rollup.add(row as Counted);
+    this.#rollup.add(row);
   }
 
   /** Writes down what was counted outside of the writer's batches, inside the caller's own transaction. */

@@ -1,5 +1,6 @@
 import type { Caller } from "../accounts/caller.ts";
 import { ERRORS, type GatewayError } from "../canon/errors.ts";
+import { promptTokens } from "../canon/usage.ts";
 import type { Charge } from "../ledger/ledger.ts";
 import { formatUsd } from "../ledger/price.ts";
 import type { Fields, Log } from "../observe/log.ts";
@@ -63,7 +64,7 @@ function writeLine(facts: RequestFacts, { error, charge, dropped }: Aside, log: 
   };
   if (usage) {
     fields["first_token_ms"] = facts.firstTokenMs;
-    fields["input_tokens"] = usage.input + usage.cacheRead + usage.cacheWrite;
+    fields["input_tokens"] = promptTokens(usage);
     if (usage.cacheRead > 0) fields["cache_read_tokens"] = usage.cacheRead;
     fields["output_tokens"] = usage.output;
     if (charge?.costNano !== undefined) fields["cost_usd"] = formatUsd(charge.costNano);

@@ -91,13 +91,11 @@ export function writeHold(id: number, { ceiling, asStream, short, growAt }: Hold
 }
 
 /** JSON has no integers beyond 2^53: amounts are text. */
-export function writeCharge({ costNano, chargedNano, metered, flags, believed }: Charge): ChargeForm {
-  const cost = costNano === undefined ? null : String(costNano);
-  return { cost, charged: String(chargedNano), metered, flags: flags ?? null, believed: believed ?? null };
+export function writeCharge({ costNano, chargedNano, ...plain }: Charge): ChargeForm {
+  return { ...plain, costNano: costNano === undefined ? null : String(costNano), chargedNano: String(chargedNano) };
 }
 
 /** What {@link writeCharge} wrote. */
-export function readCharge({ cost, charged, metered, flags, believed }: ChargeForm): Charge {
-  const charge = { costNano: cost === null ? undefined : BigInt(cost), chargedNano: BigInt(charged), metered };
-  return { ...charge, ...(flags && { flags }), ...(believed && { believed }) };
+export function readCharge({ costNano, chargedNano, ...plain }: ChargeForm): Charge {
+  return { ...plain, costNano: costNano === null ? undefined : BigInt(costNano), chargedNano: BigInt(chargedNano) };
 }

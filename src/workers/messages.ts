@@ -1,13 +1,13 @@
 import type { Caller } from "../accounts/caller.ts";
 import { type ErrorCode, GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { ReasoningMemory } from "../canon/memory.ts";
-import type { Usage } from "../canon/usage.ts";
 import type { WebToolAnswer } from "../canon/web-tools.ts";
-import type { HoldRequest, Payment, Reading, Settlement } from "../ledger/ledger.ts";
+import type { Charge, HoldRequest, Payment, Reading, Settlement } from "../ledger/ledger.ts";
 import { RateLimited, type RateState } from "../limits/limiter.ts";
 import type { Figure } from "../observe/figures.ts";
 import type { Fields } from "../observe/log.ts";
 import type { Attempt } from "../observe/request-facts.ts";
+import { describeCause } from "../relay/record.ts";
 import type { WebToolCall } from "../relay/server-tools-run.ts";
 import type { View } from "./view.ts";
 
@@ -51,13 +51,7 @@ export type HoldForm = {
 };
 
 /** `ledger.Charge` with its amounts as text. */
-export type ChargeForm = {
-  cost: string | null;
-  charged: string;
-  metered: boolean;
-  flags: readonly string[] | null;
-  believed: Usage | null;
-};
+export type ChargeForm = Omit<Charge, "costNano" | "chargedNano"> & { costNano: string | null; chargedNano: string };
 
 /** A web tool's call; `call` names it for the word that ends it. */
 export type ToolOrder = Omit<WebToolCall, "signal"> & { call: number };
@@ -131,8 +125,7 @@ export type ErrorForm = {
 export function writeError(thrown: unknown): ErrorForm {
   const error = toGatewayError(thrown);
   const { code, message, param = null, retryAfterSeconds: wait = null, retry, extra, cause } = error;
-  const behind =
-    cause === undefined ? null : cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause);
+  const behind = cause === undefined ? null : describeCause(cause);
   const rate = error instanceof RateLimited ? { state: error.state ?? null } : null;
   return { code, message, param, wait, retry, extra, cause: behind, rate };
 }

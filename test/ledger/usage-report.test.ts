@@ -4,7 +4,7 @@ import { openStore } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
 import { openLedger } from "../../src/ledger/open-ledger.ts";
 import { cutRange } from "../../src/ledger/rollup-range.ts";
-import { type Place, readUsagePage, type UsageRow } from "../../src/ledger/usage-page.ts";
+import { type Place, readUsagePage } from "../../src/ledger/usage-page.ts";
 import {
   GROUPINGS,
   ofRows,
@@ -14,6 +14,7 @@ import {
   sumUp,
   type UsageFilter,
 } from "../../src/ledger/usage-report.ts";
+import type { UsageRow } from "../../src/ledger/usage-rows.ts";
 import { DAY_MS, HOUR_MS } from "../../src/lib/spans.ts";
 import { startApp } from "../support/app.ts";
 import { insideOnly } from "../support/black-box-config.ts";

@@ -16,6 +16,7 @@ const LIMITED = { limit: 60, remaining: 0, resetMs: 900, resetAt: 1_700_000_000_
 
 function refuse(kind: string): never {
   if (kind === "limited") throw new RateLimited("rate_limit_exceeded", "Too fast.", 0.9, LIMITED);
+  if (kind === "vendor") throw new GatewayError("upstream_error", "It failed.", { cause: { type: "its_own_fault" } });
   if (kind === "quota") {
     throw new GatewayError("insufficient_quota", "No money.", {
       retry: false,
@@ -110,6 +111,8 @@ describe("calls and notes between two processes", () => {
     expect(inner.code).toBe("internal_error");
     expect(inner.message).not.toContain("secret");
     expect(String(inner.cause)).toContain("an inner thing");
+    const vendors = (await caught(asking.call("fail", "vendor"))) as GatewayError;
+    expect(String(vendors.cause)).toContain("its_own_fault");
     expect(await caught(asking.call("nobody", null))).toMatchObject({ code: "internal_error" });
   });
 

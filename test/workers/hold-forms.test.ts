@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { NO_USAGE } from "../../src/canon/usage.ts";
-import type { Charge, HoldRequest, ModelPrices, Payment } from "../../src/ledger/ledger.ts";
+import { type Charge, type HoldRequest, type ModelPrices, type Payment, USAGE_FLAGS } from "../../src/ledger/ledger.ts";
 import {
   PriceReader,
   readCharge,
@@ -89,7 +89,7 @@ test("charges are the same on the other side, to the nano", () => {
     .chain((plain) =>
       fc
         .record(
-          { flags: fc.array(fc.string()), believed: fc.constant({ ...NO_USAGE, input: 7 }) },
+          { flags: fc.subarray([...USAGE_FLAGS]), believed: fc.constant({ ...NO_USAGE, input: 7 }) },
           { requiredKeys: [] },
         )
         .map((more) => ({ ...plain, ...more })),

@@ -135,7 +135,8 @@ describe("money for a further call of a vendor", () => {
     const settlement = { outcome: "completed", vendor: "lab", upstreamModel: "paid", usage, estimated: false } as const;
     const rest = { attempts: 1, durationMs: 1 };
     const charge = await pair.link.call("settle", { hold: main.hold, settlement: { ...settlement, ...rest } });
-    expect(charge).toMatchObject({ charged: String(2_100n * 3_000n + 10n * 15_000n), flags: null });
+    expect(charge).toMatchObject({ chargedNano: String(2_100n * 3_000n + 10n * 15_000n) });
+    expect(charge.flags).toBeUndefined();
     expect(app.book.balance(accountId).heldNano).toBe(0n);
     // What comes for a request that has ended is let go.
     const late = await pair.link.call("hold", { ...order("req_late", accountId), maxOutputTokens: 1 });
