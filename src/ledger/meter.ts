@@ -206,8 +206,3 @@ export class Meter {
     return { output, reasoning: Math.min(tokens(reasoning), output) };
   }
 }
-
-/** A meter for one attempt at one upstream. */
-export function createMeter(clock: Clock, choices = 1): Meter {
-  return new Meter(clock, choices);
-}

@@ -117,20 +117,11 @@ export class PriceBook {
 
   #write({ model, prices }: ModelPrices): number {
     const { input, output, cacheRead = null, cacheWrite = null, cacheWriteLong = null, tiers } = prices;
-    const text = writeTiers(tiers);
     const newest = this.#newest.get(model);
-    const same =
-      newest &&
-      newest.input === input &&
-      newest.output === output &&
-      newest.cache_read === cacheRead &&
-      newest.cache_write === cacheWrite &&
-      newest.cache_write_long === cacheWriteLong &&
-      newest.tiers === text;
-    if (same) return Number(newest.id);
+    if (newest && arePricesEqual(toPrices(newest), prices)) return Number(newest.id);
     const since = this.clock.now();
     const rates = [input, output, cacheRead, cacheWrite, cacheWriteLong] as const;
-    return Number(this.#insert.run(model, since, ...rates, text).lastInsertRowid);
+    return Number(this.#insert.run(model, since, ...rates, writeTiers(tiers)).lastInsertRowid);
   }
 
   /** The price of this id; undefined when it was never given out. */

@@ -14,7 +14,7 @@ export type PriceTier = Rates & { above: number };
 /** The rates of short prompts and, where a vendor has them, those of longer ones in rising order of `above`. */
 export type Prices = Rates & { tiers?: readonly PriceTier[] };
 
-const PICO_PER_NANO = 1_000n;
+export const PICO_PER_NANO = 1_000n;
 
 /** The rates for a request with a prompt of so many tokens, cached ones included. */
 export function ratesFor(prices: Prices, prompt: number): Rates {

@@ -1,4 +1,4 @@
-import { NO_USAGE } from "../canon/usage.ts";
+import { NO_USAGE, type Usage } from "../canon/usage.ts";
 import type { Store } from "../db/open.ts";
 import type { Clock } from "../lib/clock.ts";
 import { compileAsUsual } from "../lib/compiling.ts";
@@ -31,6 +31,13 @@ type Row = {
   seen_output: bigint;
   created_at: bigint;
 };
+
+/** What was written down of a request that died. */
+const usageOf = ({ estimated_input, seen_output }: Row): Usage => ({
+  ...NO_USAGE,
+  input: Number(estimated_input),
+  output: Number(seen_output),
+});
 
 /** What a start found of the last one's requests: charged by what was delivered for sure, or let go. */
 export type Recovered = { settled: number; released: number };
@@ -92,8 +99,7 @@ export class Recovery {
 
   #costOf(row: Row): bigint {
     const price = this.#findPrice(Number(row.price_id));
-    const usage = { ...NO_USAGE, input: Number(row.estimated_input), output: Number(row.seen_output) };
-    return price ? costNano(usage, price.prices) : 0n;
+    return price ? costNano(usageOf(row), price.prices) : 0n;
   }
 
   #settle(row: Row): void {
@@ -103,7 +109,7 @@ export class Recovery {
     const fromWallet = held === 0n ? 0n : least(held, this.funds.chargeable(walletOf(row.account_id)));
     const chargedNano = fromWindow + fromWallet;
     const atMs = this.clock.now();
-    const usage = { ...NO_USAGE, input: Number(row.estimated_input), output: Number(row.seen_output) };
+    const usage = usageOf(row);
     const request = {
       ...{ requestId: row.request_id, accountId: row.account_id, keyId: row.key_id, model: row.model },
       ...{ dialect: row.dialect, stream: row.stream === 1n, estimateInput: () => usage.input },

@@ -57,6 +57,12 @@ export const COUNTS = [
   "units",
 ] as const;
 
+/** The totals of nothing, to be added to. */
+export function noTotals(): Totals {
+  const tokens = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
+  return { requests: 0, estimated: 0, unpriced: 0, ...tokens, units: 0, costNano: 0n, chargedNano: 0n };
+}
+
 /** The columns of the table in the order of the statement's values. */
 const COLUMNS = ["spanMs", "startMs", "accountId", "keyId", "model", ...COUNTS, "costNano", "chargedNano"] as const;
 /** Of these, what a row is known by; the rest is added up. */
@@ -111,9 +117,7 @@ export class Rollup implements BatchWork {
     const name = `${startMs}\n${accountId}\n${keyId}\n${model}`;
     let sums = this.#gathered.get(name);
     if (!sums) {
-      const counts = { requests: 0, estimated: 0, unpriced: 0, input: 0, cacheRead: 0, cacheWrite: 0, output: 0 };
-      const rest = { reasoning: 0, units: 0, costNano: 0n, chargedNano: 0n };
-      sums = { startMs, accountId, keyId, model, ...counts, ...rest };
+      sums = { startMs, accountId, keyId, model, ...noTotals() };
       this.#gathered.set(name, sums);
     }
     this.#last = sums;

@@ -1,5 +1,6 @@
 import type { Payment } from "./ledger.ts";
-import { dearestInput, type Prices, type Rates, ratesFor, toNano } from "./price.ts";
+import { atLeastZero } from "./nano.ts";
+import { dearestInput, PICO_PER_NANO, type Prices, type Rates, ratesFor, toNano } from "./price.ts";
 
 /** Output tokens of the first slice (contract 5), and of the largest one that follows (reliability 3.5 #5). */
 const FIRST_SLICE = 4_096;
@@ -97,7 +98,7 @@ function upperInput({ prices, estimatedInput, payment }: SliceWish): { rates: Ra
 /** Output tokens that so much money pays for beside the input; below 0 when it does not even pay that. */
 function affordableOutput(wish: SliceWish, availableNano: bigint): number {
   const { rates, inputPico } = upperInput(wish);
-  const left = availableNano * 1_000n - inputPico;
+  const left = availableNano * PICO_PER_NANO - inputPico;
   if (left < 0n) return -1;
   if (rates.output === 0n) return Number.MAX_SAFE_INTEGER;
   return Number(left / rates.output);
@@ -125,7 +126,7 @@ export function nextSlice(
   cameTo = output + Math.min(grown * 2, MAX_SLICE),
 ): Slice | undefined {
   const wanted = Math.min(cameTo, mostOutput(wish));
-  const reached = Math.min(wanted, affordableOutput(wish, nano + (freeNano > 0n ? freeNano : 0n)));
+  const reached = Math.min(wanted, affordableOutput(wish, nano + atLeastZero(freeNano)));
   return reached > output ? { output: reached, nano: sliceCost(wish, reached) } : undefined;
 }
 

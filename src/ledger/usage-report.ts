@@ -5,7 +5,7 @@ import type { Store } from "../db/open.ts";
 import { account, apiKey } from "../db/schema.ts";
 import { usageKept, usageRollup } from "../db/schema-rollup.ts";
 import { DAY_MS, HOUR_MS } from "../lib/spans.ts";
-import { COUNTS, type Totals } from "./rollup.ts";
+import { COUNTS, noTotals, type Totals } from "./rollup.ts";
 import { cutRange, END_OF_TIME, type Kept, type Range } from "./rollup-range.ts";
 
 /** What usage is put together by. A day is a UTC day. */
@@ -105,8 +105,7 @@ function addTotals(sum: Totals, more: Totals): void {
 
 /** All of these rows together. */
 export function sumUp(rows: readonly Totals[]): Totals {
-  const counts = { requests: 0, estimated: 0, unpriced: 0, input: 0, cacheRead: 0, cacheWrite: 0, output: 0 };
-  const sum: Totals = { ...counts, reasoning: 0, units: 0, costNano: 0n, chargedNano: 0n };
+  const sum = noTotals();
   for (const row of rows) addTotals(sum, row);
   return sum;
 }

@@ -2,7 +2,7 @@ import type { ErrorCode, GatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import { promptTokens, type Usage } from "../canon/usage.ts";
 import type { Charge, Hold, Outcome, Settlement } from "../ledger/ledger.ts";
-import { createMeter, type Meter, type Metered } from "../ledger/meter.ts";
+import { Meter, type Metered } from "../ledger/meter.ts";
 import { formatUsd } from "../ledger/price.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { JsonText } from "../lib/json.ts";
@@ -81,7 +81,7 @@ export class Exchange {
     private readonly permit: Permit,
     private readonly observer?: RequestObserver,
   ) {
-    this.meter = createMeter(clock);
+    this.meter = new Meter(clock);
     this.startedAt = clock.monotonic();
   }
 
@@ -118,7 +118,7 @@ export class Exchange {
     const last = events.findLast((event) => event.type === "usage");
     if (last?.apart) return undefined;
     if (last && !last.begun && promptTokens(last.usage) > 0 && last.usage.output > 0) return undefined;
-    const meter = createMeter(this.clock, this.meter.choices);
+    const meter = new Meter(this.clock, this.meter.choices);
     meter.take(events);
     const { usage, estimated } = meter.usage(this.estimateInput);
     return estimated ? usage : undefined;
@@ -202,7 +202,7 @@ export class Exchange {
 
   /** What came of the reply never reached the client. */
   forgetReply(): void {
-    this.meter = createMeter(this.clock, this.meter.choices);
+    this.meter = new Meter(this.clock, this.meter.choices);
     this.spending?.forget();
   }
 

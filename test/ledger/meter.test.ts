@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../src/canon/errors.ts";
 import type { Event } from "../../src/canon/events.ts";
 import { NO_USAGE } from "../../src/canon/usage.ts";
-import { createMeter } from "../../src/ledger/meter.ts";
+import { Meter } from "../../src/ledger/meter.ts";
 import { manualClock } from "../support/clock.ts";
 
 const text = (value: string): Event[] => [
@@ -27,9 +27,9 @@ const counts = (input: number, output: number, more = {}): Event => ({
 });
 
 function metered(events: Event[], estimatedInput = 50) {
-  const meter = createMeter(manualClock());
+  const meter = new Meter(manualClock());
   // One at a time and all at once must come to the same.
-  const other = createMeter(manualClock());
+  const other = new Meter(manualClock());
   for (const event of events) meter.take([event]);
   other.take(events);
   expect(other.usage(() => estimatedInput)).toEqual(meter.usage(() => estimatedInput));
@@ -132,7 +132,7 @@ describe("usage", () => {
 describe("what the meter saw", () => {
   test("the first output is timed once; an opened block alone is no output", async () => {
     const clock = manualClock();
-    const meter = createMeter(clock);
+    const meter = new Meter(clock);
     await clock.advance(100);
     meter.take([{ type: "start" }, { type: "block-start", block: { kind: "text" } }]);
     expect(meter.sawOutput).toBe(false);
