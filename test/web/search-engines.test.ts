@@ -212,16 +212,28 @@ describe("each engine's results", () => {
     expect(await urls({ maxResults: 1 })).toEqual(["www.example.com"]);
   });
 
-  test.each(NAMES)("%s: whatever else it answers is no result", async (engine) => {
-    const odd = [
-      {},
-      { results: 5, web: null, organic: {} },
-      { results: [null, 1, {}, { url: "javascript:1", link: 4 }] },
-    ];
-    for (const answer of odd) {
-      upstream.answer(WIRES[engine].path, json(answer));
+  test.each(NAMES)("%s: whatever else its list holds is no result", async (engine) => {
+    const list = [null, 1, {}, { url: "javascript:1", link: 4 }];
+    for (const results of [[], list]) {
+      upstream.answer(WIRES[engine].path, json({ results, web: { results }, organic: results }));
       expect((await searchWith(engine, "the-key").search(QUERY, NEVER)).results).toEqual([]);
     }
+  });
+
+  test.each(NAMES)("%s: an answer without a list does not say that there is nothing", async (engine) => {
+    for (const answer of [{}, { error: "no" }, { results: 5, web: null, organic: {} }, { web: { results: {} } }]) {
+      upstream.answer(WIRES[engine].path, json(answer));
+      const work = searchWith(engine, "the-key").search(QUERY, NEVER);
+      await expect(work).rejects.toMatchObject({ code: "upstream_error" });
+    }
+  });
+
+  test.each([
+    ["brave", { type: "search", query: { original: "solar cells" }, mixed: {} }],
+    ["serper", { searchParameters: { q: "solar cells" }, credits: 1 }],
+  ] as const)("%s leaves its list out where nothing was found", async (engine, answer) => {
+    upstream.answer(WIRES[engine].path, json(answer));
+    expect((await searchWith(engine, "the-key").search(QUERY, NEVER)).results).toEqual([]);
   });
 });
 

@@ -1,5 +1,5 @@
 import { isObject, stringOf } from "../../lib/json.ts";
-import { firstText, keyHeader, objectsOf, type SearchEngine, withDate } from "./engine.ts";
+import { firstText, keyHeader, objectsOf, resultsOf, type SearchEngine, withDate } from "./engine.ts";
 import { type Recency, withSites } from "./query.ts";
 
 /** A query's bounds there. */
@@ -14,6 +14,9 @@ const COUNTRIES = new Set(
     " ",
   ),
 );
+
+/** Where nothing was found the whole part is left out (osovv/vv-opencode 1.3.8), but what was asked for is told. */
+const NOTHING = { results: [] };
 
 /** Brave's web search (web-and-mcp.md B1, B2). */
 export const brave: SearchEngine = {
@@ -46,8 +49,8 @@ export const brave: SearchEngine = {
     };
   },
   read(answer) {
-    const web = isObject(answer["web"]) ? answer["web"] : {};
-    return objectsOf(web["results"]).map((each) => ({
+    const { web = isObject(answer["query"]) ? NOTHING : undefined } = answer;
+    return resultsOf(isObject(web) ? web["results"] : undefined)?.map((each) => ({
       title: stringOf(each["title"]),
       url: stringOf(each["url"]),
       snippet: stringOf(each["description"]),

@@ -51,8 +51,8 @@ export type SearchEngine = {
   /** Most results of one call. */
   most: number;
   toCall(query: SearchQuery, access: EngineAccess): EngineCall;
-  /** The results of an answer; an empty list for one that has none. */
-  read(answer: EngineAnswer): RawResult[];
+  /** The results of an answer; an empty list for one that says that there are none, undefined for one that says nothing of results. */
+  read(answer: EngineAnswer): RawResult[] | undefined;
   /** Whether an answer may lack results only because whom the engine itself asks did not answer it. Absent: never. */
   isPartial?(answer: EngineAnswer): boolean;
   /** What a refusal means, by its JSON, `{}` where it has none, where its status alone does not tell; undefined: what its status says. */
@@ -62,6 +62,10 @@ export type SearchEngine = {
 /** The objects of a list; an empty list for anything else. */
 export const objectsOf = (value: unknown): Record<string, unknown>[] =>
   Array.isArray(value) ? value.filter(isObject) : [];
+
+/** The objects of a list of results; undefined for what is no list, and does not say that nothing was found. */
+export const resultsOf = (value: unknown): Record<string, unknown>[] | undefined =>
+  Array.isArray(value) ? objectsOf(value) : undefined;
 
 /** The first of these that is a text with something in it. */
 export function firstText(...values: unknown[]): string {

@@ -1,5 +1,5 @@
 import { stringOf } from "../../lib/json.ts";
-import { firstText, keyHeader, objectsOf, type SearchEngine, withDate } from "./engine.ts";
+import { firstText, keyHeader, resultsOf, type SearchEngine, withDate } from "./engine.ts";
 import { RECENCY_MS } from "./query.ts";
 
 /** Characters of each page that are asked for as its snippet. */
@@ -38,7 +38,7 @@ export const exa: SearchEngine = {
     };
   },
   read(answer) {
-    return objectsOf(answer["results"]).map((each) => ({
+    return resultsOf(answer["results"])?.map((each) => ({
       title: stringOf(each["title"]),
       url: stringOf(each["url"]),
       snippet: snippetOf(each),

@@ -1,5 +1,5 @@
 import { stringOf } from "../../lib/json.ts";
-import { firstText, keyHeader, objectsOf, type SearchEngine, withDate } from "./engine.ts";
+import { firstText, keyHeader, resultsOf, type SearchEngine, withDate } from "./engine.ts";
 
 /** Perplexity's search: its arguments have the interface's own names (web-and-mcp.md B1, B2). */
 export const perplexity: SearchEngine = {
@@ -25,7 +25,7 @@ export const perplexity: SearchEngine = {
     };
   },
   read(answer) {
-    return objectsOf(answer["results"]).map((each) => ({
+    return resultsOf(answer["results"])?.map((each) => ({
       title: stringOf(each["title"]),
       url: stringOf(each["url"]),
       snippet: stringOf(each["snippet"]),

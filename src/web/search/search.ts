@@ -176,7 +176,10 @@ export class WebSearch {
     const baseUrl = source.baseUrl ?? row.baseUrl ?? "";
     const call = row.toCall(query, { baseUrl, apiKey: source.apiKey, count, now });
     const answer = await askEngine(call, row, { clock, userAgent }, signal);
-    const results = refineResults(row.read(answer), query, now);
+    const raw = row.read(answer);
+    // Whatever it is that answers there, it is not known that there is nothing to be found.
+    if (!raw) throw new EngineFault("broken", "its answer has no list of results");
+    const results = refineResults(raw, query, now);
     const partial = results.length === 0 && (row.isPartial?.(answer) ?? false);
     return { engine: row.id, results, notes: call.unmet.map((filter) => NOTES[filter]), partial };
   }

@@ -1,5 +1,5 @@
 import { stringOf } from "../../lib/json.ts";
-import { objectsOf, type SearchEngine, withDate } from "./engine.ts";
+import { resultsOf, type SearchEngine, withDate } from "./engine.ts";
 import { type Recency, withSites } from "./query.ts";
 
 const BOUNDS = { maxCharacters: 2_048, maxWords: 200 };
@@ -47,7 +47,7 @@ export const searxng: SearchEngine = {
     };
   },
   read(answer) {
-    return objectsOf(answer["results"]).map((each) => ({
+    return resultsOf(answer["results"])?.map((each) => ({
       title: stringOf(each["title"]),
       url: stringOf(each["url"]),
       snippet: stringOf(each["content"]),

@@ -1,5 +1,5 @@
-import { stringOf } from "../../lib/json.ts";
-import { keyHeader, objectsOf, type SearchEngine, withDate } from "./engine.ts";
+import { isObject, stringOf } from "../../lib/json.ts";
+import { keyHeader, resultsOf, type SearchEngine, withDate } from "./engine.ts";
 import { type Recency, withSites } from "./query.ts";
 
 const BOUNDS = { maxCharacters: 2_048, maxWords: 200 };
@@ -29,7 +29,9 @@ export const serper: SearchEngine = {
     };
   },
   read(answer) {
-    return objectsOf(answer["organic"]).map((each) => ({
+    // Where nothing was found there may be no list (assafelovic/gpt-researcher #1373), but what was asked for is told.
+    const { organic = isObject(answer["searchParameters"]) ? [] : undefined } = answer;
+    return resultsOf(organic)?.map((each) => ({
       title: stringOf(each["title"]),
       url: stringOf(each["link"]),
       snippet: stringOf(each["snippet"]),

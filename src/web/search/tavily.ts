@@ -1,6 +1,6 @@
 import { stringOf } from "../../lib/json.ts";
 import { countryName } from "./countries.ts";
-import { keyHeader, objectsOf, type SearchEngine, withDate } from "./engine.ts";
+import { keyHeader, resultsOf, type SearchEngine, withDate } from "./engine.ts";
 import type { Recency } from "./query.ts";
 
 /** It has an argument of its own for hours. */
@@ -39,7 +39,7 @@ export const tavily: SearchEngine = {
     };
   },
   read(answer) {
-    return objectsOf(answer["results"]).map((each) => ({
+    return resultsOf(answer["results"])?.map((each) => ({
       title: stringOf(each["title"]),
       url: stringOf(each["url"]),
       snippet: stringOf(each["content"]),
