@@ -325,6 +325,23 @@ describe("a source image goes where the vendor wants it", () => {
 });
 
 describe("wishes", () => {
+  test("Z.ai: every size is one that its models draw", async () => {
+    const rules = { "glm-image": [1024, 32, 2 ** 22], "cogview-4-250304": [512, 16, 2 ** 21] } as const;
+    for (const [model, [least, multiple, most]] of Object.entries(rules)) {
+      const { ratios } = start("zai").draw.traits(model);
+      for (const ratio of ratios) {
+        for (const size of [undefined, { width: 256, height: 256 }, { width: 4096, height: 4096 }]) {
+          const wanted = request({ model, ratio, ...(size && { size }) });
+          const { json: asked } = await askedOf("zai", "/api/paas/v4/images/generations", wanted);
+          const [width = 0, height = 0] = (asked as { size: string }).size.split("x").map(Number);
+          const follows = [width, height].every((side) => side >= least && side <= 2048 && side % multiple === 0);
+          const is = (sound: boolean) => `${model} ${ratio} ${width}x${height} ${sound}`;
+          expect(is(follows && width * height <= most)).toBe(is(true));
+        }
+      }
+    }
+  });
+
   test("a style is a field where the model has it, else the end of the prompt", async () => {
     const drawn = await askedOf("lab", "/v1/images/generations", request({ model: "dall-e-3", style: "Vivid" }));
     expect(drawn.json).toMatchObject({ prompt: "a red fox", style: "vivid" });

@@ -112,6 +112,11 @@ const SEEDREAM = {
 } as const;
 const SEEDREAM_PIXELS: PixelRule = { ...pixelRule(16, 4096, 2048 * 2048), minArea: 2560 * 1440 };
 
+/** Z.ai's models, which draw from words alone (docs.z.ai, "Generate Image"): of the first no side may be shorter than 1024, so that no long ratio fits. */
+const ZAI = { takesSource: false, size: "fixed" } as const;
+const GLM_PIXELS: PixelRule = { ...pixelRule(32, 2048, 2 ** 21), minArea: 1_900_000 };
+const COGVIEW_PIXELS: PixelRule = { ...pixelRule(16, 2048), minArea: 655_360, maxArea: 2 ** 21 };
+
 /** Any server that speaks OpenAI's images protocol. Base64 is asked for: what it would link to may be out of reach. */
 const compatible: ImageRow = {
   wire: compatibleWire,
@@ -121,6 +126,8 @@ const compatible: ImageRow = {
     { ...openai.models[2]!, match: /gpt-image/ },
     { match: /seedream-5-0-pro/, ...SEEDREAM, pixels: { ...SEEDREAM_PIXELS, minArea: 921_600, maxArea: 4_624_220 } },
     { match: /seedream-[45]/, ...SEEDREAM, pixels: SEEDREAM_PIXELS },
+    { match: /^glm-image/, ...ZAI, ratios: [...COMMON, "5:4", "4:5"], pixels: GLM_PIXELS },
+    { match: /^cogview/, ...ZAI, ratios: USUAL, pixels: COGVIEW_PIXELS },
     {
       match: EVERY,
       ratios: USUAL,
