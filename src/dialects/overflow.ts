@@ -17,7 +17,7 @@ const WORDINGS: readonly RegExp[] = [
   /input length and [`'"]?max_tokens[`'"]? exceed/i,
   // OpenAI, Azure, DeepSeek, OpenRouter, Together, vLLM, SGLang
   /maximum (?:context|prompt|model|sequence|allowed input) length/i,
-  /exceeds? (?:the |this |your )?(?:model'?s? )?(?:maximum )?context (?:window|length|limit)/i,
+  /exceeds? (?:the |this |your )?(?:model'?s? )?(?:maximum |configured )?context[ _](?:window|length|limit)/i,
   /input tokens exceed the configured limit|reduce the length of (?:the|your) (?:messages|prompt|input)/i,
   /(?:is|are) longer than the (?:model'?s? )?(?:maximum )?(?:context|model) length/i,
   // What older vLLM says when nothing is left for the answer, and newer where the answer alone would not fit.
@@ -33,6 +33,10 @@ const WORDINGS: readonly RegExp[] = [
   /prompt exceeds max length|prompt 超长|range of input length should be/i,
   /`?inputs`? (?:must have less than|tokens \+ `?max_new_tokens)|too many tokens/i,
   /prompt is \d[\d,]* tokens long/i,
+  // SGLang's scheduler, TensorRT-LLM, LMDeploy, SiliconFlow, OpenVINO, ONNX Runtime, MLC, Xinference
+  /(?:prompt|input) length \([^)]{1,30}\) (?:exceeds (?:the )?maximum (?:allowed|input) length|must be smaller than)|exceeds the KV memory budget/i,
+  /should not exceed max_num_tokens|\bdefault_max_tokens`? \(-?\d+\) must be greater than 0|must be less than max_seq_len/i,
+  /prompt tokens: \d+ exceeds model max length|input_ids size \(\d+\).{0,60}exceeds max length|larger than the model capacity \d|prompt has \d+ tokens, but/i,
 ];
 
 /** More than a minute's allowance in one request: no waiting cures that, a shorter one does (Groq, OpenAI). */
@@ -49,8 +53,8 @@ const MAXIMUM: readonly RegExp[] = [
   "exceed context limit: \\d+ \\+ \\d+ > #",
   "tokens? > #",
   "with # maximum context length",
-  "(?:maximum|max) (?:supported )?(?:context|prompt|model|sequence|allowed input) length(?: of| is|:)?(?: just| only)? \\(?#",
-  "context length (?:(?:of|is)(?: only)? )?\\(?#",
+  "(?:maximum|max) (?:supported )?(?:(?:context|prompt|model|sequence|allowed input|allowed) )?length(?: of| is|:)?(?: just| only)? \\(?#",
+  "context[ _]length (?:(?:of|is)(?: only)? )?\\(?#",
   "maximum number of tokens allowed \\(?#",
   "only supports? up to #",
   "token limit: #",
@@ -59,10 +63,13 @@ const MAXIMUM: readonly RegExp[] = [
   "exceeds the limit of #",
   "while limit is #",
   "limit:? #,? requested",
-  "context size \\(?#",
+  "context size (?:of )?\\(?#",
   "input length should be \\[\\d+, ?#\\]",
   "must (?:have less than|be <=) #",
   "greater than max_model_len=#",
+  "max_(?:num_tokens|seq_len) \\(#",
+  "model capacity #",
+  "exceeds maximum input length \\(#",
   "max(?:imum)? input tokens:? #",
 ].map(figure);
 
@@ -80,8 +87,10 @@ const ASKED: readonly RegExp[] = [
   "token count of #",
   "current length is #",
   "\\(length #\\)",
-  "input length \\(?#",
-  "input \\(# tokens\\)",
+  "(?:prompt|input) length \\(?#",
+  "prompt[_ ](?:tokens|len)[:`]? \\(?#",
+  "input_ids size \\(#",
+  "(?:input|request) \\(# tokens\\)",
   "request has # input tokens",
   "given: #",
   "keep the first # tokens",

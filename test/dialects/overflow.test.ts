@@ -427,6 +427,114 @@ const WORDINGS: readonly Told[] = [
     265_330,
     262_144,
   ],
+  [
+    "sglang, scheduler",
+    400,
+    plain(
+      "Input length (40123 tokens) exceeds the maximum allowed length (32768 tokens). Use a shorter input or enable --allow-auto-truncate.",
+    ),
+    40_123,
+    32_768,
+  ],
+  ["sglang, memory", 400, plain("Request prompt exceeds the KV memory budget: input_len=40123.")],
+  [
+    "lmdeploy",
+    400,
+    plain("Input length (40123) must be smaller than the model context length (32768)."),
+    40_123,
+    32_768,
+  ],
+  ["lmdeploy, engine", 400, plain("The request exceeds the model context length.")],
+  [
+    "tensorrt-llm",
+    400,
+    plain("The sum of prompt length (72417.0), query length (0) should not exceed max_num_tokens (69632)"),
+    72_417,
+    69_632,
+  ],
+  [
+    "tensorrt-llm, window",
+    400,
+    plain(
+      "`default_max_tokens` (-1234) must be greater than 0, `default_max_tokens` (-1234) = max_seq_len (32768) - `splited_prompt_len` (34002) - `query_token_len` (0)",
+    ),
+    34_002,
+    32_768,
+  ],
+  [
+    "tensorrt-llm, engine",
+    400,
+    plain(
+      "Prompt length (40123) exceeds maximum input length (32768). Set log level to info and check TRTGptModel logs for how maximum input length is set",
+    ),
+    40_123,
+    32_768,
+  ],
+  [
+    "openvino",
+    400,
+    {
+      error:
+        'Mediapipe execution failed. MP status - INVALID_ARGUMENT: CalculatorGraph::Run() failed: \nCalculator::Process() for node "LLMExecutor" failed: Number of prompt tokens: 40123 exceeds model max length: 32768',
+    },
+    40_123,
+    32_768,
+  ],
+  [
+    "onnx runtime",
+    500,
+    openai("input_ids size (3216) + current sequence length (0) exceeds max length (2048)", null),
+    3216,
+    2048,
+  ],
+  [
+    "siliconflow",
+    400,
+    { code: 20015, message: "length of prompt_tokens (163280) must be less than max_seq_len (32768).", data: null },
+    163_280,
+    32_768,
+  ],
+  [
+    "mlc",
+    400,
+    plain("Request prompt has 40123 tokens in total, larger than the model capacity 32768."),
+    40_123,
+    32_768,
+  ],
+  ["xinference", 400, { detail: "Request exceeds the model's configured context length." }],
+  [
+    "xinference, mlx",
+    400,
+    anthropic(
+      "[address=127.0.0.1:33441, pid=99] Prompt has 40123 tokens, but context_length is 32768; at least one output token is required.",
+    ),
+    40_123,
+    32_768,
+  ],
+  [
+    "xinference, transformers",
+    400,
+    anthropic(
+      "[address=127.0.0.1:33441, pid=99] Prompt length 40123 reaches or exceeds context_length 32768, leaving no output capacity.",
+    ),
+    40_123,
+    32_768,
+  ],
+  ["tabbyapi", 400, openai("Prompt length 40123 exceeds the available context size of 32768 tokens"), 40_123, 32_768],
+  [
+    "llama.cpp behind localai",
+    500,
+    {
+      error: {
+        code: 500,
+        message:
+          "rpc error: code = Internal desc = request (40123 tokens) exceeds the available context size (32768 tokens), try increasing it",
+        type: "",
+      },
+    },
+    40_123,
+    32_768,
+  ],
   ["ds4", 400, openai("Prompt has 5001 tokens, but the configured context size is 4096 tokens", null), 5001, 4096],
   [
     "words nobody foresaw",
@@ -522,6 +630,12 @@ const OTHERS: readonly (readonly [name: string, status: number, body: unknown, c
     "a ceiling beyond the model's",
     400,
     anthropic("max_tokens: 200000 > 128000, which is the maximum allowed number of output tokens for claude-x"),
+    "invalid_request",
+  ],
+  [
+    "a name that is too long",
+    400,
+    openai("tools[0].function.name exceeds the maximum allowed length (64)", null),
     "invalid_request",
   ],
   [
