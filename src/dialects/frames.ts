@@ -165,8 +165,15 @@ function parseLines(raw: string): Frame | undefined {
     if (field === "event") event = value;
     else if (field === "data") data = data === undefined ? value : `${data}\n${value}`;
   }
-  return data === undefined ? undefined : new Frame(raw, event, data);
+  return data === undefined ? bareObject(raw) : new Frame(raw, event, data);
 }
+
+/**
+ * An object where a record should be, as some servers hand on what the engine behind them refused once they have promised a stream (Lemonade:
+ * lemonade-sdk/lemonade #2975, OpenVINO's).
+ */
+const bareObject = (raw: string): Frame | undefined =>
+  raw.startsWith("{") ? new Frame(`data: ${oneLine(raw)}`, undefined, raw) : undefined;
 
 /**
  * Cuts SSE text into frames, whatever the chunk borders: LF, CRLF, CR and mixtures, a BOM at the start, comments, and a last record

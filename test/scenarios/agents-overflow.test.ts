@@ -39,7 +39,7 @@ const WORDS: Record<UpstreamDialectName, Wire> = {
   },
 };
 
-/** Where the vendor says it: by a status, in a 200's body, or as the first record of a stream. */
+/** Where the vendor says it: by a status, in a 200's body, as the first record of a stream, or bare where its records should be. */
 const PLACES: Record<string, (from: UpstreamDialectName) => Answer> = {
   ...Object.fromEntries(
     [400, 413, 422, 500].map((status) => [
@@ -49,6 +49,7 @@ const PLACES: Record<string, (from: UpstreamDialectName) => Answer> = {
   ),
   "a 200's body": (from) => json(WORDS[from]),
   "a stream's first record": (from) => sse(recordOf(from)),
+  "a stream that is no more than an object": (from) => sse(JSON.stringify(WORDS[from])),
 };
 
 function recordOf(from: UpstreamDialectName): string {
