@@ -1,5 +1,6 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Orders } from "../canon/intent.ts";
+import type { Catalog } from "../catalog/catalog.ts";
 import { marksForHour } from "../dialects/cache-marks.ts";
 import type { ClientDialect } from "../dialects/dialect.ts";
 import { dropMismatched } from "../dialects/messages/block-binding.ts";
@@ -43,6 +44,10 @@ const isAnyProof = (): boolean => true;
 
 const NO_IDS: readonly string[] = [];
 
+/** The name by which a vendor knows the model of an ID, as its route says; a name that is the ID of no model of this vendor's, as it is. */
+const vendorName = (model: string, vendor: string, catalog: Catalog): string =>
+  catalog.find(model)?.routes.find((route) => route.vendor === vendor)?.model ?? model;
+
 /** The ids of the calls in the client's conversation. */
 const callIdsIn = ({ body }: Asked, { replay }: ClientDialect): readonly string[] =>
   replay.read(body.value as Record<string, unknown>, false).turns.flatMap(({ callIds }) => callIds);
@@ -59,6 +64,7 @@ export function prepare(asked: Asked, target: Target): Prepared {
   const orders = planOrders(asked.intent, asked.entry, route, client, upstream, quirks, asked.money);
   if (refuses) orders.remove = [...orders.remove, ...refuses];
   if (missesThought) orders.missesThought = true;
+  orders.vendorName = (model) => vendorName(model, vendor.id, services.catalog);
   if (thinksByEffort) orders.reasoning = byEffort(orders.reasoning, asked.intent.reasoning);
   if (!orders.stream && onlyStreams(orders, asked.intent, quirks)) orders.stream = isCollectable(asked.body.value);
   const { sessionHeader, sessionField } = quirks;

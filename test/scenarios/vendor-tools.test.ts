@@ -278,6 +278,16 @@ describe("a tool by which a vendor asks another model", () => {
     expect([status, dropped, sent[0]?.["tools"]]).toEqual([200, null, tools]);
   });
 
+  test("names it as the vendor does, where the client has its ID", async () => {
+    lab.vendors.messages.play(says("At dawn."));
+    const asked = { tools: [READ, { ...ADVISER, model: CLAUDE }], fallbacks: [{ model: CLAUDE }, { model: "other" }] };
+    const { sent } = await ask("messages", asked);
+    expect([sent[0]?.["tools"], sent[0]?.["fallbacks"]]).toEqual([
+      [READ, { ...ADVISER, model: "claude-opus-5" }],
+      [{ model: "claude-opus-5" }, { model: "other" }],
+    ]);
+  });
+
   test("is left out for who pays: what the other one costs is not known", async () => {
     join("paying");
     lab.vendors.messages.play(says("At dawn."));

@@ -7,6 +7,7 @@ import { asShown, isPacked } from "../reasoning-proof.ts";
 import { withoutBillingLine } from "./billing-line.ts";
 import { editStops, nameLostStops } from "./blank-stops.ts";
 import { liftSystem, nameUnlifted } from "./later-system.ts";
+import { modelEdits } from "./named-models.ts";
 import { plainTerms } from "./plain-terms.ts";
 import { answerPrefill, isAnswered } from "./prefill.ts";
 import { editReasoning, losesEffort } from "./reasoning-edits.ts";
@@ -123,6 +124,12 @@ function amendConversation(body: Record<string, unknown>, edits: Edits, orders: 
  * change are named: they are spliced into the client's own bytes.
  */
 export function amend(body: Record<string, unknown>, orders: Orders, quirks: Quirks): Edits {
+  const models = modelEdits(body, orders);
+  return models ? { ...models, ...amendTold({ ...body, ...models }, orders, quirks) } : amendTold(body, orders, quirks);
+}
+
+/** {@link amend} of a body that names its models as its vendor does. */
+function amendTold(body: Record<string, unknown>, orders: Orders, quirks: Quirks): Edits {
   const plain = plainTerms(body, quirks)?.edits;
   return plain ? { ...plain, ...amendPlain({ ...body, ...plain }, orders, quirks) } : amendPlain(body, orders, quirks);
 }
