@@ -14,12 +14,13 @@ import type { Job } from "./job.ts";
 import { keepDialect, NEWER, turnDialect, wantsNewer } from "./newer-dialect.ts";
 import { keepPlain, tellPlainly } from "./plain-servers.ts";
 import { type Asked, prepare, refuseLoss, withFartherLoss } from "./prepare.ts";
-import { readableType, refuse, type Target } from "./read-reply.ts";
+import { readableType, refuse } from "./read-reply.ts";
 import { learnRefused } from "./refused-extras.ts";
 import { inlineMedia, showMedia } from "./remote-media.ts";
 import type { Candidate } from "./routes.ts";
 import { Tries } from "./routes-tries.ts";
 import { mendHistory } from "./server-tools-mend.ts";
+import type { Target } from "./target.ts";
 
 /** What a target is made of. */
 export type Targeted = Pick<Job, "request" | "services" | "intent" | "newer"> & {

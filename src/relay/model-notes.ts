@@ -1,7 +1,7 @@
 import { keepNewest } from "../lib/keep-newest.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Job } from "./job.ts";
-import type { Target } from "./read-reply.ts";
+import type { Target } from "./target.ts";
 
 /** Accounts' models of one vendor of which something is kept in mind: the oldest go. */
 const MAX_MODELS = 1_000;

@@ -4,8 +4,8 @@ import { isObject } from "../lib/json.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Job } from "./job.ts";
 import { ModelNotes } from "./model-notes.ts";
-import type { Target } from "./read-reply.ts";
 import { KEPT_MS, refusalWords } from "./refused-extras.ts";
+import type { Target } from "./target.ts";
 
 /** The dialect that servers of OpenAI's models speak beside the chat dialect, and what they speak it beside. */
 export const NEWER = "responses";

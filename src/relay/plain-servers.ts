@@ -4,8 +4,8 @@ import { isSame } from "../dialects/translate.ts";
 import { MINUTE_MS } from "../lib/spans.ts";
 import type { Job } from "./job.ts";
 import { ModelNotes } from "./model-notes.ts";
-import type { Target } from "./read-reply.ts";
 import { MAX_LESSONS, refusalWords } from "./refused-extras.ts";
+import type { Target } from "./target.ts";
 
 /** How long it is kept in mind that a server took a request only when it was told it otherwise, ms. */
 export const PLAIN_MS = 10 * MINUTE_MS;

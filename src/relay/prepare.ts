@@ -12,10 +12,10 @@ import type { Sending } from "../vendors/send.ts";
 import type { Job } from "./job.ts";
 import { byEffort, isCollectable, onlyStreams, planOrders } from "./orders.ts";
 import { termsFor } from "./plain-servers.ts";
-import type { Target } from "./read-reply.ts";
 import type { ReasoningCollector } from "./reasoning-collector.ts";
 import { leaveOutRefused } from "./refused-extras.ts";
 import { sessionKey } from "./session.ts";
+import type { Target } from "./target.ts";
 
 /** With any value but those of {@link NOT_STRICT} the client would rather have a 400 than a request that lost something on its way (contract 6, x-sluice-dropped). */
 const STRICT_HEADER = "x-sluice-strict";

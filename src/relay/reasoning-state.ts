@@ -6,10 +6,10 @@ import type { Quirks } from "../dialects/dialect.ts";
 import { makerOf, needsProof } from "../dialects/reasoning-proof.ts";
 import type { Conversation, SpokenTurn } from "../dialects/replay.ts";
 import type { JsonText } from "../lib/json.ts";
-import type { Target } from "./read-reply.ts";
 import { type Collected, digestText, ReasoningCollector } from "./reasoning-collector.ts";
 import type { ProofMakers } from "./reasoning-makers.ts";
 import type { ReasoningStore } from "./reasoning-store.ts";
+import type { Target } from "./target.ts";
 
 /** Characters of a digest that a state is found by: 144 bits. */
 const KEY_CHARACTERS = 24;

@@ -6,7 +6,7 @@ import { HOUR_MS } from "../lib/spans.ts";
 import type { Sending } from "../vendors/send.ts";
 import type { Job } from "./job.ts";
 import { ModelNotes } from "./model-notes.ts";
-import type { Target } from "./read-reply.ts";
+import type { Target } from "./target.ts";
 
 /** How long a refusal is kept in mind, ms: vendors learn later what the dialect's own one knows. */
 export const KEPT_MS = HOUR_MS;

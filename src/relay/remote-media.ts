@@ -11,7 +11,7 @@ import { follow } from "../lib/signals.ts";
 import type { FetchMedia } from "./fetch-media.ts";
 import { termsFor } from "./plain-servers.ts";
 import type { Asked } from "./prepare.ts";
-import type { Target } from "./read-reply.ts";
+import type { Target } from "./target.ts";
 
 /** Different addresses in one request, bytes of one file and of all together, and how many are fetched at a time. */
 export const MAX_REMOTE = 20;

@@ -8,11 +8,11 @@ import { failureOf, isToBeTold, type Opened, open, turnTo } from "./dispatch.ts"
 import { estimateInputTokens } from "./estimate.ts";
 import type { Job } from "./job.ts";
 import { keepPlain } from "./plain-servers.ts";
-import type { Target } from "./read-reply.ts";
 import { Tries } from "./routes-tries.ts";
 import { boundOutput, reserveInput, watchSpending } from "./server-tools-bounds.ts";
 import { faultOf, runCall } from "./server-tools-call.ts";
 import { Sources } from "./server-tools-cite.ts";
+import type { Target } from "./target.ts";
 
 /** Requests to the vendor that one reply may take; the last one must answer. */
 export const MAX_ROUNDS = 10;

@@ -1,7 +1,7 @@
 import { isSame } from "../dialects/translate.ts";
 import { editObject, JsonText } from "../lib/json.ts";
 import type { Job, Served } from "./job.ts";
-import type { Target } from "./read-reply.ts";
+import type { Target } from "./target.ts";
 
 /** Whether the vendor of this route runs a request's web tools itself: then it is told of them as the client wrote them. */
 export function runsThemselves(

@@ -7,18 +7,11 @@ import { errorOf, type StreamWriter } from "../dialects/translate.ts";
 import type { Answer, Read } from "../vendors/answer.ts";
 import type { Way } from "../vendors/health.ts";
 import type { Opened } from "./dispatch.ts";
-import {
-  decoderOf,
-  FINISHING_MS,
-  nextOf,
-  type Reading,
-  readWhole,
-  type Step,
-  StreamReader,
-  type UpstreamReader,
-} from "./read-reply.ts";
+import { type Reading, readWhole } from "./read-reply.ts";
 import type { ServedLoop } from "./server-tools-loop.ts";
+import { FINISHING_MS, nextOf, type Step, StreamReader, type UpstreamReader } from "./stream-reader.ts";
 import { saidBefore } from "./stream-write.ts";
+import { decoderOf } from "./target.ts";
 
 /** A made-up piece of a body: what it stands for is kept beside it. */
 const MADE: Read = { done: false };

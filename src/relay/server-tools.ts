@@ -3,9 +3,9 @@ import type { OfferedTool, ServedFunction, ServerToolHalf } from "../dialects/se
 import { editObject, isObject, JsonText, listOf } from "../lib/json.ts";
 import type { Way } from "../vendors/health.ts";
 import type { Job } from "./job.ts";
-import type { Target } from "./read-reply.ts";
 import { lostInRounds, ServedLoop } from "./server-tools-loop.ts";
 import { runsThemselves } from "./server-tools-mend.ts";
+import type { Target } from "./target.ts";
 
 type Wire = Record<string, unknown>;
 

@@ -6,18 +6,12 @@ import type { SilenceWatch } from "./deadline.ts";
 import { open } from "./dispatch.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Job } from "./job.ts";
-import {
-  decoderOf,
-  FINISHING_MS,
-  readWhole,
-  StreamReader,
-  type Target,
-  tooLong,
-  type UpstreamReader,
-} from "./read-reply.ts";
+import { readWhole } from "./read-reply.ts";
 import { serveTools } from "./server-tools.ts";
 import { RoundsReader } from "./server-tools-stream.ts";
+import { FINISHING_MS, StreamReader, tooLong, type UpstreamReader } from "./stream-reader.ts";
 import { type Written, withUsage, writeRest, writeStep } from "./stream-write.ts";
+import { decoderOf, type Target } from "./target.ts";
 
 /** An upstream that sends nothing for this long is given up (contract 7). */
 export const SILENCE_MS = 90_000;

@@ -10,10 +10,10 @@ import { tryRoutes } from "./dispatch.ts";
 import { clientLeft, Ended } from "./ended.ts";
 import { closingHeaders, type Exchange } from "./exchange.ts";
 import type { Job } from "./job.ts";
-import { FINISHING_MS, QuietEnd } from "./read-reply.ts";
 import { noteFailure } from "./routes-tries.ts";
 import type { Visit } from "./running.ts";
 import { type KnownDecoder, type Opened, openStream, SILENCE_MS } from "./stream-open.ts";
+import { FINISHING_MS, QuietEnd } from "./stream-reader.ts";
 import { type Written, writeRest, writeStep } from "./stream-write.ts";
 
 /** No stream goes on for longer than this, whatever it brings (reliability 6.1). */
