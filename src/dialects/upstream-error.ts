@@ -228,10 +228,17 @@ function codeOf(status: number): ErrorCode {
 
 /**
  * How vendors say in a 403 that they will not have what was said to the model: OpenRouter whose moderation flags the input, xAI under the very code
- * that it has for keys without a right. That is the request's own fault, as the same refusal is that comes as a 400 (Azure's).
+ * that it has for keys without a right, Huawei's MaaS. That is the request's own fault, as the same refusal is that comes as a 400 (Azure's).
  */
 const CONTENT_REFUSED =
-  /\b(?:input|prompt|content|text|message|output)s?\b[^.]{0,40}\b(?:flagged|violates?)\b|\bmoderation\b|\bcontent[ _-]?(?:policy|filter)|\bguardrail|\bprompt injection\b|\bSAFETY_CHECK_/i;
+  /\b(?:input|prompt|content|text|message|output)s?\b[^.]{0,40}\b(?:flagged|violates?|sensitive)\b|\bmoderation\b|\bcontent[ _-]?(?:policy|filter)|\bguardrail|\bprompt injection\b|\bSAFETY_CHECK_/i;
+
+/**
+ * And how they say so to programs, with whatever status, or inside a 200, where what the model said is refused: Azure's `content_filter`, Alibaba's
+ * `data_inspection_failed`, StepFun's `censorship_blocked`, Volcengine's `OutputTextSensitiveContentDetected`.
+ */
+const CONTENT_REFUSED_CODE =
+  /content_?(?:policy|filter)|data_?inspection|censor|moderation|sensitive_?(?:content|words)/i;
 
 /**
  * How vendors say that they have no such thing as a request names, or may not read it: an item, a file, a container (OpenAI's and Anthropic's 404), a file of
@@ -285,6 +292,8 @@ function meantStatus(status: number, { type, code, message, isRelayed }: RawErro
   if (status === 500 && isRelayed && code === "400") return 400;
   if (status === 500 && (TEMPLATE_REFUSED.test(message) || NOT_FETCHED.test(message))) return 400;
   if (status === 403 && CONTENT_REFUSED.test(`${code} ${type} ${message}`)) return 400;
+  // 451 is what StepFun and Tencent have for it.
+  if (status === 451 || CONTENT_REFUSED_CODE.test(`${type} ${code}`)) return 400;
   if ((status === 403 || status === 404) && NOT_STORED.test(message)) return 400;
   if (status === 404 && CONVERSATION_REFUSED.test(message)) return 400;
   if ((status === 404 || status === 500) && NEVER_TAKEN.test(message)) return 400;

@@ -300,6 +300,55 @@ describe("several routes", () => {
       /violates usage guidelines/,
     ],
     [
+      "what Huawei's moderation finds",
+      403,
+      {
+        error: {
+          code: "ModelArts.81011",
+          message: "Input text May contain sensitive information, please try again.",
+          type: "Forbidden",
+        },
+      },
+      /May contain sensitive information/,
+    ],
+    [
+      "StepFun's censorship",
+      451,
+      {
+        error: {
+          message: "The content you provided or machine outputted is blocked.",
+          type: "censorship_blocked",
+        },
+      },
+      /machine outputted is blocked/,
+    ],
+    [
+      "Alibaba's inspection, inside a 200",
+      200,
+      {
+        error: {
+          message: "Output data may contain inappropriate content.",
+          type: "data_inspection_failed",
+          param: null,
+          code: "data_inspection_failed",
+        },
+      },
+      /may contain inappropriate content/,
+    ],
+    [
+      "a policy of Tencent's",
+      451,
+      {
+        error: {
+          type: "content_filter_error",
+          code: "451001",
+          message: "content was filtered by safety policy",
+          source: "gateway",
+        },
+      },
+      /filtered by safety policy/,
+    ],
+    [
       "an item that OpenAI has not stored",
       404,
       { error: { message: "Item with id 'rs_1' not found.", type: "invalid_request_error", param: "input" } },
