@@ -17,7 +17,7 @@ const WORDINGS: readonly RegExp[] = [
   /input length and [`'"]?max_tokens[`'"]? exceed/i,
   // OpenAI, Azure, DeepSeek, OpenRouter, Together, vLLM, SGLang
   /maximum (?:context|prompt|model|sequence|allowed input) length/i,
-  /exceeds? (?:the |this |your )?(?:model'?s? )?(?:maximum |configured )?context[ _](?:window|length|limit)/i,
+  /exceed(?:s|ed)? (?:the |this |your )?(?:model'?s? )?(?:maximum |configured )?context[ _](?:window|length|limit)/i,
   /input tokens exceed the configured limit|reduce the length of (?:the|your) (?:messages|prompt|input)/i,
   /(?:is|are) longer than the (?:model'?s? )?(?:maximum )?(?:context|model) length/i,
   // What older vLLM says when nothing is left for the answer, and newer where the answer alone would not fit.
@@ -33,10 +33,11 @@ const WORDINGS: readonly RegExp[] = [
   /prompt exceeds max length|prompt 超长|range of input length should be/i,
   /`?inputs`? (?:must have less than|tokens \+ `?max_new_tokens)|too many tokens/i,
   /prompt is \d[\d,]* tokens long/i,
-  // SGLang's scheduler, TensorRT-LLM, LMDeploy, SiliconFlow, OpenVINO, ONNX Runtime, MLC, Xinference
-  /(?:prompt|input) length \([^)]{1,30}\) (?:exceeds (?:the )?maximum (?:allowed|input) length|must be smaller than)|exceeds the KV memory budget/i,
-  /should not exceed max_num_tokens|\bdefault_max_tokens`? \(-?\d+\) must be greater than 0|must be less than max_seq_len/i,
+  // SGLang's scheduler, TensorRT-LLM, LMDeploy, SiliconFlow, OpenVINO, ONNX Runtime, MLC, Xinference, Huawei, DeepInfra, Volcengine, watsonx
+  /(?:prompt|input) length (?:\([^)]{1,30}\)|\d+) (?:exceeds (?:the )?maximum (?:(?:allowed|input) )?length|must (?:be )?(?:smaller|less) than)|exceeds the KV memory budget/i,
+  /should not exceed max_num_tokens|\bdefault_max_tokens`? \(-?\d+\) must be greater than 0|must be less than (?:or equal to )?max_seq_len/i,
   /prompt tokens: \d+ exceeds model max length|input_ids size \(\d+\).{0,60}exceeds max length|larger than the model capacity \d|prompt has \d+ tokens, but/i,
+  /number of input tokens \d+ cannot exceed the total tokens limit/i,
 ];
 
 /** More than a minute's allowance in one request: no waiting cures that, a shorter one does (Groq, OpenAI). */
@@ -69,8 +70,10 @@ const MAXIMUM: readonly RegExp[] = [
   "greater than max_model_len=#",
   "max_(?:num_tokens|seq_len) \\(#",
   "model capacity #",
-  "exceeds maximum input length \\(#",
   "max(?:imum)? input tokens:? #",
+  "maximum (?:input )?length \\(?#",
+  "context window limit \\(#",
+  "total tokens limit #",
 ].map(figure);
 
 /** Where the request's own size stands. */
@@ -94,6 +97,8 @@ const ASKED: readonly RegExp[] = [
   "request has # input tokens",
   "given: #",
   "keep the first # tokens",
+  "tokens \\(#\\) (?:must be less|exceeded)",
+  "input tokens # cannot exceed",
 ].map(figure);
 
 /** Input and wanted output, told apart. */

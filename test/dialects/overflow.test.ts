@@ -299,6 +299,81 @@ const WORDINGS: readonly Told[] = [
     undefined,
     8_000,
   ],
+  [
+    "huawei",
+    400,
+    openai(
+      "Inference failed: Prompt length exceeds: the prompt length 200439 must less than the maximum input length 196608.Request failed with status: 400 BAD_REQUEST.",
+      "ModelArts.81001",
+    ),
+    200_439,
+    196_608,
+  ],
+  [
+    "workers ai",
+    413,
+    {
+      errors: [
+        {
+          message:
+            "AiError: AiError: The estimated number of input and maximum output tokens (35000) exceeded this model context window limit (24000). (6b0c0a4e-0c4f-4a55-9f6b-1d2f3a4b5c6d)",
+          code: 5021,
+        },
+      ],
+      success: false,
+      result: {},
+      messages: [],
+    },
+    35_000,
+    24_000,
+  ],
+  [
+    "watsonx",
+    400,
+    {
+      errors: [
+        {
+          code: "invalid_input_argument",
+          message:
+            "Invalid input argument for Model 'ibm/granite-4-h-small': the number of input tokens 9000 cannot exceed the total tokens limit 8192 for this model",
+          more_info: "https://cloud.ibm.com/apidocs/watsonx-ai",
+        },
+      ],
+      trace: "f8a07210b001efe4c862b642f3ece475",
+      status_code: 400,
+    },
+    9000,
+    8192,
+  ],
+  ["deepinfra", 400, openai("Requested input length 39818 exceeds maximum input length 32767", null), 39_818, 32_767],
+  [
+    "siliconflow",
+    400,
+    { code: 20_015, message: "length of prompt_tokens (40961) must be less than max_seq_len (40960).", data: null },
+    40_961,
+    40_960,
+  ],
+  [
+    "siliconflow, with the answer",
+    400,
+    { code: 20_015, message: "max_total_tokens (45001) must be less than or equal to max_seq_len (40960)", data: null },
+    45_001,
+    40_960,
+  ],
+  [
+    "volcengine",
+    400,
+    {
+      error: {
+        code: "InvalidParameter",
+        message: "Input length 188799 exceeds the maximum length 131072. Request id: 0217",
+        param: "messages",
+        type: "BadRequest",
+      },
+    },
+    188_799,
+    131_072,
+  ],
   ["ollama", 400, { error: "prompt too long; exceeded context length by 12 tokens" }],
   [
     "ollama, 500",
