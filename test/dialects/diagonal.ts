@@ -1,5 +1,5 @@
 import type { Event } from "../../src/canon/events.ts";
-import type { Dialect, ReplyContext } from "../../src/dialects/dialect.ts";
+import type { ClientDialect, Dialect, ReplyContext } from "../../src/dialects/dialect.ts";
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 
 export const context: ReplyContext = {
@@ -33,10 +33,13 @@ export function runThrough(dialect: Dialect, chunks: readonly string[]): Run {
   return { events, relabeled };
 }
 
-/** Events as a client's stream of a dialect. */
-export function encodeIn(dialect: Dialect, events: readonly Event[]): string {
+/** Events as a client's stream of a dialect, an error at their end as the relay writes it. */
+export function encodeIn(dialect: ClientDialect, events: readonly Event[]): string {
   const encoder = dialect.encoder(context);
-  return events.map((event) => encoder.push(event)).join("") + encoder.end();
+  const records = events.map((event) => encoder.push(event)).join("");
+  const last = events.at(-1);
+  if (last?.type !== "error") return records + encoder.end();
+  return records + (encoder.fail?.(last.error) ?? dialect.encodeErrorFrame(last.error, "req_1"));
 }
 
 export const isFinished = (events: readonly Event[]) => events.at(-1)?.type === "finish";
