@@ -64,7 +64,7 @@ describe("any POST that costs", () => {
     const { ask, runs } = lab();
     const bad = await ask("k", () => Promise.resolve(Response.json({}, { status: 400 })));
     expect(bad.status).toBe(400);
-    expect(ask("k", () => Promise.reject(new Error("broken")))).rejects.toThrow("broken");
+    await expect(ask("k", () => Promise.reject(new Error("broken")))).rejects.toThrow("broken");
     expect((await ask("k", made)).headers.get("idempotency-replayed")).toBeNull();
     for (let round = 0; round < 2; round++)
       expect((await ask(null, made)).headers.get("idempotency-replayed")).toBeNull();
@@ -82,7 +82,7 @@ describe("any POST that costs", () => {
     expect((await ask("k", made, "{}", "/v1/web/search")).status).toBe(202);
     held.open();
     expect((await slow).status).toBe(202);
-    expect(ask("", made)).rejects.toMatchObject({ code: "invalid_request", param: "Idempotency-Key" });
+    await expect(ask("", made)).rejects.toMatchObject({ code: "invalid_request", param: "Idempotency-Key" });
     expect(runs()).toBe(2);
   });
 });

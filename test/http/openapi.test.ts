@@ -192,7 +192,7 @@ describe("the document", () => {
   });
 
   test("an app without it is an error, not an empty document", async () => {
-    expect(openapiDocument(new Elysia())).rejects.toThrow();
+    await expect(openapiDocument(new Elysia())).rejects.toThrow();
   });
 });
 

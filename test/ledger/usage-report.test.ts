@@ -265,7 +265,7 @@ describe("the sums", () => {
     store.database.run(
       "CREATE TRIGGER no_sums BEFORE UPDATE ON usage_rollup BEGIN SELECT raise(ABORT, 'no room'); END",
     );
-    expect(write({ ...row, requestId: "r3" })).rejects.toThrow("no room");
+    await expect(write({ ...row, requestId: "r3" })).rejects.toThrow("no room");
     await write({ ...row, requestId: "r4", model: "m/y", input: 7 });
     store.database.run("DROP TRIGGER no_sums");
     expect(store.database.query("SELECT request_id FROM usage ORDER BY 1").values().flat()).toEqual(["r1", "r2", "r4"]);

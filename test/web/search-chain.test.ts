@@ -131,7 +131,7 @@ describe("the chain", () => {
     const work = both().search(QUERY, leave.signal);
     const call = await first.called();
     leave.abort(new Error("left"));
-    expect(work).rejects.toThrow("left");
+    await expect(work).rejects.toThrow("left");
     await call.whenAborted;
     await work.catch(() => undefined);
     expect([second.calls, lines]).toEqual([[], []]);
