@@ -147,6 +147,38 @@ describe("Kimi models", () => {
 });
 
 /** Their vendor refuses what is said of a penalty, be it that there is none, also where they are told not to think. */
+describe("GLM models that always think", () => {
+  const upstream = startUpstream();
+  let app: TestApp;
+  beforeAll(async () => {
+    upstream.always(chat.path("glm", false), json(chat.whole(GREETING, "glm")));
+    const quirks = registry.find(({ id }) => id === "zai")?.quirks ?? {};
+    app = await startApp({ vendors: [{ ...vendorAt(upstream, "chat", "zai", quirks), models: "catalog" }] });
+  });
+  afterAll(async () => {
+    await app.stop();
+    upstream.close();
+  });
+
+  test.each(["glm-5.3", "glm-5.3-flash"])("%s keeps what a client says of its earlier thinking", async (name) => {
+    const body = { model: `zai/${name}`, messages: [{ role: "user", content: "Hi" }] };
+    const thinking = { type: "enabled", clear_thinking: false };
+    for (const [asked, effort] of [
+      [{ thinking }, "high"],
+      [{ thinking, reasoning_effort: "max" }, "max"],
+    ] as const) {
+      const { call, dropped } = await sentBy(app, upstream, "chat", { ...body, ...asked });
+      expect([call["thinking"], call["reasoning_effort"], dropped]).toEqual([thinking, effort, null]);
+    }
+    const { call } = await sentBy(app, upstream, "messages", {
+      ...body,
+      max_tokens: 9,
+      thinking: { type: "adaptive" },
+    });
+    expect(call).toMatchObject({ thinking: { type: "enabled" }, reasoning_effort: "high" });
+  });
+});
+
 describe("Grok models", () => {
   const upstream = startUpstream();
   let app: TestApp;
