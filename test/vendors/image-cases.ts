@@ -197,6 +197,7 @@ export const CASES: readonly VendorCase[] = [
     asks: { aspect_ratio: "9:16", size: undefined, response_format: "b64_json", n: 1 },
     blocked: [
       { [GENERATIONS]: [json({ data: [{ url: "", respect_moderation: false }] })] },
+      { [GENERATIONS]: [json({ data: [], block_reason: "sexual" })] },
       {
         [GENERATIONS]: [
           error(400, {

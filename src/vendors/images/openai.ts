@@ -30,12 +30,13 @@ function readJob({ json }: Answer): Reading {
 
 const readAny = (answer: Answer): Reading => (textAt(answer.json, "object") === JOB ? readJob(answer) : read(answer));
 
-/** The first image; a vendor that drew one and will not show it says so beside it (xAI, DeepInfra). */
+/** The first image; a vendor that drew one and will not show it says so beside it (xAI, DeepInfra), as that which draws none for its moderation (xAI). */
 function read({ json }: Answer): Reading {
   const image = listAt(json, "data")[0] ?? listAt(json, "images")[0];
   if (isObject(image) && image["respect_moderation"] === false) return { kind: "blocked" };
   if (listAt(json, "nsfw_content_detected")[0] === true) return { kind: "blocked" };
-  if (image === undefined) return failedWith(textAt(json, "block_reason") || readRawError(json).message);
+  if (image === undefined && textAt(json, "block_reason")) return { kind: "blocked" };
+  if (image === undefined) return failedWith(readRawError(json).message);
   return typeof image === "string" ? { kind: "url", url: image } : readImageObject(image);
 }
 
