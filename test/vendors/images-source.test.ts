@@ -170,6 +170,18 @@ describe("a source image goes where the vendor wants it", () => {
         { source: SOURCE, size: small },
         { image_size: { width: 1920, height: 1920 }, image_urls: [DATA_URL] },
       ],
+      [
+        "bytedance/seedream/v5/pro/text-to-image",
+        undefined,
+        { size: { width: 1024, height: 1024 } },
+        { image_size: { width: 1024, height: 1024 } },
+      ],
+      [
+        "bytedance/seedream/v5.5/edit",
+        undefined,
+        { source: SOURCE, size: { width: 4096, height: 4096 } },
+        { image_size: { width: 2048, height: 2048 }, image_urls: [DATA_URL] },
+      ],
       ["fal-ai/qwen-image-edit", undefined, { source: SOURCE }, { image_size: "square_hd", image_url: DATA_URL }],
       ["fal-ai/qwen-image-edit-2511", undefined, { source: SOURCE }, { image_urls: [DATA_URL] }],
       ["fal-ai/ideogram/v2", seven, {}, { aspect_ratio: "1:1" }],

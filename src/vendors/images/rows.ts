@@ -304,7 +304,13 @@ const FAL_SIZES = {
 /** Several sources in one field. */
 const FAL_SOURCES = { takesSource: true, sourceField: "image_urls", sourceList: true } as const;
 const FAL_PIXELS = { pixels: pixelRule(16, 2048), sizes: FAL_SIZES } as const;
-/** From the fourth on: larger pictures alone. */
+/** Of 5.0 Pro and 5.5: no larger ones, which cost more from a certain size on. */
+const FAL_SEEDREAM_PRO = {
+  ratios: USUAL,
+  pixels: { ...pixelRule(16, 3072), minArea: MEGAPIXEL, maxArea: 2048 * 2048 },
+  sizes: FAL_SIZES,
+} as const;
+/** Of the others from the fourth on: larger pictures alone. */
 const FAL_SEEDREAM = {
   pixels: { ...pixelRule(16, 4096, 2048 * 2048), minArea: 2560 * 1440 },
   sizes: FAL_SIZES,
@@ -328,6 +334,8 @@ const fal: ImageRow = {
       size: "ratio",
       ...FAL_SOURCES,
     },
+    { match: /seedream\/v5(?:\/pro|\.).*edit/, ...FAL_SEEDREAM_PRO, ...FAL_SOURCES },
+    { match: /seedream\/v5(?:\/pro|\.)/, ...FAL_SEEDREAM_PRO, takesSource: false },
     { match: /seedream\/v[4-9].*edit/, ratios: USUAL, ...FAL_SEEDREAM, ...FAL_SOURCES },
     { match: /seedream\/v[4-9]/, ratios: USUAL, ...FAL_SEEDREAM, takesSource: false },
     { match: /flux-pro\/kontext.*multi/, ratios: KONTEXT, size: "ratio", ...FAL_SOURCES },
