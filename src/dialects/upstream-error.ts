@@ -308,7 +308,7 @@ function meantStatus(status: number, { type, code, message, isRelayed }: RawErro
  * `insufficient_user_quota` and Volcengine's `AccountOverdueError` a 403).
  */
 const NO_CREDIT_CODE =
-  /insufficient_(?:user_)?(?:quota|balance)|exceeded_current_quota|credit_balance|billing|arrearage|account_?overdue/i;
+  /insufficient_(?:user_)?(?:quota|balance)|exceeded_current_quota|credit_balance|billing|arrearage|account_?overdue|(?:organization|project)_(?:spend|usage)_limit/i;
 /**
  * And the beginnings of sentences of those that have no such word: Anthropic's 400 is an `invalid_request_error` like any other, xAI's 403 a right that
  * is missing, Z.ai's 429 and Fireworks' 412 have a code that tells nothing. Google's "check your plan and billing details" is a limit of the minute as

@@ -790,6 +790,15 @@ describe("several keys of a vendor", () => {
       ),
     ],
     ["429 that means no credit", fault(429, {}, "insufficient_quota")],
+    ...["organization_spend_limit_exceeded", "project_spend_limit_exceeded", "organization_usage_limit_exceeded"].map(
+      (code): [string, Answer] => [
+        `OpenAI's 429 of a limit of money: ${code}`,
+        json(
+          { error: { message: "The limit was reached.", type: "rate_limit_error", param: null, code } },
+          { status: 429 },
+        ),
+      ],
+    ),
     [
       "Anthropic's 400 of an empty account",
       refusing(
