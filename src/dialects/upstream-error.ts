@@ -104,7 +104,7 @@ const SENTENCE = /^\S+ \S+ \S/;
 
 /**
  * The sentence of an error object, by whatever name: Mistral has an object in its place, Cloudflare a list of errors, Amazon a capital letter,
- * MiniMax words beside a status.
+ * DeepInfra a longer name, MiniMax words beside a status.
  */
 function wordsIn(value: Record<string, unknown>, wrappings: number): string {
   const { message, detail, errors, base_resp: response } = value;
@@ -114,6 +114,7 @@ function wordsIn(value: Record<string, unknown>, wrappings: number): string {
     writeFaults(detail) ||
     text(value["msg"]) ||
     text(value["Message"]) ||
+    text(value["error_message"]) ||
     readRawError(errors, wrappings - 1).message ||
     (isObject(response) ? text(response["status_msg"]) : "")
   );
@@ -158,7 +159,7 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
   const figures = figuresOf(value);
   const found: RawError = {
     message: innerMessage(value["metadata"], wrappings) || message,
-    type: text(value["type"]) || text(value["status"]),
+    type: text(value["type"]) || text(value["error_type"]) || text(value["status"]),
     code: codeIn(value),
     ...(param && { param }),
     ...(details && { details }),
@@ -344,12 +345,12 @@ export function statusOfRawError(raw: RawError): number {
   if (Number.isInteger(numeric) && numeric >= 400 && numeric < 600) return numeric;
   const word = `${raw.type} ${raw.code}`;
   if (/overloaded|unavailable/i.test(word)) return 529;
-  if (/rate_limit|resource_exhausted|too_many/i.test(word)) return 429;
+  if (/rate_?limit|resource_exhausted|too_many|throttl/i.test(word)) return 429;
   if (/insufficient_quota|billing|credit/i.test(word)) return 402;
   if (/authentication|invalid_api_key/i.test(word)) return 401;
   if (/permission/i.test(word)) return 403;
-  if (/not_found/i.test(word)) return 404;
-  if (/invalid_request|invalid_argument/i.test(word)) return 400;
+  if (/not_?found/i.test(word)) return 404;
+  if (/invalid_request|invalid_argument|bad_?request/i.test(word)) return 400;
   return 500;
 }
 

@@ -284,6 +284,22 @@ const STATUSES: Fault[] = [
     failsOver,
   },
   {
+    number: 14,
+    name: "a limit told by Alibaba in the first record of a 200",
+    upstreams: ["chat"],
+    answer: () => record({ code: "Throttling.AllocationQuota", message: "Allocated quota exceeded" }, "error"),
+    outcome: refused("rate_limit_exceeded", "true", { retryAfter: "1" }),
+    failsOver,
+  },
+  {
+    number: 15,
+    name: "a fault told by SiliconFlow's number in the first record of a 200",
+    upstreams: ["chat"],
+    answer: () => record({ code: 50_505, message: "Model service overloaded. Please try again later.", data: null }),
+    outcome: refused("upstream_error", "true"),
+    failsOver,
+  },
+  {
     number: 15,
     name: "a call that its model spoiled, told as a fault of the request (Groq)",
     upstreams: ["chat"],
@@ -367,6 +383,20 @@ const REQUESTS: Fault[] = [
   },
   {
     number: 15,
+    name: "what is wrong, told by DeepInfra's names in the first record of a 200",
+    upstreams: ["chat"],
+    answer: () => record({ choices: null, error_type: "BadRequestError", error_message: "temperature is odd" }),
+    outcome: refused("invalid_request", null, { words: "temperature is odd" }),
+  },
+  {
+    number: 15,
+    name: "context overflow, told by DeepInfra's names in the first record of a 200",
+    upstreams: ["chat"],
+    answer: () => record({ choices: null, error_type: "BadRequestError", error_message: overflow }),
+    outcome: refused("context_length_exceeded", null, { words: "prompt is too long: 12000 tokens > 8192 maximum" }),
+  },
+  {
+    number: 15,
     name: "context overflow",
     answer: failure(400, "invalid_request_error", overflow),
     outcome: refused("context_length_exceeded", null, { words: "prompt is too long: 12000 tokens > 8192 maximum" }),
@@ -393,6 +423,10 @@ const plain = (text: string, type: string, more: Record<string, string> = {}): A
   framing: "length",
   finish: "end",
 });
+
+/** A stream that is one record and no terminator. */
+const record = (value: unknown, event?: string): Answer =>
+  plain(`${event ? `event: ${event}\n` : ""}data: ${JSON.stringify(value)}\n\n`, "text/event-stream");
 
 const BODIES: Fault[] = [
   {

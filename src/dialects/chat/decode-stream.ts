@@ -20,10 +20,15 @@ import { mayBePreopened, type Split, ThinkSplitter } from "./think-tags.ts";
 import { readToolFragment, ToolTracker } from "./tool-calls.ts";
 import { readUsage } from "./usage.ts";
 
-/** Whether a record without a word of a reply tells of a fault by other names: FastAPI's `detail`, MiniMax's `base_resp` (dialects.md 1.5). */
-function isRefusal({ choices, usage, detail, base_resp: response }: Record<string, unknown>): boolean {
+/**
+ * Whether a record without a word of a reply tells of a fault by other names: FastAPI's `detail`, MiniMax's `base_resp` (dialects.md 1.5), what DeepInfra and
+ * Venice have in place of a 400 (NousResearch/hermes-agent #65631, #68451), SiliconFlow's number and its sentence.
+ */
+function isRefusal(value: Record<string, unknown>): boolean {
+  const { choices, usage, detail, error_message: sentence, code, message, base_resp: response } = value;
   if ((Array.isArray(choices) && choices.length > 0) || usage) return false;
-  return detail ? true : isObject(response) && Number(response["status_code"]) > 0;
+  if (detail || sentence || (code && message)) return true;
+  return isObject(response) && Number(response["status_code"]) > 0;
 }
 
 /** The error that a frame's JSON stands for, in any of the shapes seen inside a 200 (dialects.md 1.5 and 4.8 #22). */
