@@ -5,6 +5,7 @@ import { newId } from "../lib/id.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import type { Answered, Whole } from "./answered.ts";
 import { addHeaders, dialectOfPath, errorAnswer, errorAnswerAt } from "./errors.ts";
+import { GENERATION_PATHS } from "./generation.ts";
 import type { Cors, Guard } from "./guard.ts";
 import { type Health, healthAnswer } from "./health-answer.ts";
 import { polledJob } from "./images-poll.ts";
@@ -12,12 +13,10 @@ import { pathOf } from "./request.ts";
 import type { Door } from "./server/connection.ts";
 import type { Incoming } from "./server/incoming.ts";
 
-/** The generating endpoints (interface 4), by their paths. */
-const GENERATING: ReadonlyMap<string, Dialect> = new Map([
-  ["/v1/chat/completions", dialects.chat],
-  ["/v1/messages", dialects.messages],
-  ["/v1/responses", dialects.responses],
-]);
+/** The dialects of the generating endpoints, by their paths. */
+const GENERATING: ReadonlyMap<string, Dialect> = new Map(
+  Object.values(dialects).map((dialect) => [GENERATION_PATHS[dialect.name], dialect]),
+);
 
 /** Methods that can be handed on: a Request takes others for GET, and no worker can pass TRACE on. */
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);

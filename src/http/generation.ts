@@ -1,5 +1,5 @@
 import { toGatewayError } from "../canon/errors.ts";
-import type { Dialect } from "../dialects/dialect.ts";
+import type { Dialect, DialectName } from "../dialects/dialect.ts";
 import { newId } from "../lib/id.ts";
 import type { BodyLog } from "../relay/body-log.ts";
 import { tollHeaders } from "../relay/exchange.ts";
@@ -16,6 +16,13 @@ import type { KnownParts } from "./known-parts.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { pathOf } from "./request.ts";
 import { pingFor, SSE_HEADERS } from "./sse.ts";
+
+/** The generating endpoints (interface 4, contract 3). */
+export const GENERATION_PATHS: Readonly<Record<DialectName, string>> = {
+  chat: "/v1/chat/completions",
+  messages: "/v1/messages",
+  responses: "/v1/responses",
+};
 
 /** How much of a model's name is noted that nobody knows, characters: names that are known are shorter. */
 const MAX_NOTED_MODEL = 256;

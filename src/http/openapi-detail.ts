@@ -15,7 +15,7 @@ export type JsonBody = { required: true; content: JsonContent };
 export type JsonReply = { description: string; content: JsonContent };
 
 /** A schema as `wire/` keeps them: made when it is first asked for, which is when the document is. */
-type LateSchema = () => TSchema;
+export type LateSchema = () => TSchema;
 
 /** JSON Schema is a plain object; TypeBox's own marks are symbols, which JSON leaves out. */
 const contentOf = (schemaOf: LateSchema): JsonContent => ({

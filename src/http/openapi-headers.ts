@@ -1,4 +1,5 @@
 import { isObject } from "../lib/json.ts";
+import { GENERATION_PATHS } from "./generation.ts";
 import { RATE_HEADERS } from "./rate-headers.ts";
 
 type Described = { description: string; schema: { type: "string" | "integer" } };
@@ -36,7 +37,7 @@ const HEADERS: Readonly<Record<string, Described>> = {
 };
 
 /** Generation; in it replies name what was lost, tried and paid. */
-const GENERATION = new Set(["/v1/chat/completions", "/v1/messages", "/v1/responses"]);
+const GENERATION = new Set(Object.values(GENERATION_PATHS));
 /** Paths whose callers have a limit of requests on their plan, beside those of generation and of image jobs. */
 const LIMITED = new Set(["/v1/messages/count_tokens", "/v1/web/search", "/v1/web/fetch"]);
 const IMAGE_JOBS = "/v1/images/generations";

@@ -2,21 +2,19 @@ import { type AnyElysia, Elysia } from "elysia";
 import { accountRoutes } from "./account.ts";
 import type { createAddressReader, PeerSource } from "./address.ts";
 import { adminRoutes } from "./admin.ts";
-import { chatRoutes } from "./chat.ts";
 import { countTokensRoutes } from "./count-tokens.ts";
 import { debugTranslateRoutes } from "./debug-translate.ts";
 import { boundPublic } from "./doorman.ts";
 import { answerError, renderElysiaError } from "./errors.ts";
 import type { RequestDependencies } from "./generation.ts";
+import { generationRoutes } from "./generation-routes.ts";
 import type { Cors, Guard } from "./guard.ts";
 import { healthRoutes } from "./health.ts";
 import { imageFileRoutes, imageRoutes } from "./images.ts";
 import { mcpRoutes } from "./mcp.ts";
-import { messagesRoutes } from "./messages.ts";
 import { metricsRoutes } from "./metrics.ts";
 import { modelsRoutes } from "./models.ts";
 import { openapiRoutes } from "./openapi.ts";
-import { responsesRoutes } from "./responses.ts";
 import { rootRoutes } from "./root.ts";
 import type { Served } from "./served.ts";
 import { webRoutes } from "./web.ts";
@@ -74,10 +72,10 @@ export function mountRoutes(routes: Served, { guard, cors, generation, readAddre
     );
   }
   app
-    .use(chatRoutes(generation))
-    .use(messagesRoutes(generation))
+    .use(generationRoutes("chat", generation))
+    .use(generationRoutes("messages", generation))
     .use(countTokensRoutes({ ...generation, tokenizer }))
-    .use(responsesRoutes(generation))
+    .use(generationRoutes("responses", generation))
     .use(debugTranslateRoutes(generation))
     .use(imageRoutes({ ...generation, ...images }))
     .use(mcpRoutes(webTools))
