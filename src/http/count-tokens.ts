@@ -3,6 +3,7 @@ import { dialects } from "../dialects/index.ts";
 import { checkCountTokens } from "../dialects/messages/index.ts";
 import { type CountRequest, countTokens } from "../relay/count-tokens.ts";
 import type { Tokenizer } from "../relay/tokenizer/tokenizer.ts";
+import { COUNTED_BY_HEADER } from "../wire/header-names.ts";
 import { CountTokensReply, CountTokensRequest } from "../wire/messages.ts";
 import { wholeResponse } from "./answered.ts";
 import { AskedRequest } from "./asked.ts";
@@ -18,9 +19,6 @@ import { Work } from "./work.ts";
 /** What the endpoint needs: what generation needs, and the tokenizer. */
 export type CountDependencies = RequestDependencies & { tokenizer: Tokenizer };
 
-/** Says who counted: `vendor`, its own counter, or `local`, this gateway (field.md 1d). */
-const COUNTED_BY = "x-sluice-token-count";
-
 const PATH = "/v1/messages/count_tokens";
 
 /** `POST /v1/messages/count_tokens` (interface 4.6). */
@@ -31,7 +29,7 @@ export function countTokensRoutes(dependencies: CountDependencies) {
       detail: {
         tags: ["Generation"],
         summary: "Count input tokens",
-        description: `Measures the input of a message for any model. Nothing is charged. The header \`${COUNTED_BY}\` says whether the \`vendor\` counted or the gateway itself (\`local\`).`,
+        description: `Measures the input of a message for any model. Nothing is charged. The header \`${COUNTED_BY_HEADER}\` says whether the \`vendor\` counted or the gateway itself (\`local\`).`,
         requestBody: jsonBody(CountTokensRequest),
         responses: {
           200: jsonReply(CountTokensReply, "The input's length."),
@@ -78,7 +76,7 @@ async function answerCount(
       headers: {
         "content-type": "application/json",
         ...commonHeaders(requestId),
-        [COUNTED_BY]: by,
+        [COUNTED_BY_HEADER]: by,
         ...(asked.rate && rateHeaders(client.name, asked.rate)),
       },
     });

@@ -5,6 +5,7 @@ import type { Fields } from "../lib/http1/fields.ts";
 import { RateLimited, type RateState } from "../limits/limiter.ts";
 import { Overloaded } from "../limits/overloaded.ts";
 import { errorFields, type Log } from "../observe/log.ts";
+import { SHOULD_RETRY_HEADER } from "../wire/header-names.ts";
 import { toResponse, type Whole } from "./answered.ts";
 import type { AskedHead } from "./asked.ts";
 import { nothingAt } from "./lost-path.ts";
@@ -48,7 +49,7 @@ const retriesUnasked = (status: number) =>
 function retryHeaders(error: GatewayError, status: number): Record<string, string> {
   const headers: Record<string, string> = {};
   // Of an empty wallet contract 6 wants it said in so many words.
-  if (error.retry || retriesUnasked(status) || status === 402) headers["x-should-retry"] = String(error.retry);
+  if (error.retry || retriesUnasked(status) || status === 402) headers[SHOULD_RETRY_HEADER] = String(error.retry);
   if (error.retryAfterSeconds !== undefined) {
     const ms = Math.min(MAX_RETRY_AFTER_SECONDS * 1_000, Math.max(1, Math.ceil(error.retryAfterSeconds * 1_000)));
     headers["retry-after"] = String(Math.ceil(ms / 1_000));

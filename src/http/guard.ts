@@ -1,7 +1,8 @@
 import { GatewayError } from "../canon/errors.ts";
+import { STRICT_HEADER } from "../wire/header-names.ts";
 import type { AskedHead } from "./asked.ts";
 import { commonHeaders } from "./errors.ts";
-import { RATE_HEADERS } from "./rate-headers.ts";
+import { ANSWER_HEADERS } from "./openapi-headers.ts";
 import { pathOf, requestIdOf } from "./request.ts";
 
 export type GuardSettings = {
@@ -177,7 +178,7 @@ const ALLOWED_HEADERS = [
   "x-title",
   "x-openrouter-title",
   "x-client",
-  "x-sluice-strict",
+  STRICT_HEADER,
   "x-stainless-arch",
   "x-stainless-async",
   "x-stainless-custom-poll-interval",
@@ -193,23 +194,7 @@ const ALLOWED_HEADERS = [
   "x-stainless-timeout",
 ].join(", ");
 
-const EXPOSED_HEADERS = [
-  "x-request-id",
-  "request-id",
-  "retry-after",
-  "retry-after-ms",
-  "x-should-retry",
-  "idempotency-replayed",
-  "preference-applied",
-  "www-authenticate",
-  "x-sluice-dropped",
-  "x-sluice-stop",
-  "x-sluice-cost-usd",
-  "x-sluice-token-count",
-  "x-sluice-attempts",
-  ...RATE_HEADERS.chat,
-  ...RATE_HEADERS.messages,
-].join(", ");
+const EXPOSED_HEADERS = ANSWER_HEADERS.join(", ");
 
 /** How long a browser may keep a preflight's answer, seconds (reliability 7.3 rule 5). */
 const PREFLIGHT_MAX_AGE_SECONDS = 600;

@@ -1,5 +1,6 @@
 import { checkIdempotencyKey, fingerprint, replayHeaders } from "../relay/idempotency.ts";
 import { type IdempotencyStore, readBody } from "../relay/idempotency-store.ts";
+import { REPLAYED_HEADER } from "../wire/header-names.ts";
 import { wholeResponse } from "./answered.ts";
 import { commonHeaders } from "./errors.ts";
 import { pathOf, requestIdOf } from "./request.ts";
@@ -8,8 +9,7 @@ import { pathOf, requestIdOf } from "./request.ts";
 export const IDEMPOTENCY_PARAMETER = {
   name: "Idempotency-Key",
   in: "header" as const,
-  description:
-    "1 to 255 printable ASCII characters. The same key with the same body gives the same answer for 24 hours, marked `idempotency-replayed: true`, a stream as one stream; nothing runs or is charged twice. With another body: 422; while the first is running: 409. A request that cost nothing leaves its key free.",
+  description: `1 to 255 printable ASCII characters. The same key with the same body gives the same answer for 24 hours, marked \`${REPLAYED_HEADER}: true\`, a stream as one stream; nothing runs or is charged twice. With another body: 422; while the first is running: 409. A request that cost nothing leaves its key free.`,
   schema: { type: "string" as const, minLength: 1, maxLength: 255 },
 };
 

@@ -2,6 +2,7 @@ import type { TSchema } from "@sinclair/typebox";
 import { ERRORS, type ErrorCode, type ErrorRow } from "../canon/errors.ts";
 import type { DialectName } from "../dialects/dialect.ts";
 import { ChatErrorReply, MessagesErrorReply } from "../wire/errors.ts";
+import { DROPPED_HEADER, STRICT_HEADER } from "../wire/header-names.ts";
 
 type JsonContent = { "application/json": { schema: Record<string, unknown> } };
 
@@ -46,11 +47,10 @@ export function jsonOrStream(schemaOf: LateSchema, description: string) {
 
 /** `detail.parameters` of the routes that translate: the header by which a client refuses every loss. */
 export const STRICT_PARAMETER = {
-  name: "x-sluice-strict",
+  name: STRICT_HEADER,
   in: "header" as const,
   required: false,
-  description:
-    "`1`: a request goes to no vendor that could not be told everything; where the model has no other, it is refused (400, `param` is the first field) instead of being sent without it. Without this header the answer names what was left out in `x-sluice-dropped`.",
+  description: `\`1\`: a request goes to no vendor that could not be told everything; where the model has no other, it is refused (400, \`param\` is the first field) instead of being sent without it. Without this header the answer names what was left out in \`${DROPPED_HEADER}\`.`,
   schema: { type: "string" as const, enum: ["1"] },
 };
 

@@ -1,4 +1,14 @@
 import { isObject } from "../lib/json.ts";
+import {
+  ATTEMPTS_HEADER,
+  COST_HEADER,
+  COUNTED_BY_HEADER,
+  DROPPED_HEADER,
+  REPLAYED_HEADER,
+  SHOULD_RETRY_HEADER,
+  STOP_HEADER,
+  STRICT_HEADER,
+} from "../wire/header-names.ts";
 import { GENERATION_PATHS } from "./generation.ts";
 import { RATE_HEADERS } from "./rate-headers.ts";
 
@@ -15,24 +25,21 @@ function describeRate(name: string): Described {
   );
 }
 
+/** What an answer may say beside the headers of HTTP itself (contract 6). */
 const HEADERS: Readonly<Record<string, Described>> = {
   "x-request-id": text("The request's id, which its receipt and the logs have too. `request-id` is the same."),
   "request-id": text("The same as `x-request-id`."),
   "retry-after": count("Seconds after which it is worth asking again, 60 at the most."),
   "retry-after-ms": count("The same in milliseconds."),
-  "x-should-retry": text("`true` or `false`: whether the same request may succeed later."),
+  [SHOULD_RETRY_HEADER]: text("`true` or `false`: whether the same request may succeed later."),
   "www-authenticate": text("The form in which a key is wanted: `Bearer`."),
-  "idempotency-replayed": text(
-    "`true`: this is the stored answer of an earlier request with the same Idempotency-Key.",
-  ),
+  [REPLAYED_HEADER]: text("`true`: this is the stored answer of an earlier request with the same Idempotency-Key."),
   "preference-applied": text("`wait=N`: how many seconds the server waited for the job."),
-  "x-sluice-dropped": text("Fields that the model's vendor could not be told, separated by commas."),
-  "x-sluice-attempts": count("How many calls to vendors it took, where it was more than one."),
-  "x-sluice-cost-usd": text(
-    "What it cost, a failure too, USD with nine decimals; of a stream only its receipt says so.",
-  ),
-  "x-sluice-stop": text("`balance`: the reply was ended because the money for it was used up."),
-  "x-sluice-token-count": text("`vendor` or `local`: who has counted."),
+  [DROPPED_HEADER]: text("Fields that the model's vendor could not be told, separated by commas."),
+  [ATTEMPTS_HEADER]: count("How many calls to vendors it took, where it was more than one."),
+  [COST_HEADER]: text("What it cost, a failure too, USD with nine decimals; of a stream only its receipt says so."),
+  [STOP_HEADER]: text("`balance`: the reply was ended because the money for it was used up."),
+  [COUNTED_BY_HEADER]: text("`vendor` or `local`: who has counted."),
   ...Object.fromEntries([...RATE_HEADERS.chat, ...RATE_HEADERS.messages].map((name) => [name, describeRate(name)])),
 };
 
@@ -56,15 +63,15 @@ function namesOf(path: string, method: string, operation: Record<string, unknown
   const names = ["x-request-id", "request-id"];
   const fine = status < 300;
   if (status === 401) names.push("www-authenticate");
-  if (status >= 400) names.push("x-should-retry");
+  if (status >= 400) names.push(SHOULD_RETRY_HEADER);
   if (WAITS.has(status)) names.push("retry-after", "retry-after-ms");
   if (fine && path.startsWith(IMAGE_JOBS) && (method === "post" || path !== IMAGE_JOBS)) names.push("retry-after");
-  if (fine && takes(operation, "Idempotency-Key")) names.push("idempotency-replayed");
+  if (fine && takes(operation, "Idempotency-Key")) names.push(REPLAYED_HEADER);
   if (fine && takes(operation, "Prefer")) names.push("preference-applied");
-  if (GENERATION.has(path)) names.push("x-sluice-attempts", "x-sluice-cost-usd");
-  if (fine && takes(operation, "x-sluice-strict")) names.push("x-sluice-dropped");
-  if (fine && GENERATION.has(path)) names.push("x-sluice-stop");
-  if (fine && path === "/v1/messages/count_tokens") names.push("x-sluice-token-count");
+  if (GENERATION.has(path)) names.push(ATTEMPTS_HEADER, COST_HEADER);
+  if (fine && takes(operation, STRICT_HEADER)) names.push(DROPPED_HEADER);
+  if (fine && GENERATION.has(path)) names.push(STOP_HEADER);
+  if (fine && path === "/v1/messages/count_tokens") names.push(COUNTED_BY_HEADER);
   // Who was not let in has no account whose limit could be told. Of an address that comes with too many wrong keys it is told everywhere.
   if (status === 429 || (status !== 401 && isLimited(path))) names.push(...rateHeadersOf(path));
   return names;
@@ -74,6 +81,9 @@ function takes({ parameters }: Record<string, unknown>, name: string): boolean {
   const list: unknown[] = Array.isArray(parameters) ? parameters : [];
   return list.some((parameter) => isObject(parameter) && parameter["name"] === name);
 }
+
+/** The names of all of these. */
+export const ANSWER_HEADERS: readonly string[] = Object.keys(HEADERS);
 
 /** The headers that the document's responses refer to: `components.headers`. */
 export const sharedHeaders = (): Record<string, Described> => ({ ...HEADERS });

@@ -16,6 +16,7 @@ import {
   type ToolCall,
 } from "../observe/request-facts.ts";
 import type { Way } from "../vendors/health.ts";
+import { ATTEMPTS_HEADER, COST_HEADER, STOP_HEADER } from "../wire/header-names.ts";
 import type { Failure } from "./ended.ts";
 import { estimateInputTokens } from "./estimate.ts";
 import type { ReasoningCollector } from "./reasoning-collector.ts";
@@ -340,14 +341,14 @@ export class Exchange {
 /** What the end of a reply that is paid for says of its money, a failure's too (contract 5 and 6): headers of a whole reply, comments in a stream. */
 export function closingHeaders({ charge, ranOut }: Exchange): Record<string, string> {
   if (!charge?.metered) return {};
-  const headers: Record<string, string> = { "x-sluice-cost-usd": formatUsd(charge.chargedNano) };
-  if (ranOut) headers["x-sluice-stop"] = "balance";
+  const headers: Record<string, string> = { [COST_HEADER]: formatUsd(charge.chargedNano) };
+  if (ranOut) headers[STOP_HEADER] = "balance";
   return headers;
 }
 
 /** What an answer took, a failure too: its money, and how many calls to vendors where it was more than one. */
 export function tollHeaders(exchange: Exchange): Record<string, string> {
   const headers = closingHeaders(exchange);
-  if (exchange.attempts > 1) headers["x-sluice-attempts"] = String(exchange.attempts);
+  if (exchange.attempts > 1) headers[ATTEMPTS_HEADER] = String(exchange.attempts);
   return headers;
 }

@@ -1,5 +1,6 @@
 import { requireModel } from "../accounts/scopes.ts";
 import { type ErrorCode, GatewayError } from "../canon/errors.ts";
+import { COST_HEADER, REPLAYED_HEADER, SHOULD_RETRY_HEADER } from "../wire/header-names.ts";
 import { type Exchange, tollHeaders } from "./exchange.ts";
 import { generate } from "./generate.ts";
 import {
@@ -19,9 +20,6 @@ const MAX_COLLECTED = 16 * 1024 * 1024;
 
 /** 1 to 255 printable ASCII characters (contract 5). */
 const KEY = /^[\x20-\x7e]{1,255}$/;
-
-/** Header of an answer that was given before (contract 5). */
-const REPLAYED = "idempotency-replayed";
 
 /** Throws GatewayError (invalid_request) for what is no Idempotency-Key. */
 export function checkIdempotencyKey(key: string): void {
@@ -109,7 +107,7 @@ const keptWhole = ({ headers, body }: Reply & { kind: "whole" }): Answer => ({
 function keptError(thrown: unknown, { client, requestId, failed }: GenerateRequest): Answer | null {
   if (!(thrown instanceof GatewayError)) return null;
   const { status, body } = client.encodeError(thrown, requestId);
-  const headers = { ...WHOLE, "x-should-retry": "false", ...(failed && tollHeaders(failed)) };
+  const headers = { ...WHOLE, [SHOULD_RETRY_HEADER]: "false", ...(failed && tollHeaders(failed)) };
   return { status, headers, body: JSON.stringify(body) };
 }
 
@@ -118,12 +116,13 @@ const NOTHING = "0.000000000";
 
 /** The headers with which an answer is given again, marked as such. It costs nothing this time. */
 export function replayHeaders(headers: Record<string, string>): Record<string, string> {
-  const { "x-sluice-cost-usd": cost, ...rest } = headers;
-  return { ...rest, ...(cost !== undefined && { "x-sluice-cost-usd": NOTHING }), [REPLAYED]: "true" };
+  return { ...headers, ...(COST_HEADER in headers && { [COST_HEADER]: NOTHING }), [REPLAYED_HEADER]: "true" };
 }
 
+const COST_COMMENT = new RegExp(`^: ${COST_HEADER}: .*$`, "m");
+
 /** The last piece of a stream as it is given again: the comment that told its cost says so too. */
-const replayEnd = (piece: string) => piece.replace(/^: x-sluice-cost-usd: .*$/m, `: x-sluice-cost-usd: ${NOTHING}`);
+const replayEnd = (piece: string) => piece.replace(COST_COMMENT, `: ${COST_HEADER}: ${NOTHING}`);
 
 async function replay(kept: Kept): Promise<Reply> {
   // The edge names the type of what it sends.

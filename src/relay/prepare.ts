@@ -9,6 +9,7 @@ import type { Fields } from "../lib/http1/fields.ts";
 import { JsonText, wholeText } from "../lib/json.ts";
 import { generationPath } from "../vendors/outgoing.ts";
 import type { Sending } from "../vendors/send.ts";
+import { DROPPED_HEADER, STRICT_HEADER } from "../wire/header-names.ts";
 import type { Job } from "./job.ts";
 import { byEffort, isCollectable, onlyStreams, planOrders } from "./orders.ts";
 import { termsFor } from "./plain-servers.ts";
@@ -17,12 +18,9 @@ import { leaveOutRefused } from "./refused-extras.ts";
 import { sessionKey } from "./session.ts";
 import type { Target } from "./target.ts";
 
-/** With any value but those of {@link NOT_STRICT} the client would rather have a 400 than a request that lost something on its way (contract 6, x-sluice-dropped). */
-const STRICT_HEADER = "x-sluice-strict";
+/** Values of {@link STRICT_HEADER} that ask for nothing. */
 const NOT_STRICT: ReadonlySet<string> = new Set(["", "0", "false"]);
-/** What of a request could not be carried to its vendor, by name (contract 6). */
-const DROPPED_HEADER = "x-sluice-dropped";
-/** Most characters of the header that tells it. */
+/** Most characters of {@link DROPPED_HEADER}. */
 const MAX_TOLD_LOSS = 2_000;
 
 /** What decides what is sent: a job, or one that is only shown. */

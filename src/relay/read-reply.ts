@@ -8,11 +8,9 @@ import { retryAfterSeconds } from "../lib/http1/retry-after.ts";
 import { JsonText } from "../lib/json.ts";
 import { type Answer, isOk } from "../vendors/answer.ts";
 import { MAX_REPLY_BYTES, readCapped, readRefusal } from "../vendors/send.ts";
+import { SHOULD_RETRY_HEADER } from "../wire/header-names.ts";
 import { type Ending, FINISHING_MS, QuietEnd, type Step, StreamReader } from "./stream-reader.ts";
 import { decoderOf, type Target } from "./target.ts";
-
-/** By this header the dialects' own vendors, and gateways such as this one, tell SDKs whether asking again can help, whatever the status (dialects.md 1.5). */
-const SHOULD_RETRY = "x-should-retry";
 
 /** The media type of an answer that may be read, lower-case and without parameters; undefined for one that {@link refuse} explains. */
 export function readableType(answer: Answer): string | undefined {
@@ -31,7 +29,7 @@ export async function refuse(answer: Answer, target: Target, now: number): Promi
   }
   const { status, headers } = answer;
   const error = target.upstream.decodeError(status, await readRefusal(answer), retryAfterSeconds(headers, now));
-  throw headers.get(SHOULD_RETRY) === "false" ? asFinal(error) : error;
+  throw headers.get(SHOULD_RETRY_HEADER) === "false" ? asFinal(error) : error;
 }
 
 /** A whole reply: its text for the client, and its events. `heard`: whoever follows it has told the meter of them. */

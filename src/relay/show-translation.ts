@@ -11,6 +11,7 @@ import { isSigned } from "../vendors/auth/authorize.ts";
 import { PLAIN_PARAMETER } from "../vendors/outgoing.ts";
 import { toUpstreamRequest } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
+import { STRICT_HEADER } from "../wire/header-names.ts";
 import { type Targeted, targetOf } from "./dispatch.ts";
 import { findEntry } from "./generate.ts";
 import type { Job, Services } from "./job.ts";
@@ -58,7 +59,7 @@ const PLAIN_HEADERS: ReadonlySet<string> = new Set([
   "anthropic-version",
   "anthropic-beta",
   "openai-beta",
-  "x-sluice-strict",
+  STRICT_HEADER,
 ]);
 
 /** An address without the user and the values that an operator may have written into it. */
