@@ -16,20 +16,18 @@ import {
 } from "../wire/admin.ts";
 import { checker } from "../wire/open.ts";
 import { toAccountView, toPlanView } from "./account-shape.ts";
-import { type AdminDependencies, answerAdmin, readAmount, readBody } from "./admin-answer.ts";
+import { ADMIN_TAGS, type AdminDependencies, answerAdmin, readAmount, readBody } from "./admin-answer.ts";
 import { cutList } from "./admin-page.ts";
 import { toAccountEntry, toEntryView, toPostedView } from "./admin-shape.ts";
 import { methodNotAllowed } from "./errors.ts";
 import { errorReplies, HIDDEN, jsonBody, jsonReply } from "./openapi-detail.ts";
-import { badCursor, queryOf, readCursor, readLimit, readValue, writeCursor } from "./query.ts";
+import { badCursor, pageEnd, queryOf, readCursor, readLimit, readValue, writeCursor } from "./query.ts";
 import { PAGE_PARAMETERS, textParameter } from "./usage-detail.ts";
 
 const checkCreate = checker(CreateAccount);
 const checkPlan = checker(SetPlan);
 const checkMoney = checker(MoneyRequest);
 const checkCorrection = checker(CorrectionRequest);
-
-const TAGS = ["Administration"];
 
 /** The account of this id or name. Throws GatewayError (not_found). */
 export function findAccount(accounts: Accounts, idOrName: string): Account {
@@ -113,14 +111,8 @@ function listEntries(request: Request, idOrName: string, { accounts, book }: Adm
   const last = rows.at(-1);
   const hasMore =
     rows.length === limit && last !== undefined && book.entries(id, { limit: 1, before: last.seq }).length > 0;
-  return {
-    value: {
-      object: "list",
-      data: rows.map(toEntryView),
-      has_more: hasMore,
-      next_cursor: hasMore ? writeCursor(String(last.seq)) : null,
-    },
-  };
+  const next = hasMore ? writeCursor(String(last.seq)) : null;
+  return { value: { object: "list", data: rows.map(toEntryView), ...pageEnd(next) } };
 }
 
 /** Accounts, their plans and their money: `/admin/v1/accounts…` and `/admin/v1/plans` (contract 3). */
@@ -134,7 +126,7 @@ export function adminAccountRoutes(dependencies: AdminDependencies) {
         answerAdmin(request, dependencies, () => ({ value: cutList(request, accounts.list(), toAccountEntry) })),
       {
         detail: {
-          tags: TAGS,
+          tags: ADMIN_TAGS,
           summary: "List accounts, oldest first",
           parameters: PAGE_PARAMETERS,
           responses: { 200: jsonReply(PageOf(AccountEntry, "AccountList"), "The accounts."), ...errors },
@@ -147,7 +139,7 @@ export function adminAccountRoutes(dependencies: AdminDependencies) {
       {
         parse: "none",
         detail: {
-          tags: TAGS,
+          tags: ADMIN_TAGS,
           summary: "Make an account",
           requestBody: jsonBody(CreateAccount),
           responses: { 201: jsonReply(AccountView, "The account."), ...errors },
@@ -163,7 +155,7 @@ export function adminAccountRoutes(dependencies: AdminDependencies) {
         }),
       {
         detail: {
-          tags: TAGS,
+          tags: ADMIN_TAGS,
           summary: "One account, by id or name",
           responses: { 200: jsonReply(AccountView, "The account."), ...errors },
         },
@@ -175,7 +167,7 @@ export function adminAccountRoutes(dependencies: AdminDependencies) {
       {
         parse: "none",
         detail: {
-          tags: TAGS,
+          tags: ADMIN_TAGS,
           summary: "Put an account on another plan",
           description: "Counts on the next request of its keys.",
           requestBody: jsonBody(SetPlan),
@@ -189,7 +181,7 @@ export function adminAccountRoutes(dependencies: AdminDependencies) {
         answerAdmin(request, dependencies, () => listEntries(request, params.account, dependencies)),
       {
         detail: {
-          tags: TAGS,
+          tags: ADMIN_TAGS,
           summary: "An account's money, newest first",
           description: "Deposits, promotions, corrections, grants and units. What requests cost is in the usage.",
           parameters: PAGE_PARAMETERS,
@@ -203,7 +195,7 @@ export function adminAccountRoutes(dependencies: AdminDependencies) {
         answerAdmin(request, dependencies, () => ({ value: cutList(request, [...plans.values()], toPlanView) })),
       {
         detail: {
-          tags: TAGS,
+          tags: ADMIN_TAGS,
           summary: "The plans",
           parameters: PAGE_PARAMETERS,
           responses: { 200: jsonReply(PageOf(PlanView, "PlanList"), "The plans."), ...errors },
@@ -227,7 +219,7 @@ export function adminAccountRoutes(dependencies: AdminDependencies) {
         {
           parse: "none",
           detail: {
-            tags: TAGS,
+            tags: ADMIN_TAGS,
             summary: booking.summary,
             description:
               "Booked once, however often the same `reference` is sent: 201 the first time, 200 with `repeated` afterwards.",

@@ -31,6 +31,9 @@ export type AdminDependencies = {
   userAgent: string;
 };
 
+/** Under what the document names these endpoints. */
+export const ADMIN_TAGS = ["Administration"];
+
 /** What a handler gives: a value and its status, or a whole answer. */
 export type AdminReply = { status?: number; value: unknown } | Response;
 

@@ -8,7 +8,7 @@ import { ChangeKey, CreatedKeyView, CreateKey, CreateToken, KeyView, PageOf } fr
 import { isAmount } from "../wire/bounds.ts";
 import { checker } from "../wire/open.ts";
 import { ACCOUNT_PARAMETER, findAccount, readOwner } from "./admin-accounts.ts";
-import { type AdminDependencies, answerAdmin, readAmount, readBody } from "./admin-answer.ts";
+import { ADMIN_TAGS, type AdminDependencies, answerAdmin, readAmount, readBody } from "./admin-answer.ts";
 import { readList } from "./admin-page.ts";
 import { toCreatedKey, toKeyView } from "./admin-shape.ts";
 import { methodNotAllowed } from "./errors.ts";
@@ -18,8 +18,6 @@ import { PAGE_PARAMETERS } from "./usage-detail.ts";
 const checkCreate = checker(CreateKey);
 const checkChange = checker(ChangeKey);
 const checkToken = checker(CreateToken);
-
-const TAGS = ["Administration"];
 
 /** How a key is narrowed, as a body says it: absent stays, null takes a limit away. */
 type WrittenLimits = {
@@ -104,19 +102,19 @@ function requireKey(found: KeyRow | undefined): void {
 const LIST_PARAMETERS = [ACCOUNT_PARAMETER, ...PAGE_PARAMETERS];
 const ERRORS = errorReplies("chat", ["not_found"]);
 const listDetail = (summary: string, title: string) => ({
-  tags: TAGS,
+  tags: ADMIN_TAGS,
   summary,
   parameters: LIST_PARAMETERS,
   responses: { 200: jsonReply(PageOf(KeyView, title), "Revoked ones included, oldest first."), ...ERRORS },
 });
 const createDetail = (summary: string, body: typeof CreateKey | typeof CreateToken) => ({
-  tags: TAGS,
+  tags: ADMIN_TAGS,
   summary,
   requestBody: jsonBody(body),
   responses: { 201: jsonReply(CreatedKeyView, "It is shown this once."), ...ERRORS },
 });
 const revokeDetail = (summary: string) => ({
-  tags: TAGS,
+  tags: ADMIN_TAGS,
   summary,
   description: "Counts on the next request; its running streams end within a second.",
   responses: { 200: jsonReply(KeyView, "The key."), ...ERRORS },
@@ -153,7 +151,7 @@ export function adminKeyRoutes(dependencies: AdminDependencies) {
       {
         parse: "none",
         detail: {
-          tags: TAGS,
+          tags: ADMIN_TAGS,
           summary: "Rename a key, or change what it may do",
           requestBody: jsonBody(ChangeKey),
           responses: { 200: jsonReply(KeyView, "The key."), ...ERRORS },

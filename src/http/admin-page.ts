@@ -1,4 +1,4 @@
-import { badCursor, queryOf, readCursor, readLimit, writeCursor } from "./query.ts";
+import { badCursor, pageEnd, queryOf, readCursor, readLimit, writeCursor } from "./query.ts";
 
 /**
  * One page of a list that is in memory whole, in its own order. The cursor is the last entry's id; an entry that is gone since ends the list with
@@ -28,11 +28,6 @@ export function readList<T extends { id: string }, View>(
   if (!rows) throw badCursor();
   const shown = rows.slice(0, limit);
   const last = shown.at(-1);
-  const hasMore = rows.length > limit;
-  return {
-    object: "list" as const,
-    data: shown.map(view),
-    has_more: hasMore,
-    next_cursor: hasMore && last ? writeCursor(last.id) : null,
-  };
+  const next = rows.length > limit && last ? writeCursor(last.id) : null;
+  return { object: "list" as const, data: shown.map(view), ...pageEnd(next) };
 }

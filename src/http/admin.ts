@@ -7,7 +7,7 @@ import { PageOf, VendorView } from "../wire/admin.ts";
 import { UsageList, UsageReceipt } from "../wire/usage.ts";
 import { showReceipt } from "./account.ts";
 import { ACCOUNT_PARAMETER, adminAccountRoutes, readOwner } from "./admin-accounts.ts";
-import { type AdminDependencies, answerAdmin } from "./admin-answer.ts";
+import { ADMIN_TAGS, type AdminDependencies, answerAdmin } from "./admin-answer.ts";
 import { adminKeyRoutes } from "./admin-keys.ts";
 import { cutList } from "./admin-page.ts";
 import { toVendorView } from "./admin-shape.ts";
@@ -17,7 +17,6 @@ import { queryOf, readWord } from "./query.ts";
 import { PAGE_PARAMETERS, textParameter, usageParameters, usageReplies } from "./usage-detail.ts";
 import { answerUsage } from "./usage-list.ts";
 
-const TAGS = ["Administration"];
 /** Ways in trouble that are named of each vendor, at the most. */
 const MAX_TROUBLES = 100;
 /** How long a vendor that is asked just now may take, ms. */
@@ -63,7 +62,7 @@ export function adminRoutes(dependencies: AdminDependencies) {
         ),
       {
         detail: {
-          tags: TAGS,
+          tags: ADMIN_TAGS,
           summary: "Usage of all accounts",
           parameters: [ACCOUNT_PARAMETER, ...usageParameters(GROUPINGS)],
           responses: { ...usageReplies(UsageList), ...errorReplies("chat", ["not_found"]) },
@@ -75,7 +74,7 @@ export function adminRoutes(dependencies: AdminDependencies) {
       ({ request, params }) => answer(request, () => ({ value: showReceipt(params.request_id, dependencies) })),
       {
         detail: {
-          tags: TAGS,
+          tags: ADMIN_TAGS,
           summary: "Any request's receipt",
           responses: { 200: jsonReply(UsageReceipt, "The receipt."), ...errorReplies("chat", ["not_found"]) },
         },
@@ -83,7 +82,7 @@ export function adminRoutes(dependencies: AdminDependencies) {
     )
     .get("/admin/v1/vendors", ({ request }) => answer(request, () => listVendors(request, dependencies)), {
       detail: {
-        tags: TAGS,
+        tags: ADMIN_TAGS,
         summary: "The vendors, and how they fared since the start",
         parameters: [
           textParameter("probe", "`true`: each is asked for its models just now, 5 s at most."),

@@ -56,7 +56,7 @@ export class Entrance implements Door {
     const answered = generate(dialect, incoming);
     if (cors.isOff) return answered;
     return Promise.resolve(answered).then((told) => {
-      if (!(told instanceof Response)) Object.assign(told.headers, cors.headers(incoming));
+      if (!(told instanceof Response)) addHeaders(told.headers, cors.headers(incoming));
       return told;
     });
   }
@@ -80,7 +80,7 @@ export class Entrance implements Door {
     if (!told) return undefined;
     try {
       health.countPublic(incoming);
-      Object.assign(told.headers, cors.headers(incoming));
+      addHeaders(told.headers, cors.headers(incoming));
       return told;
     } catch (thrown) {
       return this.#tell(thrown, incoming);
@@ -114,7 +114,7 @@ export class Entrance implements Door {
   #tell(thrown: unknown, incoming: Incoming): Whole {
     // Whoever is refused for a Host that is none has no URL, and yet a path.
     const told = errorAnswerAt(pathOf(incoming.headers.path), thrown, incoming, newId("req"));
-    Object.assign(told.headers, this.parts.cors.headers(incoming));
+    addHeaders(told.headers, this.parts.cors.headers(incoming));
     return told;
   }
 }

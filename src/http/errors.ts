@@ -22,14 +22,15 @@ const MESSAGES_PATH = /^(?:\/v1)*\/messages(?:\/|$)/;
 /** The catalog's, likewise. */
 const MODELS_PATH = /^(?:\/v1)*\/models(?:\/|$)/;
 
-/**
- * The dialect in which a path's errors are told: messages for `/v1/messages…`, and for the catalog when it is asked in that form, which an
- * `anthropic-version` or `x-api-key` header says (interface 4.4 rule 3). Chat for everything else.
- */
+/** Whether the catalog is asked for in the messages dialect's form (interface 4.4 rule 3). */
+export const asksForMessages = (headers: Fields): boolean =>
+  headers.has("anthropic-version") || headers.has("x-api-key");
+
+/** The dialect in which a path's errors are told: messages for `/v1/messages…`, and for the catalog when it is asked in that form. Chat for everything else. */
 export function dialectOfPath(pathname: string, headers?: Fields): Dialect {
   if (MESSAGES_PATH.test(pathname)) return dialects.messages;
-  const asked = headers !== undefined && (headers.has("anthropic-version") || headers.has("x-api-key"));
-  return asked && MODELS_PATH.test(pathname) ? dialects.messages : dialects.chat;
+  const isAsked = headers !== undefined && asksForMessages(headers);
+  return isAsked && MODELS_PATH.test(pathname) ? dialects.messages : dialects.chat;
 }
 
 /** Headers of every answer (contract 6). */

@@ -18,10 +18,10 @@ import { readLimit } from "./query.ts";
 /** Characters of a prompt (reliability 7.5). */
 const MAX_PROMPT = 32_000;
 /** Longest wait that a client may ask for, seconds. */
-const MAX_WAIT_SECONDS = 60;
+export const MAX_WAIT_SECONDS = 60;
 /** Jobs of a page when no limit is asked for, and the most (contract 8). */
-const DEFAULT_PAGE = 20;
-const MAX_PAGE = 100;
+export const DEFAULT_PAGE = 20;
+export const MAX_PAGE = 100;
 
 /** The image model of exactly this ID. Throws GatewayError: model_not_found, vendor_not_configured, invalid_request for one that draws nothing. */
 function findImageModel(catalog: Catalog, model: string): Entry {
@@ -113,7 +113,7 @@ export function lostFields(body: unknown): readonly string[] {
   return isObject(body) ? showPaths(unknownFields(body, known)) : [];
 }
 
-/** Seconds of `Prefer: wait=N` (RFC 7240), at most 60; 0 where it is not there or cannot be read. */
+/** Seconds of `Prefer: wait=N` (RFC 7240), at most {@link MAX_WAIT_SECONDS}; 0 where it is not there or cannot be read. */
 export function readWait(headers: Headers): number {
   const asked = /(?:^|[,;\s])wait\s*=\s*"?(\d{1,9})"?(?:$|[,;\s])/i.exec(headers.get("prefer") ?? "")?.[1];
   return Math.min(MAX_WAIT_SECONDS, Number(asked ?? 0));

@@ -33,7 +33,15 @@ import {
   requireJob,
   takePoll,
 } from "./images-poll.ts";
-import { lostFields, readOrder, readPage, readWait } from "./images-request.ts";
+import {
+  DEFAULT_PAGE,
+  lostFields,
+  MAX_PAGE,
+  MAX_WAIT_SECONDS,
+  readOrder,
+  readPage,
+  readWait,
+} from "./images-request.ts";
 import { toJobList, toJobView } from "./images-shape.ts";
 import { errorReplies, HIDDEN, jsonBody, jsonReply, PUBLIC_ERRORS, STRICT_PARAMETER } from "./openapi-detail.ts";
 import { ownJson } from "./own-json.ts";
@@ -65,9 +73,8 @@ class ImageEndpoints {
     const taken: Taken = { rate: undefined };
     try {
       const response = await run(authenticate(request, this.dependencies.keys), taken);
-      for (const [name, value] of Object.entries(taken.rate ? rateHeaders("chat", taken.rate) : {})) {
-        response.headers.set(name, value);
-      }
+      const rate = taken.rate ? rateHeaders("chat", taken.rate) : {};
+      for (const [name, value] of Object.entries(rate)) response.headers.set(name, value);
       return response;
     } catch (thrown) {
       work?.failed(thrown);
@@ -211,7 +218,7 @@ const WAIT_PARAMETER = {
   name: "Prefer",
   in: "header" as const,
   required: false,
-  description: "`wait=N`: answer as soon as the job has ended, or after N seconds, at most 60.",
+  description: `\`wait=N\`: answer as soon as the job has ended, or after N seconds, at most ${MAX_WAIT_SECONDS}.`,
   schema: { type: "string" as const },
 };
 const ID_PARAMETER = { name: "id", in: "path" as const, required: true, schema: { type: "string" as const } };
@@ -241,7 +248,7 @@ const LIST_DETAIL = {
     { name: "before", in: "query" as const, required: false, schema: { type: "string" as const } },
     {
       ...{ name: "limit", in: "query" as const, required: false },
-      schema: { type: "integer" as const, minimum: 1, maximum: 100, default: 20 },
+      schema: { type: "integer" as const, minimum: 1, maximum: MAX_PAGE, default: DEFAULT_PAGE },
     },
   ],
   responses: { "200": jsonReply(ImageJobList, "A page of jobs."), ...errorReplies("chat") },

@@ -118,13 +118,20 @@ export function collectConnections(): Figure[] {
   ];
 }
 
+/** What one process knows of its generations. */
+export function collectGenerations(requests: RequestFigures, running: number): Figure[] {
+  return [
+    ...requests.collect(),
+    single("sluice_requests_running", "gauge", "Generations that are under way.", running),
+    single("sluice_upstream_in_flight", "gauge", "Generations that a vendor is working on.", requests.upstream),
+  ];
+}
+
 /** The gateway's own figures: requests, vendors, store, connections to vendors. A few hundred µs; asked for when somebody looks. */
 export function collectGateway(sources: GatewaySources): Figure[] {
   const { requests, running, reloads, others } = sources;
   return [
-    ...requests.collect(),
-    single("sluice_requests_running", "gauge", "Generations that are under way.", running()),
-    single("sluice_upstream_in_flight", "gauge", "Generations that a vendor is working on.", requests.upstream),
+    ...collectGenerations(requests, running()),
     single("sluice_upstream_limit", "gauge", "Requests that Bun's fetch may have in flight at once.", fetchLimit()),
     ...collectConnections(),
     ...collectVendors(sources),

@@ -4,7 +4,7 @@ import { type Catalog, requirePrefix } from "../catalog/catalog.ts";
 import { type Entry, lifecycleOf, MODALITIES, type Modality, toChatEntry, toMessagesEntry } from "../catalog/entry.ts";
 import { ModelListReply, ModelReply } from "../wire/models.ts";
 import { wholeResponse } from "./answered.ts";
-import { commonHeaders, methodNotAllowed } from "./errors.ts";
+import { asksForMessages, commonHeaders, methodNotAllowed } from "./errors.ts";
 import { errorReplies, HIDDEN, jsonReply, PUBLIC_ERRORS } from "./openapi-detail.ts";
 import { readLimit } from "./query.ts";
 import { pathOf, requestIdOf } from "./request.ts";
@@ -23,10 +23,7 @@ const PREFIX = "/v1/models/";
 type Shape = "chat" | "messages";
 type Selection = Modality | "all";
 
-/** The shape a request asks for by its headers (interface 4.4 rule 3). */
-function shapeOf(request: Request): Shape {
-  return request.headers.has("anthropic-version") || request.headers.has("x-api-key") ? "messages" : "chat";
-}
+const shapeOf = ({ headers }: Request): Shape => (asksForMessages(headers) ? "messages" : "chat");
 
 const isSelection = (word: string): word is Selection =>
   word === "all" || (MODALITIES as readonly string[]).includes(word);

@@ -67,6 +67,9 @@ export function readCursor(query: URLSearchParams): string | undefined {
 
 export const badCursor = () => invalidField("cursor", "cursor is none that this endpoint gave out.");
 
+/** How a page of a list ends: `next` is the cursor of the following one, null behind the last. */
+export const pageEnd = (next: string | null) => ({ has_more: next !== null, next_cursor: next });
+
 /** Text as a cursor: opaque, and safe in a query string. */
 export function writeCursor(text: string): string {
   return Buffer.from(text).toString("base64url");

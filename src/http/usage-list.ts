@@ -6,7 +6,7 @@ import { toUsd } from "../lib/usd.ts";
 import { toResponse } from "./answered.ts";
 import { commonHeaders } from "./errors.ts";
 import { ownJson } from "./own-json.ts";
-import { badCursor, queryOf, readCursor, readLimit, readWord, writeCursor } from "./query.ts";
+import { badCursor, pageEnd, queryOf, readCursor, readLimit, readWord, writeCursor } from "./query.ts";
 import { requestIdOf } from "./request.ts";
 import { EXPORT_PAGE, type ExportPages, exportResponse } from "./usage-export.ts";
 import { readFilter, readFormat, readPlace, writePlace } from "./usage-query.ts";
@@ -96,20 +96,14 @@ function listGroups(rows: readonly ReportRow[], groupBy: Grouping, query: URLSea
     data: shown.map((row) => toGroup(row, toUsd)),
     // Of all groups, those of other pages included.
     total: toGroup({ group: "total", label: "total", ...sumUp(rows) }, toUsd),
-    has_more: next !== null,
-    next_cursor: next,
+    ...pageEnd(next),
   };
 }
 
 function listEntries(store: Store, filter: UsageFilter, query: URLSearchParams) {
   const after = readPlace(readCursor(query));
   const { rows, next } = readUsagePage(store, filter, { limit: readLimit(query), after });
-  return {
-    object: "list",
-    data: rows.map((row) => toEntry(row, toUsd)),
-    has_more: next !== undefined,
-    next_cursor: next ? writePlace(next) : null,
-  };
+  return { object: "list", data: rows.map((row) => toEntry(row, toUsd)), ...pageEnd(next ? writePlace(next) : null) };
 }
 
 /** Whose usage is shown, all accounts' where none is named. `groupings`: what it can be put together by. */

@@ -1,6 +1,6 @@
 import { longWrite, promptTokens, sumUsage, type Usage } from "../canon/usage.ts";
 import type { Receipt } from "../ledger/book.ts";
-import { formatUsd, type Rates, ratesFor } from "../ledger/price.ts";
+import { formatUsd, PICO_PER_NANO, type Rates, ratesFor } from "../ledger/price.ts";
 import type { Totals } from "../ledger/rollup.ts";
 import type { ReportRow } from "../ledger/usage-report.ts";
 import type { UsageRow } from "../ledger/usage-rows.ts";
@@ -127,7 +127,7 @@ function tokenLines(usage: Usage, rates: Rates | undefined) {
 
 /** Units have no price of their own in the receipt: those of the allowance are free, and what the others cost is the charge. */
 const unitLines = ({ units, chargedNano }: Receipt) => [
-  { bucket: "units", count: units, usd_per_1m: null, usd: formatPico(chargedNano * 1_000n) },
+  { bucket: "units", count: units, usd_per_1m: null, usd: formatPico(chargedNano * PICO_PER_NANO) },
 ];
 
 /** The calls to vendors that a request took: those that were kept, or the only one. */

@@ -2,12 +2,12 @@ import { createPlans, type Plans, replacePlans } from "../accounts/plans.ts";
 import { GatewayError } from "../canon/errors.ts";
 import { type Catalog, createCatalog } from "../catalog/catalog.ts";
 import { builtInRows } from "../catalog/rows.ts";
-import { collectConnections, collectVendors } from "../http/metrics-figures.ts";
+import { collectConnections, collectGenerations, collectVendors } from "../http/metrics-figures.ts";
 import { createTraces, traceFigures } from "../http/observation.ts";
 import type { Clock } from "../lib/clock.ts";
 import { Admission } from "../limits/admission.ts";
 import { memoryShare } from "../limits/memory-share.ts";
-import { type Figure, single } from "../observe/figures.ts";
+import type { Figure } from "../observe/figures.ts";
 import { errorFields, type Fields, type Log } from "../observe/log.ts";
 import { LOOK_EVERY_MS, LoopLag } from "../observe/loop-lag.ts";
 import { createObserver, type Listener } from "../observe/observer.ts";
@@ -149,9 +149,7 @@ export class Worker {
   figures(): Figure[] {
     return [
       ...collectProcess(this.parts.view.version, this.#lag),
-      ...this.#requests.collect(),
-      single("sluice_requests_running", "gauge", "Generations that are under way.", this.running.count),
-      single("sluice_upstream_in_flight", "gauge", "Generations that a vendor is working on.", this.#requests.upstream),
+      ...collectGenerations(this.#requests, this.running.count),
       ...collectConnections(),
       ...collectVendors({
         health: this.#health,
