@@ -29,6 +29,17 @@ test("a deposit counts once, however often it is sent, also at the same time", a
   expect(book.entries(ACCOUNT)).toHaveLength(1);
 });
 
+test("a correction that takes counts once, however often it is sent, and its reference gives nothing back", async () => {
+  const { book } = openBooks();
+  await book.deposit({ accountId: ACCOUNT, amountNano: DOLLAR, reference: "payment-1" });
+  const order = { accountId: ACCOUNT, amountNano: -DOLLAR / 4n, reference: "mistake-1" };
+  const posted = [await book.correct(order), await book.correct(order)];
+  expect(posted.map(({ repeated }) => repeated)).toEqual([false, true]);
+  expect(posted[1]?.entry).toEqual(posted[0]?.entry as never);
+  expect(await codeOf(book.correct({ ...order, amountNano: DOLLAR / 4n }))).toBe("reference_reused");
+  expect(book.balance(ACCOUNT).postedNano).toBe((DOLLAR / 4n) * 3n);
+});
+
 test("a remark of any characters, half ones among them, leaves the chain of entries whole", async () => {
   const { book } = openBooks();
   for (const [at, detail] of ["a\u0000b", "\ud800", "x\udfff\ud800y", "\ufeff", "👩‍👩‍👧"].entries()) {
