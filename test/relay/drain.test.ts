@@ -42,3 +42,14 @@ test("what others still bring in is ended by the same rule: streams after half a
   whole.end();
   await over;
 });
+
+test("what has ended before its bound is waited for no longer, and no timer goes on", async () => {
+  const clock = manualClock();
+  const running = new Running();
+  const one = visit(running, true);
+  const over = drain(running, clock, BLOCKING_MS);
+  await settle();
+  one.end();
+  await over;
+  expect([one.abort.aborted, clock.pending]).toEqual([false, 0]);
+});
