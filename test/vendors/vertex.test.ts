@@ -357,7 +357,8 @@ describe("through the front door", () => {
     expect(message).toMatchObject({ model: `vertex/${MODEL}`, stop_reason: "end_turn" });
     const calls = upstream.calls.filter((call: Call) => call.path !== TOKEN_PATH);
     expect(calls).toHaveLength(4);
-    expect(upstream.calls).toHaveLength(5);
+    // One token is for all; another test may have fetched it.
+    expect(upstream.calls.length).toBeLessThanOrEqual(5);
     for (const call of calls) {
       expect(call.headers["authorization"]).toBe("Bearer t-1");
       expect(call.headers["x-goog-api-key"]).toBeUndefined();
