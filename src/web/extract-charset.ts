@@ -69,6 +69,13 @@ function isUtf8(bytes: Uint8Array, whole: boolean): boolean {
   }
 }
 
+/** How a text of ISO-2022-JP goes over into kanji. */
+const TO_KANJI = ["\x1b$B", "\x1b$@"];
+
+/** Whether this is the beginning of a text in ISO-2022-JP, as archives of Japanese mail are: of ASCII throughout, for which it would pass. */
+const isJapaneseMail = (head: string): boolean =>
+  TO_KANJI.some((way) => head.includes(way)) && !/[\x80-\xff]/.test(head);
+
 /** Whole letters beyond ASCII for each broken one, from which on a text is in UTF-8. Of other charsets' texts more are broken than whole. */
 const WHOLE_FOR_BROKEN = 4;
 
@@ -85,13 +92,14 @@ function isHardlyBroken(text: string): boolean {
 }
 
 /**
- * The text of a page's bytes: by its byte order mark, the server's word, its own word, UTF-8, a guess, windows-1252, in that order
- * (web-and-mcp.md C4). `whole`: the bytes were not cut off. Never throws; bytes that mean nothing become replacement characters.
+ * The text of a page's bytes: by its byte order mark, the server's word, its own word, the escapes of Japanese mail, UTF-8, a guess, windows-1252, in that
+ * order (web-and-mcp.md C4). `whole`: the bytes were not cut off. Never throws; bytes that mean nothing become replacement characters.
  */
 export function decodeText(bytes: Uint8Array, charset: string | undefined, whole = true): string {
   const head = Buffer.from(bytes.subarray(0, LOOKED_AT)).toString("latin1");
   const named = decoderOf(byMark(bytes)) ?? decoderOf(charset) ?? decoderOf(byPage(head));
   if (named) return named.decode(bytes);
+  if (isJapaneseMail(head)) return new TextDecoder("iso-2022-jp").decode(bytes);
   const text = new TextDecoder().decode(bytes);
   if (isUtf8(bytes, whole) || isHardlyBroken(text)) return text;
   const guess = detect(shownBytes(head)) ?? undefined;

@@ -92,6 +92,18 @@ describe("pages of every kind", () => {
     },
   );
 
+  test.each(["text/plain", "text/html"])(
+    "Japanese mail in an archive that names no charset: %s",
+    async (contentType) => {
+      const kanji = "\x1b$B9A$NE75$\x1b(B";
+      const bytes = Buffer.from(`${kanji} 2003\n`, "latin1");
+      const page = { url: BASE, contentType, cut: false, maxTokens: 500 };
+      expect((await readPage({ ...page, bytes })).markdown.trim()).toBe("港の天気 2003");
+      const log = Buffer.from(`é \x1b$B is printed\n`);
+      expect((await readPage({ ...page, bytes: log })).markdown).toContain("$B is printed");
+    },
+  );
+
   test("a list in UTF-8 stays in it where somebody put a name into it in another charset", async () => {
     const jose = Buffer.from("José", "latin1");
     const parts = [Buffer.from("Jürgen, Zoë, Søren, Łukasz, "), jose, Buffer.from(", Noël")];
