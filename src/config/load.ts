@@ -30,6 +30,7 @@ import {
   exposureWarnings,
   listeningWarnings,
   lostModelWarnings,
+  lostPriceWarnings,
   tierCacheWarnings,
   tokenPriceWarnings,
 } from "./warnings.ts";
@@ -142,7 +143,8 @@ export function loadConfig(context: LoadContext): Config {
   if (path !== undefined) warnings.push(...exposureWarnings(path, raw, context.platform));
   const vendorIds = vendorIdsOf(file.vendors ?? [], context);
   const models = file.models ?? [];
-  warnings.push(...lostModelWarnings(models, vendorIds), ...tokenPriceWarnings(models), ...tierCacheWarnings(models));
+  warnings.push(...lostModelWarnings(models, vendorIds), ...tokenPriceWarnings(models));
+  warnings.push(...tierCacheWarnings(models), ...lostPriceWarnings(models));
   return {
     dataFolder,
     file: path,

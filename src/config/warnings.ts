@@ -86,6 +86,30 @@ export function tierCacheWarnings(models: readonly ModelSetting[]): string[] {
   });
 }
 
+/** What a price list may have beside input and output, and what its tokens cost where it does not. */
+const BESIDE = [
+  ["cache_read", "tokens read from the cache cost as input"],
+  ["cache_write", "tokens written to the cache cost as input"],
+  ["tiers", "long prompts cost as short ones"],
+] as const;
+
+/**
+ * Prices of the file that lack what the built-in ones of that model have: they take the place of all of these. An agent reads nearly all of its prompt from
+ * the cache, and would pay ten times as much for that.
+ */
+export function lostPriceWarnings(models: readonly ModelSetting[]): string[] {
+  return models.flatMap(({ id, pricing }) => {
+    const known = builtInRows.find((row) => row.id === id)?.pricing;
+    if (typeof pricing !== "object" || typeof known !== "object" || pricing.per_image !== undefined) return [];
+    const lost = BESIDE.filter(([name]) => known[name] !== undefined && pricing[name] === undefined);
+    if (lost.length === 0) return [];
+    const names = lost.map(([name]) => name).join(", ");
+    return [
+      `${id}: its prices replace all of the built-in ones, and lack ${names}: ${lost.map(([, cost]) => cost).join(", ")}.`,
+    ];
+  });
+}
+
 const isPlainKey = (value: unknown) => typeof value === "string" && !/\$\{|^file:/.test(value);
 
 /** Headers whose values are secrets, as far as their names tell. */

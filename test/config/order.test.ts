@@ -295,4 +295,21 @@ describe("warnings", () => {
       "lab/a: above 200000 tokens its prices have no cache_read: cached tokens cost as input there.",
     ]);
   });
+
+  test("prices that lack what those of the built-in model have are told", () => {
+    const folder = makeFolder();
+    const models = [
+      "{ id: anthropic/claude-haiku-4-5, pricing: { input: 2, output: 9 } }",
+      "{ id: qwen/qwen3.7-plus, pricing: { input: 1, output: 2, cache_read: 0.1, cache_write: 1.2 } }",
+      "{ id: zai/glm-5.3, pricing: { input: 2, output: 5, cache_read: 0.3 } }",
+      "{ id: zai/glm-5.2, pricing: free }",
+      "{ id: zai/glm-5.3-flash, access_tier: free }",
+    ];
+    writeIn(folder, "sluice.yaml", `models: [${models.join()}]`);
+    const lack = "its prices replace all of the built-in ones, and lack";
+    expect(load(folder).warnings).toEqual([
+      `anthropic/claude-haiku-4-5: ${lack} cache_read, cache_write: tokens read from the cache cost as input, tokens written to the cache cost as input.`,
+      `qwen/qwen3.7-plus: ${lack} tiers: long prompts cost as short ones.`,
+    ]);
+  });
 });
