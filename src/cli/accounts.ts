@@ -1,12 +1,13 @@
 import type { Account } from "../accounts/accounts.ts";
 import { type Plans, planOf } from "../accounts/plans.ts";
+import { serverIsRunning } from "../db/folder-lock.ts";
 import { toAccountView } from "../http/account-shape.ts";
 import { toAccountEntry, toPostedView } from "../http/admin-shape.ts";
 import { toIso } from "../http/usage-shape.ts";
 import { type Book, LedgerError, type MoneyOrder } from "../ledger/book.ts";
 import { formatUsd } from "../ledger/price.ts";
 import { randomName } from "../lib/id.ts";
-import { type Books, findAccount, readPlans, withBooks } from "./context.ts";
+import { type Books, dataFolderOf, findAccount, readPlans, withBooks } from "./context.ts";
 import { readUsd } from "./key-limits.ts";
 import type { AccountOptions, CreateAccountOptions, DepositOptions } from "./options.ts";
 import { Failure, formatTable, formatTime, print, printJson, WrongUsage } from "./output.ts";
@@ -27,16 +28,24 @@ function withPlans(
 /** {@link withPlans} for what changes the books: a damaged store is refused. */
 const changeWithPlans: typeof withPlans = (options, work) => withPlans(options, work, { sound: true });
 
+/** What to do where a plan may be one of the server's that runs on the folder, whose file this command was not told of. "" else. */
+function hintAtServersFile({ data, config }: AccountOptions): string {
+  const isTold = config !== undefined || Boolean(process.env["SLUICE_CONFIG"]?.trim());
+  if (isTold || !serverIsRunning(dataFolderOf({ data }))) return "";
+  return "; a server runs here: if it was started with --config, so must this command be";
+}
+
 /** Throws WrongUsage for a plan that is not configured. */
-function requirePlan(plans: Plans, id: string): string {
+function requirePlan(plans: Plans, id: string, options: AccountOptions): string {
   if (plans.has(id)) return id;
-  throw new WrongUsage(`there is no plan ${JSON.stringify(id)}; there are: ${[...plans.keys()].join(", ")}`);
+  const known = [...plans.keys()].join(", ");
+  throw new WrongUsage(`there is no plan ${JSON.stringify(id)}; there are: ${known}${hintAtServersFile(options)}`);
 }
 
 /** `sluice accounts create NAME`: makes an account on a plan. */
 export function createAccount(name: string, options: CreateAccountOptions): Promise<number> {
   return changeWithPlans(options, async ({ accounts }, plans) => {
-    const account = await accounts.create({ name, plan: requirePlan(plans, options.plan ?? DEFAULT_PLAN) });
+    const account = await accounts.create({ name, plan: requirePlan(plans, options.plan ?? DEFAULT_PLAN, options) });
     if (options.json) printJson(toAccountEntry(account));
     else print(`Account ${account.id} (${account.name}) on plan ${account.plan}.`);
     return 0;
@@ -63,13 +72,18 @@ export function listAccounts(options: AccountOptions): Promise<number> {
 
 const orNone = (value: unknown) => (value === null || value === undefined ? "no limit" : String(value));
 
-function describe(account: Account, plans: Plans, book: Book): string[] {
+function describe(account: Account, plans: Plans, book: Book, options: AccountOptions): string[] {
   const { balance, window, allowances, plan } = toAccountView(account, planOf(plans, account.plan), book);
   const used = ({ used, limit }: { used: number; limit: number | null }) => `${used} of ${orNone(limit)}`;
   const rows = [
     ["id", account.id],
     ["name", account.name],
-    ["plan", plans.has(account.plan) ? account.plan : `${account.plan} (not configured: treated as ${plan.id})`],
+    [
+      "plan",
+      plans.has(account.plan)
+        ? account.plan
+        : `${account.plan} (not configured: treated as ${plan.id}${hintAtServersFile(options)})`,
+    ],
     ["created", toIso(account.createdAt)],
     ["wallet", `${balance.usd} USD, ${balance.available_usd} USD available`],
     ["real deposit", balance.has_deposit ? "yes" : "no"],
@@ -92,7 +106,7 @@ export function showAccount(idOrName: string, options: AccountOptions): Promise<
   return withPlans(options, (books, plans) => {
     const account = findAccount(books, idOrName);
     if (options.json) printJson(toAccountView(account, planOf(plans, account.plan), books.book));
-    else print(...describe(account, plans, books.book));
+    else print(...describe(account, plans, books.book, options));
     return 0;
   });
 }
@@ -100,7 +114,7 @@ export function showAccount(idOrName: string, options: AccountOptions): Promise<
 /** `sluice accounts plan ACCOUNT PLAN`: counts on the next request, also of a running server. */
 export function setPlan(idOrName: string, plan: string, options: AccountOptions): Promise<number> {
   return changeWithPlans(options, async (books, plans) => {
-    const account = await books.accounts.setPlan(findAccount(books, idOrName).id, requirePlan(plans, plan));
+    const account = await books.accounts.setPlan(findAccount(books, idOrName).id, requirePlan(plans, plan, options));
     if (options.json) printJson(toAccountEntry(account));
     else print(`Account ${account.name} is on plan ${account.plan}.`);
     return 0;

@@ -280,6 +280,21 @@ describe("beside a running server", () => {
     expect(doctor.code).toBe(0);
   });
 
+  test("plans of a server whose file is elsewhere: what this command is not told of is said, and with the file it knows them", async () => {
+    const file = join(folder, "elsewhere.yaml");
+    writeFileSync(file, "plans: { gold: { requests_per_minute: 7 } }\n");
+    const hint = "a server runs here: if it was started with --config, so must this command be";
+    await begin();
+    const alone = await run("accounts", "create", "x", "--plan", "gold");
+    expect([alone.code, alone.stderr]).toEqual([2, expect.not.stringContaining(hint)]);
+    server = await serve(folder, ["--port", "0", "--config", file]);
+    const beside = await run("accounts", "create", "x", "--plan", "gold");
+    expect([beside.code, beside.stderr]).toEqual([2, expect.stringContaining(hint)]);
+    expect((await run("accounts", "create", "x", "--plan", "gold", "--config", file)).code).toBe(0);
+    expect((await run("accounts", "show", "x")).stdout).toContain(`gold (not configured: treated as free; ${hint})`);
+    expect((await run("accounts", "show", "x", "--config", file)).stdout).not.toContain("not configured");
+  });
+
   test("a file that is no store is refused; a folder without one is made", async () => {
     const file = join(folder, "junk");
     writeFileSync(file, "junk");
