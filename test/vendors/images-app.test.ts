@@ -115,6 +115,7 @@ describe("through the front door", () => {
       "recraft/recraft-v4.1": ["1:1", "4:3", "3:4", "16:9", "9:16"],
       "sourceful/riverflow-v2.5-pro": [...seven, "21:9"],
       "microsoft/mai-image-2.6": seven,
+      "meta/muse-image": [],
     };
     const lab = start("openrouter");
     gateway = await startApp({ vendors: [{ ...lab.vendor, models: "any" }] });
@@ -123,8 +124,9 @@ describe("through the front door", () => {
       refused(404, `${(asked as { model: string }).model} cannot be used with the chat/completions endpoint`),
     );
     lab.upstream.always("/api/v1/images", ({ json: asked }) => {
-      const { model, aspect_ratio: ratio } = asked as { model: string; aspect_ratio: string };
-      if (listed[model]!.includes(ratio)) return json({ created: 1, data: [{ b64_json: PNG_BASE64 }] });
+      const { model, aspect_ratio: ratio } = asked as { model: string; aspect_ratio?: string };
+      if (ratio === undefined ? listed[model]!.length === 0 : listed[model]!.includes(ratio))
+        return json({ created: 1, data: [{ b64_json: PNG_BASE64 }] });
       return refused(400, `No provider for ${model} supports the requested parameter(s): aspect_ratio`);
     });
     const sizes = [

@@ -36,7 +36,7 @@ function create(request: ImageRequest, { model }: WireContext): Call {
     const body = {
       model: request.model,
       prompt: styledPrompt(request),
-      aspect_ratio: ratio,
+      ...(model.size !== "none" && { aspect_ratio: ratio }),
       ...(references && { input_references: references }),
       ...model.extra,
     };

@@ -221,6 +221,7 @@ const openrouter: ImageRow = {
     { match: /^krea\//, ratios: ["1:1", "3:2", "2:3", "4:3", "16:9", "9:16", "4:5"], ...ALONE },
     // It draws vectors and pictures from text alone.
     { match: /^recraft\//, ratios: FEW, ...ALONE, takesSource: false },
+    { match: /^meta\//, ratios: ["1:1"], ...ALONE, size: "none" },
     { match: EVERY, ratios: COMMON, ...ALONE },
   ],
 };

@@ -53,8 +53,8 @@ export type PixelRule = {
 /** Facts of the models that `match` fits; the first such row of a vendor counts. */
 export type ImageModel = ImageTraits & {
   match: RegExp;
-  /** How its size is said; each wire knows the forms that its vendors use. */
-  size?: "ratio" | "fixed" | "pixels";
+  /** How its size is said; each wire knows the forms that its vendors use. `none`: it is told none, and draws what it likes. */
+  size?: "ratio" | "fixed" | "pixels" | "none";
   /** For `ratio`: the field that holds it, where that is not `aspect_ratio`. */
   ratioField?: string;
   /** For `fixed`: what each ratio is called. */
