@@ -393,11 +393,15 @@ export class Scheduler {
     return after[0] ?? before[0] ?? { vendor: job.vendor, model: job.upstreamModel };
   }
 
-  /** Those that draw, before and behind the one that was asked. */
+  /** Those that draw what the job wants, before and behind the one that was asked. */
   #otherRoutes(job: JobRow): { before: Route[]; after: Route[] } {
     const routes = this.parts.catalog.find(job.model)?.routes ?? [];
     const at = routes.findIndex(({ vendor, model }) => vendor === job.vendor && model === job.upstreamModel);
-    const drawing = (some: readonly Route[]) => some.filter(({ vendor }) => this.parts.upstream(vendor) !== undefined);
+    const drawing = (some: readonly Route[]) =>
+      some.filter(({ vendor, model }) => {
+        const upstream = this.parts.upstream(vendor);
+        return upstream && (job.sourceFile === null || upstream.traits(model).takesSource);
+      });
     return { before: drawing(routes.slice(0, Math.max(0, at))), after: drawing(routes.slice(at + 1)) };
   }
 

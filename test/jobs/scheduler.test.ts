@@ -112,6 +112,19 @@ describe("what may be tried again, and what never is", () => {
     expect(second.creates).toHaveLength(1);
   });
 
+  test("a vendor whose model takes no source is not asked for an image with one, and a busy one is waited for", async () => {
+    const { lab, clock, painter, second } = await start();
+    second.takesSource = false;
+    painter.create_ = [IMAGE];
+    const { id } = await lab.create({ model: "paint/two" });
+    await lab.ended(id);
+    painter.create_ = [new GatewayError("rate_limit_exceeded", "Too fast.", { retryAfterSeconds: 20 }), IMAGE];
+    const framed = await lab.create({ model: "paint/two", source_job_id: id, size: "1024x1536" });
+    await turnUntil(clock, () => ["succeeded", "failed"].includes(`${stateOf(lab, framed.id)}`));
+    expect(await lab.ended(framed.id)).toMatchObject({ status: "succeeded" });
+    expect(second.creates).toEqual([]);
+  });
+
   const refusesUs = { kind: "failed", message: "No credit.", ran: "no", fault: true, elsewhere: true } as const;
 
   test.each([
