@@ -88,6 +88,8 @@ export type Quirks = {
   prefill?: "prefix" | "partial" | "continue" | "none";
   /** chat: a null assistant content is refused, `""` is sent. */
   emptyContent?: boolean;
+  /** chat: calls beside which nothing is said are refused, be it null or `""`: a blank stands there (Databricks' Claude). */
+  blankContent?: boolean;
   /** chat: content must be a string, the user's too where the model sees no pictures: parts of text are joined. */
   joinedContent?: boolean;
   /** chat: tool-call ids must be exactly nine alphanumeric characters (Mistral). */

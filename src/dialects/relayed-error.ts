@@ -27,14 +27,19 @@ export const LEAD = `(?:${MODELS})?`;
 /** And LM Studio since 0.4.20 before those of its engines (lmstudio-ai/lmstudio-bug-tracker #2220). */
 const ENGINES = /^Engine protocol predict request returned \d{3}: (?=\{)/;
 
+/** And Databricks before those of the vendor behind it: nothing, or its own word for them. */
+const DATABRICKS = /^(?:[A-Z]+(?:_[A-Z]+)*: )?(?=\{"(?:message|error)")/;
+
 /**
- * The error of another vendor inside the words of one that relays it (LiteLLM, Bedrock, LM Studio), as it came or as JSON that was read; undefined for all other
+ * The error of another vendor inside the words of one that relays it (LiteLLM, Bedrock, LM Studio, Databricks), as it came or as JSON that was read; undefined for all other
  * words. A vendor's words are known by how they begin, and its JSON is nothing to show.
  */
 export function relayedError(words: string): unknown {
   if (words.startsWith(`${MODELS}{`)) return parse(words.slice(MODELS.length));
   const engines = ENGINES.exec(words)?.[0];
   if (engines !== undefined) return parse(words.slice(engines.length));
+  const databricks = DATABRICKS.exec(words)?.[0];
+  if (databricks !== undefined) return parse(words.slice(databricks.length));
   if (!words.startsWith("litellm.")) return undefined;
   const before = BEFORE.exec(words)?.[0];
   if (before === undefined) return undefined;

@@ -99,6 +99,16 @@ function writeFaults(detail: unknown): string {
   return detail ? writeDetail(detail) : "";
 }
 
+/** One fault of a list as Zod tells it. */
+const writeIssue = (issue: unknown): string => {
+  if (!isObject(issue)) return "";
+  const path = listOf(issue["path"]).join(".");
+  return path === "" ? text(issue["message"]) : `${path}: ${text(issue["message"])}`;
+};
+
+/** What is wrong of a request, where the sentence itself says only that something is (Venice). */
+const writeIssues = (issues: unknown): string => listOf(issues).slice(0, MAX_FAULTS).map(writeIssue).join("; ");
+
 /** What is no name of a field: MiMo says "Param Incorrect", and why in the place where others name the field (XiaomiMiMo/MiMo #44). */
 const SENTENCE = /^\S+ \S+ \S/;
 
@@ -148,8 +158,10 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
     const found = readRawError(inner, wrappings - 1);
     return { ...found, type: found.type || (value["type"] === "error" ? "" : text(value["type"])) };
   }
-  if (typeof inner === "string")
-    return readRelayed({ message: inner, type: text(value["type"]), code: text(value["code"]) }, wrappings);
+  if (typeof inner === "string") {
+    const said = [inner, writeIssues(value["issues"])].filter((words) => words !== "").join(": ");
+    return readRelayed({ message: said, type: text(value["type"]), code: text(value["code"]) }, wrappings);
+  }
   const words = wordsIn(value, wrappings);
   const place = text(value["param"]);
   const isReason = SENTENCE.test(place);

@@ -44,7 +44,7 @@ const ask = (...messages: Wire[]): Wire => ({ messages });
 
 const image = { type: "image_url", image_url: { url: `data:image/png;base64,${Buffer.from(PNG).toString("base64")}` } };
 const seesImage = (body: Wire) => JSON.stringify(body).includes("image_url");
-/** How vLLM, Ollama, LM Studio, llama.cpp, OpenRouter and mlx-lm say that a model takes text alone, with their status. */
+/** How vLLM, Ollama, LM Studio, llama.cpp, OpenRouter, mlx-lm and Venice say that a model takes text alone, with their status. */
 const BLIND: readonly [words: string, status?: number][] = [
   ["big/m is not a multimodal model None"],
   ["At most 0 image(s) may be provided in one prompt."],
@@ -53,6 +53,7 @@ const BLIND: readonly [words: string, status?: number][] = [
   ["image input is not supported - hint: if this is unexpected, you may need to provide the mmproj", 500],
   ["No endpoints found that support image input", 404],
   ["Only 'text' content type is supported.", 404],
+  ["messages: Image content is not supported by this model. Please use a model that supports vision."],
 ];
 const PASSED_BACK = "in the thinking mode must be passed back to the API.";
 /** An error of Xiaomi's servers. */
@@ -400,6 +401,87 @@ describe("a chat server of which nothing is known", () => {
         user,
       ),
       null,
+    ],
+    [
+      "turns out of turn, in Chinese (Tencent)",
+      ask(brief, user, user, { role: "assistant", content: "b" }, user),
+      isOutOfTurn,
+      {
+        body: {
+          error: {
+            id: "3d98282009c094e0c9b7b11afc919ada",
+            message:
+              "messages 中 user（tool） 和 assistant 角色需交替出现 (一问一答)，以 user 提问开始， user（tool）提问结束, tool 可以连续出现多次",
+            type: "invalid_request_error",
+            param: null,
+            code: "1001",
+          },
+        },
+      },
+      ask(
+        { role: "system", content: "Be brief." },
+        { ...user, content: "Hi\nHi" },
+        { role: "assistant", content: "b" },
+        user,
+      ),
+      null,
+    ],
+    [
+      "calls beside which nothing is said, be it null (Databricks' Claude)",
+      { ...ask(user, { role: "assistant", content: null, tool_calls: [call] }, result), tools: [tool] },
+      somewhere(({ content }) => content === null || content === ""),
+      {
+        body: { error_code: "BAD_REQUEST", message: '{"message":"messages: text content blocks must be non-empty"}' },
+      },
+      { ...ask(user, { role: "assistant", content: " ", tool_calls: [call] }, result), tools: [tool] },
+      null,
+    ],
+    [
+      "calls beside which nothing is said (the same)",
+      { ...ask(user, { role: "assistant", content: "", tool_calls: [call] }, result), tools: [tool] },
+      somewhere(({ content }) => content === null || content === ""),
+      {
+        body: { error_code: "BAD_REQUEST", message: '{"message":"messages: text content blocks must be non-empty"}' },
+      },
+      { ...ask(user, { role: "assistant", content: " ", tool_calls: [call] }, result), tools: [tool] },
+      null,
+    ],
+    [
+      "fields, as Zod does in a list behind a sentence (Venice)",
+      { ...ask(user), store: true, user: "u" },
+      has("store"),
+      {
+        body: {
+          details: { _errors: ["Unrecognized key(s) in object: 'store', 'user'"] },
+          error: "Invalid request parameters",
+          issues: [
+            {
+              code: "unrecognized_keys",
+              keys: ["store", "user"],
+              path: [],
+              message: "Unrecognized key(s) in object: 'store', 'user'",
+            },
+          ],
+        },
+      },
+      { store: undefined, user: undefined },
+      "store, user",
+    ],
+    [
+      "a field, as Google's address for this dialect does",
+      { ...ask(user), store: true },
+      has("store"),
+      {
+        body: {
+          error: {
+            code: 400,
+            message: 'Invalid JSON payload received. Unknown name "store": Cannot find field.',
+            status: "INVALID_ARGUMENT",
+          },
+        },
+      },
+      { store: undefined },
+      "store",
     ],
     [
       "the user behind a tool (Mistral's reader)",

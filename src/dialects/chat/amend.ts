@@ -273,6 +273,7 @@ function amendMessage(message: Wire, quirks: Quirks): Wire {
   const isAssistant = message["role"] === "assistant";
   if (quirks.noDeveloperRole && message["role"] === "developer") changes["role"] = "system";
   if (isAssistant && quirks.emptyContent && message["content"] == null) changes["content"] = "";
+  if (isAssistant && quirks.blankContent && message["tool_calls"] && !message["content"]) changes["content"] = " ";
   if (isAssistant && quirks.reasoningReplayAlways && typeof message["reasoning_content"] !== "string") {
     const known = message["reasoning"];
     changes["reasoning_content"] = typeof known === "string" ? known : "";

@@ -9,7 +9,7 @@ type Place = readonly string[];
 /**
  * How servers of this dialect say that they do not know a field. In the group stands its place, or in a list of names several: vLLM and SGLang (pydantic
  * in Python's notation), FastAPI and NIM (pydantic in words), Fireworks, Groq and Cerebras, Go's reader (Databricks), Rust's, Cohere, OpenAI and
- * Azure, OpenCode's (lidge-jun/opencodex #4853), xAI (neavo/LinguaGacha #771, charmbracelet/crush #386), LiteLLM, JSON Schema, `transformers serve` (a set
+ * Azure, Google, OpenCode's (lidge-jun/opencodex #4853), xAI (neavo/LinguaGacha #771, charmbracelet/crush #386), LiteLLM, JSON Schema, `transformers serve` (a set
  * of Python's; 4.57 has "keys", and "unused" for what it validates and does not heed).
  */
 const UNKNOWN_PLACES: readonly RegExp[] = [
@@ -19,6 +19,7 @@ const UNKNOWN_PLACES: readonly RegExp[] = [
   /Extra inputs are not permitted, field: '([\w.[\]]+)'/g,
   /((?:'messages[\w.]*' : )?property '[\w.]+') is unsupported/g,
   /unknown (?:field(?:: parameter)?|parameter) ["'`]([\w.]+)["'`]/g,
+  /Unknown name "(\w+)"(?: at '[\w.[\]]+')?: Cannot find field/g,
   /Unsupported value: '([\w.[\]]+)' does not support/g,
   /["'`]?\b([a-z]+(?:_[a-z]+)+|(?<=["'`])[a-z]+)["'`]? (?:is|are) (?:not supported|unsupported)/g,
   /(?:^|: )([a-z]+) is not supported/g,
@@ -98,7 +99,7 @@ function withoutField({ quirks, refuses = [] }: VendorTerms, place: Place): Vend
   return { quirks, refuses: [...refuses, name] };
 }
 
-/** No server that refuses so knows more than one way: Qwen's, Gemma's and Mistral's templates, Mistral's own reader. */
+/** No server that refuses so knows more than one way: Qwen's, Gemma's and Mistral's templates, Mistral's own reader, Tencent's. */
 const IN_TURNS: Quirks = {
   ...{ alternatingRoles: true, strictRoleOrder: true, userFirst: true, oneSystemMessage: true },
   noDeveloperRole: true,
@@ -118,11 +119,12 @@ const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
     /\bcontent\b(?!.*\b(?:too long|length|empty|policy|flagged)\b).{0,80}\b(?:string|str|null|none)\b|missing (?:field )?["'`]content|\bcontent["'`]?(?: field)?:? (?:is |field )?required|invalid ["'`]content|invalid type: (?:sequence|null), expected a string|invalid message (?:format|content type)|`text` is not (?:set|present)/i,
     { emptyContent: true, joinedContent: true },
   ],
+  [/\btext content blocks must be non-empty\b/, { blankContent: true }],
   [
     /\bsystem messages?\b.*\b(?:beginning|first|start|one|multiple)\b|\b(?:one|multiple) system messages?\b/i,
     { oneSystemMessage: true, noDeveloperRole: true },
   ],
-  [/\balternat(?:e|ing)\b|unexpected role '\w+' after role/i, IN_TURNS],
+  [/\balternat(?:e|ing)\b|unexpected role '\w+' after role|角色需交替出现/i, IN_TURNS],
   // LM Studio, in the words of its reader, and OpenAI's models behind others.
   [
     /"parameters",\s*"properties"\s*\],\s*"message":\s*"Required"|\bobject schema missing properties\b/,
