@@ -53,49 +53,46 @@ const OTHER_SIZES = pixelRule(16, 1792);
 
 const THREE_SIZES = { "1:1": "1024x1024", "3:2": "1536x1024", "2:3": "1024x1536" } as const;
 
+/** OpenAI's models: the first one that draws while it talks, the one before it, and those since. */
+const GPT_IMAGE_1 = {
+  match: /gpt-image-1(?:\.|-|$)|^chatgpt-image/,
+  ratios: Object.keys(THREE_SIZES),
+  takesSource: true,
+  form: "multipart",
+  size: "fixed",
+  sizes: THREE_SIZES,
+  pixels: OTHER_SIZES,
+} as const;
+const DALL_E_3 = {
+  match: /dall-e-3/,
+  ratios: ["1:1", "7:4", "4:7"],
+  takesSource: false,
+  size: "fixed",
+  sizes: { "1:1": "1024x1024", "7:4": "1792x1024", "4:7": "1024x1792" },
+  pixels: OTHER_SIZES,
+  styles: { field: "style", names: ["vivid", "natural"] },
+  extra: { response_format: "b64_json" },
+} as const;
+/** Any size whose sides are multiples of 16, from 1:3 to 3:1, of 655,360 to 8,294,400 pixels. */
+const GPT_IMAGE = {
+  match: /gpt-image/,
+  ratios: [...USUAL, "2:1", "1:2", "3:1", "1:3"],
+  takesSource: true,
+  form: "multipart",
+  size: "fixed",
+  pixels: { ...pixelRule(16, 3840), minArea: 655_360, maxArea: 3840 * 2160 },
+} as const;
+
 const openai: ImageRow = {
   wire: openaiWire,
   refusal: OPENAI_REFUSAL,
-  models: [
-    {
-      match: /gpt-image-1(?:\.|-|$)|^chatgpt-image/,
-      ratios: Object.keys(THREE_SIZES),
-      takesSource: true,
-      form: "multipart",
-      size: "fixed",
-      sizes: THREE_SIZES,
-      pixels: OTHER_SIZES,
-    },
-    {
-      match: /dall-e-3/,
-      ratios: ["1:1", "7:4", "4:7"],
-      takesSource: false,
-      size: "fixed",
-      sizes: { "1:1": "1024x1024", "7:4": "1792x1024", "4:7": "1024x1792" },
-      pixels: OTHER_SIZES,
-      styles: { field: "style", names: ["vivid", "natural"] },
-      extra: { response_format: "b64_json" },
-    },
-    {
-      // From the second on: any size whose sides are multiples of 16, from 1:3 to 3:1, of 655,360 to 8,294,400 pixels.
-      match: EVERY,
-      ratios: [...USUAL, "2:1", "1:2", "3:1", "1:3"],
-      takesSource: true,
-      form: "multipart",
-      size: "fixed",
-      pixels: { ...pixelRule(16, 3840), minArea: 655_360, maxArea: 3840 * 2160 },
-    },
-  ],
+  models: [GPT_IMAGE_1, DALL_E_3, { ...GPT_IMAGE, match: EVERY }],
 };
 
 /** A name there is the operator's own name of a deployment: unless it tells, what every model of the kind draws. */
 const azure: ImageRow = {
   ...openai,
-  models: [
-    openai.models[1]!,
-    { ...openai.models[2]!, match: /gpt-image-[2-9]/ },
-    { ...openai.models[0]!, match: EVERY },
-  ],
+  models: [DALL_E_3, { ...GPT_IMAGE, match: /gpt-image-[2-9]/ }, { ...GPT_IMAGE_1, match: EVERY }],
 };
 
 /**
@@ -122,8 +119,7 @@ const compatible: ImageRow = {
   wire: compatibleWire,
   refusal: { ...OPENAI_REFUSAL, text: FILTERED },
   models: [
-    ...openai.models.slice(0, 2),
-    { ...openai.models[2]!, match: /gpt-image/ },
+    ...[GPT_IMAGE_1, DALL_E_3, GPT_IMAGE],
     { match: /seedream-5-0-pro/, ...SEEDREAM, pixels: { ...SEEDREAM_PIXELS, minArea: 921_600, maxArea: 4_624_220 } },
     { match: /seedream-[45]/, ...SEEDREAM, pixels: SEEDREAM_PIXELS },
     { match: /^glm-image/, ...ZAI, ratios: [...COMMON, "5:4", "4:5"], pixels: GLM_PIXELS },
@@ -312,12 +308,9 @@ const FAL_SEEDREAM_PRO = {
   sizes: FAL_SIZES,
 } as const;
 /** Of the others from the fourth on: larger pictures alone. */
-const FAL_SEEDREAM = {
-  pixels: { ...pixelRule(16, 4096, 2048 * 2048), minArea: 2560 * 1440 },
-  sizes: FAL_SIZES,
-} as const;
+const FAL_SEEDREAM = { pixels: SEEDREAM_PIXELS, sizes: FAL_SIZES } as const;
 const GPT_ONE = { ratios: Object.keys(THREE_SIZES), size: "fixed", sizes: THREE_SIZES, pixels: OTHER_SIZES } as const;
-const GPT_LATER = { ratios: openai.models[2]!.ratios, pixels: openai.models[2]!.pixels! } as const;
+const GPT_LATER = { ratios: GPT_IMAGE.ratios, pixels: GPT_IMAGE.pixels } as const;
 const KONTEXT = USUAL.filter((ratio) => ratio !== "5:4" && ratio !== "4:5");
 
 /** Its models' fields, and the values these have, are in the types of fal's own client. */

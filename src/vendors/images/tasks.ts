@@ -39,11 +39,14 @@ const prompted = (request: Omit<ImageRequest, "source">, { model }: WireContext)
   ...model.extra,
 });
 
-/** The address to ask at: of a task on one of several clusters the vendor names it with the task. */
-function readPollingUrl({ json }: Answer): Reading {
-  const resumeId = textAt(json, "polling_url");
+/** A task that was begun, by what this field says of it. */
+function begunTask(json: unknown, field: string): Reading {
+  const resumeId = textAt(json, field);
   return resumeId ? { kind: "pending", resumeId, pollAfterMs: POLL_MS } : { kind: "failed" };
 }
+
+/** The address to ask at: of a task on one of several clusters the vendor names it with the task. */
+const readPollingUrl = ({ json }: Answer): Reading => begunTask(json, "polling_url");
 
 /** Black Forest Labs: a task is known by the address to ask at. It cannot be stopped. */
 export const bflWire: Wire = {
@@ -71,10 +74,7 @@ export function encodePath(name: string): string {
 const fireworksPath = (name: string) => encodePath(name.includes("/") ? name : `accounts/fireworks/models/${name}`);
 
 /** The task's own name is all that is needed beside the model's. */
-function readRequestId({ json }: Answer): Reading {
-  const resumeId = textAt(json, "request_id");
-  return resumeId ? { kind: "pending", resumeId, pollAfterMs: POLL_MS } : { kind: "failed" };
-}
+const readRequestId = ({ json }: Answer): Reading => begunTask(json, "request_id");
 
 const IMAGE_BODY = { accept: "image/*", read: readImageBody } as const;
 
