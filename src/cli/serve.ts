@@ -12,7 +12,7 @@ import { createLog, errorFields, type Log } from "../observe/log.ts";
 import { RequestLog } from "../observe/request-log.ts";
 import { outliveFaults } from "../observe/unhandled.ts";
 import { type RunningServer, type ServerSettings, startServer } from "../server.ts";
-import { type LocalServer, probeLocal } from "../vendors/models-list.ts";
+import { type LocalServer, probeLocal } from "../vendors/probe-local.ts";
 import { registry } from "../vendors/registry.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { readConfig, readVendors } from "./context.ts";

@@ -1,6 +1,6 @@
 import { entryOf } from "../lib/json.ts";
 import { isLoopback } from "../lib/loopback.ts";
-import { completed, withoutBlanks, withoutWays } from "../vendors/registry.ts";
+import { completed, withoutBlanks, withoutWays } from "../vendors/from-environment.ts";
 import type { AuthForm, DrawingSettings, Vendor, VendorModels, VendorRow } from "../vendors/vendor.ts";
 import { type ModelSetting, toCamelCase, type VendorSetting } from "./schema.ts";
 import { readKey, readUrl } from "./values.ts";

@@ -71,8 +71,49 @@ function reasoningOf({ supported_parameters: parameters, reasoning: told }: List
   return { reasoning: "reasoning-object", ...(mustReason && { mustReason }), ...(efforts && { efforts }) };
 }
 
-/** What an entry of a vendor's list says of its model, in any of the ways in which vendors do. `name`: how it is called. */
-export function readListed(entry: unknown, name: string): ListedModel {
+/** A model's name where vendors put it; Google writes it as a path. */
+function nameOf(model: unknown): unknown {
+  if (!isObject(model)) return model;
+  const name = model["id"] ?? model["model"] ?? model["name"];
+  return typeof name === "string" && "supportedGenerationMethods" in model ? name.replace(/^models\//, "") : name;
+}
+
+/** 1 to 200 characters, all of them printable, and no blank but spaces inside, which names of files have. */
+export const isPlausible = (name: unknown): name is string =>
+  typeof name === "string" && /^(?! )[ -~\u00a1-\uffff]{1,200}$(?<! )/.test(name);
+
+const OTHER_TYPES = /^(?:image|embeddings?|audio|moderation|rerank|video|transcribe|tts|speech)$/i;
+/** LiteLLM's words for the same, in its table of models: `chat`, `completion` and `responses` are the others. */
+const OTHER_MODES =
+  /^(?:image_\w+|embedding|audio_\w+|moderation|rerank|video_generation|realtime|ocr|search|vector_store|guardrail|evaluation|extraction)$/;
+
+/** False for a model whose own entry says that it makes something else than text (Together, Fireworks, Mistral, OpenRouter, LiteLLM). */
+function mayChat(model: unknown): boolean {
+  if (!isObject(model)) return true;
+  const { type, mode, supports_chat: supportsChat, capabilities, architecture } = model;
+  const { supportedGenerationMethods: methods } = model;
+  if (Array.isArray(methods) && !methods.includes("generateContent")) return false;
+  if (typeof type === "string" && OTHER_TYPES.test(type)) return false;
+  if (typeof mode === "string" && OTHER_MODES.test(mode)) return false;
+  if (supportsChat === false) return false;
+  if (isObject(capabilities) && capabilities["completion_chat"] === false) return false;
+  const outputs = isObject(architecture) ? architecture["output_modalities"] : undefined;
+  return !Array.isArray(outputs) || outputs.includes("text");
+}
+
+/** How Fireworks' list calls its models for images. */
+const FIREWORKS_IMAGES = "FLUMINA_BASE_MODEL";
+
+/** Whether the entry of a model that does not chat says that it draws (Together, Fireworks, OpenRouter, LiteLLM). */
+function onlyDraws(model: unknown): boolean {
+  if (!isObject(model)) return false;
+  const { type, mode, kind, architecture } = model;
+  if (kind === FIREWORKS_IMAGES || mode === "image_generation" || (typeof type === "string" && /^image$/i.test(type)))
+    return true;
+  return isObject(architecture) && listOf(architecture["output_modalities"]).includes("image");
+}
+
+function factsOf(entry: unknown, name: string): ListedModel {
   if (!isObject(entry)) return { name };
   const contextLength = lengthOf(entry);
   const { max_output_tokens: maxOutputTokens } = entry;
@@ -87,4 +128,15 @@ export function readListed(entry: unknown, name: string): ListedModel {
     ...(efforts && { efforts }),
     ...reasoningOf(entry),
   };
+}
+
+/**
+ * What an entry of a vendor's list says of its model, in any of the ways in which vendors do; undefined for one that has no name, or neither chats nor draws
+ * where `canDraw` says that the vendor's protocol of images is known.
+ */
+export function readListed(entry: unknown, canDraw: boolean): ListedModel | undefined {
+  const name = nameOf(entry);
+  if (!isPlausible(name)) return undefined;
+  if (mayChat(entry)) return factsOf(entry, name);
+  return canDraw && onlyDraws(entry) ? { name, draws: true } : undefined;
 }

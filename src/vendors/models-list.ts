@@ -2,16 +2,16 @@ import { GatewayError } from "../canon/errors.ts";
 import type { ListedModel } from "../canon/listed-model.ts";
 import type { UpstreamDialectName } from "../dialects/dialect.ts";
 import { upstreamDialects } from "../dialects/index.ts";
-import { isObject, listOf } from "../lib/json.ts";
+import { isObject } from "../lib/json.ts";
 import { ResponseAnswer } from "./answer.ts";
 import { authorize } from "./auth/authorize.ts";
 import { isKeysFault } from "./health.ts";
 import { rowOf } from "./images/rows.ts";
 import { keysOf } from "./keys.ts";
-import { readListed } from "./listed-facts.ts";
+import { isPlausible, readListed } from "./listed-facts.ts";
 import { upstreamHeaders, upstreamUrl } from "./outgoing.ts";
 import { fetchUpstream, readCapped, readRefusal } from "./send.ts";
-import type { Vendor, VendorRow } from "./vendor.ts";
+import type { Vendor } from "./vendor.ts";
 
 /** The largest page of a model list that is read, bytes. */
 const MAX_PAGE_BYTES = 4 * 1024 * 1024;
@@ -21,8 +21,6 @@ const MAX_NAMES = 10_000;
 const MAX_PAGES = 20;
 /** The whole list has to be there in this time, milliseconds. */
 const LIST_TIMEOUT_MS = 10_000;
-/** A server on this machine opens at once or is not there, and lists its models at once unless it is at work, milliseconds. */
-const PROBE_MS = { toOpen: 300, toList: 1_500 };
 
 export type ListOptions = {
   /** `sluice/<version>`. */
@@ -173,94 +171,5 @@ function refuseList(vendor: Vendor): never {
 function readModels(value: unknown, vendor: Vendor): ListedModel[] {
   const list = findList(value) ?? refuseList(vendor);
   const canDraw = rowOf(vendor) !== undefined;
-  return list.flatMap((entry): ListedModel[] => {
-    const name = nameOf(entry);
-    if (!isPlausible(name)) return [];
-    if (mayChat(entry)) return [readListed(entry, name)];
-    return canDraw && onlyDraws(entry) ? [{ name, draws: true }] : [];
-  });
-}
-
-/** A model's name where vendors put it; Google writes it as a path. */
-function nameOf(model: unknown): unknown {
-  if (!isObject(model)) return model;
-  const name = model["id"] ?? model["model"] ?? model["name"];
-  return typeof name === "string" && "supportedGenerationMethods" in model ? name.replace(/^models\//, "") : name;
-}
-
-/** 1 to 200 characters, all of them printable, and no blank but spaces inside, which names of files have. */
-const isPlausible = (name: unknown): name is string =>
-  typeof name === "string" && /^(?! )[ -~\u00a1-\uffff]{1,200}$(?<! )/.test(name);
-
-const OTHER_TYPES = /^(?:image|embeddings?|audio|moderation|rerank|video|transcribe|tts|speech)$/i;
-/** LiteLLM's words for the same, in its table of models: `chat`, `completion` and `responses` are the others. */
-const OTHER_MODES =
-  /^(?:image_\w+|embedding|audio_\w+|moderation|rerank|video_generation|realtime|ocr|search|vector_store|guardrail|evaluation|extraction)$/;
-
-/** False for a model whose own entry says that it makes something else than text (Together, Fireworks, Mistral, OpenRouter, LiteLLM). */
-function mayChat(model: unknown): boolean {
-  if (!isObject(model)) return true;
-  const { type, mode, supports_chat: supportsChat, capabilities, architecture } = model;
-  const { supportedGenerationMethods: methods } = model;
-  if (Array.isArray(methods) && !methods.includes("generateContent")) return false;
-  if (typeof type === "string" && OTHER_TYPES.test(type)) return false;
-  if (typeof mode === "string" && OTHER_MODES.test(mode)) return false;
-  if (supportsChat === false) return false;
-  if (isObject(capabilities) && capabilities["completion_chat"] === false) return false;
-  const outputs = isObject(architecture) ? architecture["output_modalities"] : undefined;
-  return !Array.isArray(outputs) || outputs.includes("text");
-}
-
-/** How Fireworks' list calls its models for images. */
-const FIREWORKS_IMAGES = "FLUMINA_BASE_MODEL";
-
-/** Whether the entry of a model that does not chat says that it draws (Together, Fireworks, OpenRouter, LiteLLM). */
-function onlyDraws(model: unknown): boolean {
-  if (!isObject(model)) return false;
-  const { type, mode, kind, architecture } = model;
-  if (kind === FIREWORKS_IMAGES || mode === "image_generation" || (typeof type === "string" && /^image$/i.test(type)))
-    return true;
-  return isObject(architecture) && listOf(architecture["output_modalities"]).includes("image");
-}
-
-/** A model server found on this machine, and the models it has now. */
-export type LocalServer = { vendor: Vendor; models: ListedModel[] };
-
-/** Rejects where nobody listens: that is how it nearly always is, and finding it out so starts no HTTP client. */
-async function knock(baseUrl: string, timeoutMs: number): Promise<void> {
-  const { hostname, port } = new URL(baseUrl);
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error("nobody opens")), timeoutMs);
-  // One that opens too late is closed all the same.
-  const opening = Bun.connect({ hostname, port: Number(port), socket: { data() {} } }).then((socket) => socket.end());
-  try {
-    await Promise.race([opening, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/**
- * Asks the local rows' ports once, all at the same time, and gives those that opened and then answered with a model list, each within its time, in the
- * order of the rows (contract 2); of several rows with one ID the first that did. Never throws: a silent port, or one where something else lives, is
- * simply not a model server.
- */
-export async function probeLocal(
-  rows: readonly VendorRow[],
-  { timeoutMs }: { timeoutMs?: number } = {},
-): Promise<LocalServer[]> {
-  const asked = rows
-    .filter((row) => row.local)
-    .map(async ({ local: _local, ...vendor }): Promise<LocalServer> => {
-      await knock(vendor.baseUrl, timeoutMs ?? PROBE_MS.toOpen);
-      const options = { timeoutMs: timeoutMs ?? PROBE_MS.toList };
-      return { vendor, models: await listModels(vendor, new AbortController().signal, options) };
-    });
-  const answers = await Promise.allSettled(asked);
-  const found = new Map<string, LocalServer>();
-  for (const answer of answers) {
-    if (answer.status === "fulfilled" && !found.has(answer.value.vendor.id))
-      found.set(answer.value.vendor.id, answer.value);
-  }
-  return [...found.values()];
+  return list.flatMap((entry) => readListed(entry, canDraw) ?? []);
 }

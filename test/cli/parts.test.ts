@@ -7,7 +7,8 @@ import { formatTable, showsColour } from "../../src/cli/output.ts";
 import { choosePort, PORTS_TRIED, tryPort } from "../../src/cli/port.ts";
 import { readSince } from "../../src/cli/since.ts";
 import { nearest } from "../../src/config/nearest.ts";
-import { fromEnvironment, registry } from "../../src/vendors/registry.ts";
+import { fromEnvironment } from "../../src/vendors/from-environment.ts";
+import { registry } from "../../src/vendors/registry.ts";
 
 describe("tables", () => {
   test("columns are aligned by what a terminal shows, numbers to the right, no blanks at line ends", () => {

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { localCandidates, resolveVendors } from "../../src/config/discover.ts";
 import type { ModelSetting, VendorSetting } from "../../src/config/schema.ts";
-import { fromEnvironment, registry } from "../../src/vendors/registry.ts";
+import { fromEnvironment } from "../../src/vendors/from-environment.ts";
+import { registry } from "../../src/vendors/registry.ts";
 
 function resolve(environment: Record<string, string>, rows: VendorSetting[] = [], models: ModelSetting[] = []) {
   return resolveVendors({ registry, fromEnvironment, environment, rows, models });

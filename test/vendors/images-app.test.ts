@@ -8,7 +8,7 @@ import { openStore } from "../../src/db/open.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/observe/log.ts";
 import { IMAGE_ROW_NAMES, rowOf } from "../../src/vendors/images/rows.ts";
-import { probeLocal } from "../../src/vendors/models-list.ts";
+import { probeLocal } from "../../src/vendors/probe-local.ts";
 import { registry } from "../../src/vendors/registry.ts";
 import type { VendorRow } from "../../src/vendors/vendor.ts";
 import { PLAIN_CONFIG, startApp, type TestApp } from "../support/app.ts";

@@ -1,7 +1,8 @@
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { GatewayError } from "../../src/canon/errors.ts";
 import type { ListedModel } from "../../src/canon/listed-model.ts";
-import { listModels, probeLocal } from "../../src/vendors/models-list.ts";
+import { listModels } from "../../src/vendors/models-list.ts";
+import { probeLocal } from "../../src/vendors/probe-local.ts";
 import type { Vendor, VendorRow } from "../../src/vendors/vendor.ts";
 import { listed } from "../support/listed.ts";
 import { html, json, neverAnswer, startUpstream } from "../support/upstream.ts";

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { UPSTREAM_DIALECTS } from "../../src/dialects/dialect.ts";
+import { fromEnvironment } from "../../src/vendors/from-environment.ts";
 import { upstreamUrl } from "../../src/vendors/outgoing.ts";
-import { fromEnvironment, registry } from "../../src/vendors/registry.ts";
+import { registry } from "../../src/vendors/registry.ts";
 
 /** Contract 2, and the vendors that only draw (dialects.md 7): what switches which one on. */
 const VARIABLES: Record<string, string> = {

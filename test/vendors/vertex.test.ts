@@ -6,7 +6,7 @@ import { exportPKCS8, generateKeyPair, jwtVerify } from "jose";
 import { GatewayError } from "../../src/canon/errors.ts";
 import { readCredentials } from "../../src/vendors/auth/google-credentials.ts";
 import { GoogleTokens } from "../../src/vendors/auth/google-tokens.ts";
-import { fromEnvironment } from "../../src/vendors/registry.ts";
+import { fromEnvironment } from "../../src/vendors/from-environment.ts";
 import { startApp, type TestApp } from "../support/app.ts";
 import { type Call, json, startUpstream } from "../support/upstream.ts";
 import { until } from "../support/wait.ts";
