@@ -8,7 +8,7 @@ import { Abort } from "../lib/abort.ts";
 import type { Fields } from "../lib/http1/fields.ts";
 import type { JsonText } from "../lib/json.ts";
 import { isSigned } from "../vendors/auth/authorize.ts";
-import { PLAIN_PARAMETER } from "../vendors/outgoing.ts";
+import { PLAIN_PARAMETER, REQUEST_ID } from "../vendors/outgoing.ts";
 import { toUpstreamRequest } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { STRICT_HEADER } from "../wire/header-names.ts";
@@ -55,7 +55,7 @@ const PLAIN_HEADERS: ReadonlySet<string> = new Set([
   "content-type",
   "accept",
   "user-agent",
-  "x-request-id",
+  REQUEST_ID,
   "anthropic-version",
   "anthropic-beta",
   "openai-beta",

@@ -1,6 +1,12 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { AuthForm, Vendor } from "./vendor.ts";
 
+/**
+ * By this header a vendor is told the request's own id: OpenAI's name for an id that a client gives. A server may take `x-request-id`, by which others tell
+ * theirs, for its own and refuse with a bare 400 what is no UUID (llama-cpp-python's: abetlen/llama-cpp-python #1337).
+ */
+export const REQUEST_ID = "x-client-request-id";
+
 /** Header names a client's value never takes, even if its dialect's list should name one: they are ours, or the connection's own. */
 const RESERVED: ReadonlySet<string> = new Set([
   "authorization",
@@ -20,6 +26,7 @@ const RESERVED: ReadonlySet<string> = new Set([
   "accept-encoding",
   "user-agent",
   "x-request-id",
+  REQUEST_ID,
 ]);
 
 /** How a key is written in its header, by the vendor's form. */

@@ -9,7 +9,7 @@ import { ConnectFailed, ConnectionLost } from "./http/faults.ts";
 import { Pool } from "./http/pool.ts";
 import { type Address, addressOf, writeHead } from "./http/request.ts";
 import { toResponse, unpack } from "./http/unpack.ts";
-import { upstreamHeaders, upstreamUrl } from "./outgoing.ts";
+import { REQUEST_ID, upstreamHeaders, upstreamUrl } from "./outgoing.ts";
 import type { UpstreamRequest, Vendor } from "./vendor.ts";
 
 /** The largest whole reply that is read, bytes. What reliability 6.3 names, 16 MiB, was for text: an image of 4K as a PNG in base64 has some 30. */
@@ -69,7 +69,7 @@ export function send(vendor: Vendor, sending: Sending): Promise<Answer> {
     abort.throwIfAborted();
     const lines = vendor.serve || isSigned(vendor) || vendor.framing ? undefined : linesOf(vendor, sending);
     if (!lines?.address) return sendSpecially(vendor, toUpstreamRequest(vendor, sending), abort, sending.onSent);
-    const head = sending.requestId ? `${lines.head}x-request-id: ${sending.requestId}\r\n` : lines.head;
+    const head = sending.requestId ? `${lines.head}${REQUEST_ID}: ${sending.requestId}\r\n` : lines.head;
     return pool.call(lines.address.origin, head, sending.body, abort, RULES, sending.onSent);
   } catch (thrown) {
     return Promise.reject(thrown);
@@ -135,7 +135,7 @@ export function toUpstreamRequest(vendor: Vendor, sending: Sending): UpstreamReq
     accept: sending.stream ? "text/event-stream, application/json" : "application/json",
     "user-agent": userAgent,
   };
-  if (requestId) own["x-request-id"] = requestId;
+  if (requestId) own[REQUEST_ID] = requestId;
   const headers = upstreamHeaders(vendor, sending.headers, own);
   return {
     url,

@@ -222,7 +222,7 @@ describe("a connection that is kept", () => {
     lab.raw.answer(write(sound), write(sound));
     await expectSaid(await askRaw());
     await expectSaid(await askRaw());
-    const [one, two] = lab.raw.calls.map((call) => call.replace(/x-request-id: .*/, ""));
+    const [one, two] = lab.raw.calls.map((call) => call.replace(/x-client-request-id: .*/, ""));
     expect(one).toBe(two ?? "");
     expect(one?.match(/^authorization: Bearer vendor-key-of-vendor-raw\r$/gm)).toHaveLength(1);
     expect(one?.match(/^host: 127\.0\.0\.1:\d+\r$/gm)).toHaveLength(1);

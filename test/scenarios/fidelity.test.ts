@@ -118,7 +118,7 @@ describe("headers", () => {
     "content-type",
     "host",
     "user-agent",
-    "x-request-id",
+    "x-client-request-id",
   ];
   const PASSED: Record<Side, string[]> = {
     chat: ["openai-beta"],
