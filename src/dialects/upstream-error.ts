@@ -3,6 +3,7 @@ import { INVISIBLE } from "../lib/invisible.ts";
 import { isObject, listOf } from "../lib/json.ts";
 import { withFormsOf } from "../observe/secret-forms.ts";
 import { ContextOverflow, type OverflowFigures, readOverflow } from "./overflow.ts";
+import { plainFaults } from "./python-faults.ts";
 import { relayedError } from "./relayed-error.ts";
 
 /** Longest excerpt of an upstream's own words that a client may see (contract 6). */
@@ -292,6 +293,9 @@ const TEMPLATE_REFUSED = /^.*\bError: (?=Jinja Exception: )/s;
  */
 const NOT_FETCHED = /^\d{3}, message='[^']{0,100}', url=/;
 
+/** What a request's reader in Python found amiss in its body, which llama-cpp-python's server tells as a fault of its own (ggml-org/llama.cpp #23463). */
+const BODY_REFUSED = /^\d+ validation errors?:\s+\{'type': '\w+', 'loc': \('body'/;
+
 /**
  * A conversation that a model's template refuses (Qwen's, Gemma's, Mistral's, Llama's), which mlx-lm's server tells in a 404, as all that goes wrong before
  * the first token (ml-explore/mlx-lm, `mlx_lm/server.py`). Its model is there all the same.
@@ -303,7 +307,7 @@ const CONVERSATION_REFUSED =
 function meantStatus(status: number, { type, code, message, isRelayed }: RawError): number {
   // A request that LM Studio's engine refuses is a 500 of LM Studio's own.
   if (status === 500 && isRelayed && code === "400") return 400;
-  if (status === 500 && (TEMPLATE_REFUSED.test(message) || NOT_FETCHED.test(message))) return 400;
+  if (status === 500 && [TEMPLATE_REFUSED, NOT_FETCHED, BODY_REFUSED].some((words) => words.test(message))) return 400;
   if (status === 403 && CONTENT_REFUSED.test(`${code} ${type} ${message}`)) return 400;
   // 451 is what StepFun and Tencent have for it.
   if (status === 451 || CONTENT_REFUSED_CODE.test(`${type} ${code}`)) return 400;
@@ -410,7 +414,7 @@ const TOO_DEAR =
  * vendor's own reason, scrubbed. Context overflow is recognised whatever the vendor calls it, and re-worded so that agents compact.
  */
 export function upstreamError(status: number, raw: RawError, retryAfterSeconds?: number): GatewayError {
-  const told = scrub(raw.message.replace(TEMPLATE_REFUSED, ""));
+  const told = scrub(plainFaults(raw.message.replace(TEMPLATE_REFUSED, "")));
   // Without a status it is a way along which the request cannot be told: there may be another one.
   const { type, isRelayed } = raw;
   const cause = {

@@ -61,6 +61,19 @@ const paramIncorrect = (param: string) => ({ code: "400", message: "Param Incorr
 const UNTHOUGHT = { error: paramIncorrect(`The reasoning_content ${PASSED_BACK}`) };
 const brief = { role: "developer", content: "Be brief." };
 
+/** A list of faults as FastAPI's `str()` has it, and what stands behind it. */
+const faults = (count: string, list: readonly string[]) =>
+  `${count}:\n${list.map((fault) => `  ${fault}\n`).join("")}\n  File "/srv/app.py", line 376, in create_chat_completion\n    POST /v1/chat/completions`;
+const ofKind = (kind: string, field: string) =>
+  `'loc': ('body', 'messages', 1, 'ChatCompletionRequest${kind}Message', '${field}')`;
+/** Of an assistant's message: it is no system's, and no user's. */
+const UNLIKE = ["System", "User"].map(
+  (kind) =>
+    `{'type': 'literal_error', ${ofKind(kind, "role")}, 'msg': "Input should be '${kind.toLowerCase()}'", 'input': 'assistant', 'ctx': {'expected': "'${kind.toLowerCase()}'"}}`,
+);
+const NO_STRING = `{'type': 'string_type', ${ofKind("Assistant", "content")}, 'msg': 'Input should be a valid string', 'input': None}`;
+const NO_FORM = `{'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), 'msg': "Input should be 'text' or 'json_object'", 'input': 'json_schema', 'ctx': {'expected': "'text' or 'json_object'"}}`;
+
 describe("a chat server of which nothing is known", () => {
   let upstream: Upstream;
   let gateway: TestApp;
@@ -115,6 +128,22 @@ describe("a chat server of which nothing is known", () => {
       },
       { store: undefined },
       "store",
+    ],
+    [
+      "null content, as llama-cpp-python does in a 500, behind what a message of another kind would have had to be",
+      ask(user, { role: "assistant", content: null, tool_calls: [call] }, result),
+      somewhere(({ content }) => content === null),
+      { status: 500, body: { error: { message: faults("16 validation errors", [...UNLIKE, NO_STRING]), code: null } } },
+      { messages: [user, { role: "assistant", content: "", tool_calls: [call] }, result] },
+      null,
+    ],
+    [
+      "an answer's form, as llama-cpp-python does",
+      { ...ask(user), response_format: { type: "json_schema", json_schema: { name: "a", schema: SCHEMA } } },
+      ({ response_format: form }) => (form as Wire | undefined)?.["type"] === "json_schema",
+      { status: 500, body: { error: { message: faults("1 validation error", [NO_FORM]), code: null } } },
+      { response_format: { type: "json_object" } },
+      null,
     ],
     [
       "a field by a name of its own, as xAI does",

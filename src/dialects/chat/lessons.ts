@@ -138,7 +138,7 @@ const FORCED_REFUSED =
 
 const FORMAT = /\b(?:response_?format|json_schema|json_object|json mode|grammar constraints)\b/i;
 const FORMAT_REFUSED =
-  /\b(?:not supported|unsupported|not support|unavailable|unknown variant|must be|one of|cannot|incompatible)\b/i;
+  /\b(?:not supported|unsupported|not support|unavailable|unknown variant|must be|input should be(?= ')|one of|cannot|incompatible)\b/i;
 /** A schema that is at fault is the client's to mend. */
 const SCHEMA_AT_FAULT =
   /\b(?:invalid (?:json[ _])?schema|additionalProperties|properties|keywords?|features?|compile)\b/i;
