@@ -713,6 +713,20 @@ describe("a chat server of which nothing is known", () => {
       ({ reasoning_effort: effort }) => effort === "minimal",
       `invalid reasoning value: 'minimal' (must be "high", "medium", "low", or "none")`,
     ],
+    ...["none", "minimal", "xhigh"].map((level): [string, Wire, Wire, (body: Wire) => boolean, string] => [
+      `the level ${level} (LMDeploy)`,
+      { reasoning_effort: level },
+      { reasoning_effort: "high" },
+      ({ reasoning_effort: effort }) => effort === level,
+      "body.reasoning_effort: Input should be 'low', 'medium', 'high' or 'max'",
+    ]),
+    [
+      "a call that is required (LMDeploy)",
+      { tools: [tool], tool_choice: "required" },
+      { tools: [tool], tool_choice: { type: "function", function: { name: "f" } } },
+      ({ tool_choice: choice }) => choice === "required",
+      "Response parser 'ResponseParser' does not support `tool_choice=\"required\"`.",
+    ],
     [
       "thinking to be switched off (OpenRouter)",
       { reasoning_effort: "none" },

@@ -52,8 +52,8 @@ const BESIDE_OTHERS =
   /\b(?:not?|only|cannot|must|unsupported|incompatible)\b.*\b(?:when|while|in [\w-]+ mode|with (?:stream|tool|function|think|reason))|\bwith [\w'`-]+ (?:is|are) (?:not supported|unsupported)/i;
 const OF_FIELDS_VALUE = /\bunsupported value\b(?!.*\bonly the default\b)/i;
 const OF_CHOICES =
-  /\bsupported (?:string )?values\b|\bmust (?:either )?be\b|\bone of\b|\bnot support this\b|\bsupport the provided\b/i;
-const OF_LEVELS = /^Reasoning is mandatory\b|\b(?:thinking|reasoning) (?:effort|level|budget|mode|value)\b/i;
+  /\bsupported (?:string )?values\b|\bmust (?:either )?be\b|\binput should be\b|\bone of\b|\bnot support (?:this\b|`?tool_choice=)|\bsupport the provided\b/i;
+const OF_LEVELS = /^Reasoning is mandatory\b|\b(?:thinking|reasoning)[ _](?:effort|level|budget|mode|value)\b/i;
 
 /** Without these a request would be another one: who refuses them, be it beside others, is not told it again. */
 const ESSENTIAL: ReadonlySet<string> = new Set([
@@ -73,9 +73,9 @@ const OF_MESSAGES: ReadonlySet<string> = new Set(
   "name refusal annotations reasoning_content reasoning_details".split(" "),
 );
 
-/** A model that does not think, a depth that is none of the server's own (Ollama), and an off where a model has none (OpenRouter). */
+/** A model that does not think, a depth that is none of the server's own (Ollama, LMDeploy, TensorRT-LLM), and an off where a model has none (OpenRouter). */
 const REASONING_REFUSED =
-  /^Reasoning is mandatory for this endpoint\b|\bdoes not support (?:thinking|reasoning)\b|\binvalid reasoning value\b/i;
+  /^Reasoning is mandatory for this endpoint\b|\bdoes not support (?:thinking|reasoning)\b|\binvalid reasoning value\b|\breasoning_effort\b[^;]{0,60}: Input should be\b/i;
 
 const isEssential = (place: Place): boolean => ESSENTIAL.has(place.at(-1) ?? "");
 
@@ -134,7 +134,7 @@ const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
 ];
 
 const FORCED_REFUSED =
-  /\btool_choice\b.*\b(?:not?|only|must|invalid|unsupported|supported|incompatible)\b|(?:invalid|unsupported|not support this) tool_choice|that support the provided 'tool_choice'/i;
+  /\btool_choice\b.*\b(?:not?|only|must|input should be|invalid|unsupported|supported|incompatible)\b|(?:invalid|unsupported|not support(?: this)?) `?tool_choice|that support the provided 'tool_choice'/i;
 
 const FORMAT = /\b(?:response_?format|json_schema|json_object|json mode|grammar constraints)\b/i;
 const FORMAT_REFUSED =
