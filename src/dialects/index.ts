@@ -10,6 +10,7 @@ const NOTHING: Readonly<Record<keyof Dialect, undefined>> = {
   pathFor: undefined,
   passHeaders: undefined,
   passesHeader: undefined,
+  ownForms: undefined,
   intent: undefined,
   reasoningFields: undefined,
   ownNames: undefined,

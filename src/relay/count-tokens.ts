@@ -68,7 +68,7 @@ export async function countTokens(request: CountRequest, services: Services, tok
     if (request.caller.narrow) requireModel(request.caller, entry.id);
     request.check(body.value);
     const server = findServer({ request, services, entry });
-    const tooled = settleTools(request, body, entry, services);
+    const tooled = settleTools(request, { body, lost: [] }, entry, services);
     const asked: CountJob = { request, services, intent, entry, server, ...tooled };
     // As it would be told there: with functions in the place of web tools that the gateway serves.
     const job = server ? showTools(asked, { client: request.client, ...server }) : asked;

@@ -16,6 +16,7 @@ import { Ended } from "./ended.ts";
 import { Exchange, tollHeaders } from "./exchange.ts";
 import type { GenerateRequest, Job, Reply, Services } from "./job.ts";
 import { Listener } from "./listener.ts";
+import { inOwnForms } from "./own-forms.ts";
 import { paymentOf, pricesOf, termsOf } from "./payment.ts";
 import { tellLoss } from "./prepare.ts";
 import { type Reading, readWhole, type Whole } from "./read-reply.ts";
@@ -47,7 +48,9 @@ export async function generate(request: GenerateRequest, services: Services): Pr
   try {
     const reading = request.readBody();
     // Nearly always it is there already.
-    const body = reading instanceof Promise ? await reading : reading;
+    const read = reading instanceof Promise ? await reading : reading;
+    const told = inOwnForms(request.client, read);
+    const { body } = told;
     const afterParse = breathe(body);
     if (afterParse) await afterParse;
     abort.throwIfAborted();
@@ -63,7 +66,7 @@ export async function generate(request: GenerateRequest, services: Services): Pr
     const afterCheck = breathe(body);
     if (afterCheck) await afterCheck;
     abort.throwIfAborted();
-    const tooled = settleTools(request, body, entry, services);
+    const tooled = settleTools(request, told, entry, services);
     const job: Job = { request, services, exchange, abort, intent, entry, money: exchange.hold, ...tooled };
     if (intent.stream) return await answerStream(job, visit);
     const reply = await answerWhole(job);

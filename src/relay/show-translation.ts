@@ -15,6 +15,7 @@ import { STRICT_HEADER } from "../wire/header-names.ts";
 import { type Targeted, targetOf } from "./dispatch.ts";
 import { findEntry } from "./generate.ts";
 import type { Job, Services } from "./job.ts";
+import { inOwnForms } from "./own-forms.ts";
 import { type Asked, prepare } from "./prepare.ts";
 import { showMedia } from "./remote-media.ts";
 import { showTools } from "./server-tools.ts";
@@ -103,7 +104,9 @@ function showRoute(asked: Asked & Targeted & Pick<Job, "served">, route: Route):
  * before it is translated; what one route cannot be told is that route's own error.
  */
 export function showTranslation(request: ShowRequest, services: Services): ShownTranslation {
-  const { client, body } = request;
+  const { client } = request;
+  const told = inOwnForms(client, request.body);
+  const { body } = told;
   const intent = withoutStrays(client.intent(body.value), body.value, request.caller, services);
   const entry = findEntry(services.catalog, intent.model);
   if (request.caller.narrow) requireModel(request.caller, entry.id);
@@ -112,7 +115,7 @@ export function showTranslation(request: ShowRequest, services: Services): Shown
   const asked = {
     request: { ...request, left: abort, readBody: () => Promise.resolve(body) },
     services,
-    ...settleTools(request, body, entry, services),
+    ...settleTools(request, told, entry, services),
     intent,
     entry,
     abort,

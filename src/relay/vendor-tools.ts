@@ -6,6 +6,7 @@ import type { ClientDialect } from "../dialects/dialect.ts";
 import type { BroughtTool, OfferedTool, ServerToolHalf } from "../dialects/server-tools.ts";
 import { type Edits, isObject, JsonText, listOf } from "../lib/json.ts";
 import type { Served, Services } from "./job.ts";
+import type { Told } from "./own-forms.ts";
 import { dearerParts, isBound, isPriced } from "./stray-fields.ts";
 
 /** A body, and what is to be done of the tools in it that vendors run. `lost`: those that are left out of it, by their places. */
@@ -142,7 +143,12 @@ function clearBrought({ client, caller }: Asking, body: JsonText, entry: Entry, 
  * vendor's searches come with a bill of its own (interface 1 and 8). Left out are tools that nobody could charge, for who pays; those that have another model answer, for who may not call
  * every one; and web tools, for a key that may use none. Throws GatewayError (invalid_request, with param) for bounds that contradict each other.
  */
-export function settleTools(asking: Asking, whole: JsonText, entry: Entry, services: Services): Tooled {
+export function settleTools(
+  asking: Asking,
+  { body: whole, lost: untold }: Told,
+  entry: Entry,
+  services: Services,
+): Tooled {
   if (!isObject(whole.value)) return { body: whole };
   const { client, caller } = asking;
   const { body, lost: brought } = clearBrought(asking, whole, entry, services);
@@ -158,7 +164,7 @@ export function settleTools(asking: Asking, whole: JsonText, entry: Entry, servi
   }
   const told = lost.length > 0 ? without(body, lost) : body;
   const tools = told === body ? offered : half.find(told.value as Wire);
-  const left = [...brought, ...lost];
+  const left = [...untold, ...brought, ...lost];
   const named = left.length > 0 ? left : undefined;
   if (!isServed || tools.length === 0) return { body: told, lost: named };
   return { body: told, lost: named, served: { tools, always: isSearching(tools) && metersSearch(caller, services) } };

@@ -16,6 +16,14 @@ const call = { id: "call_abcdefghijk", type: "function", function: { name: "f", 
 const result = { role: "tool", tool_call_id: "call_abcdefghijk", content: "found" };
 const SCHEMA = { type: "object", properties: {}, additionalProperties: false };
 
+/** A custom tool's one argument, where it stands as a function. */
+const INPUT_SCHEMA = {
+  type: "object",
+  properties: { input: { type: "string", description: "The whole input of the tool, as plain text." } },
+  required: ["input"],
+  additionalProperties: false,
+};
+
 /** What a vendor says who refuses a request, and how. */
 type Refusal = { status?: number; words: string } | { status?: number; body: Wire } | { record: Wire };
 const refuse = (refusal: Refusal): Answer => {
@@ -318,6 +326,19 @@ describe("a chat server of which nothing is known", () => {
       (body) => JSON.stringify(body["tools"]).includes('"parameters":{"type":"object"}'),
       { body: { error: words } },
       { tools: [tool, tool] },
+      null,
+    ]),
+    ...[
+      'Unsupported tool type: {"custom":{"name":"p"},"type":"custom"}',
+      "[{'type': 'literal_error', 'loc': ('body', 'tools', 0, 'type'), 'msg': \"Input should be 'function'\", 'input': 'custom'}]",
+      "Failed to deserialize the JSON body: tools[0].type: unknown variant `custom`, expected `function`",
+      "'function' is a required property, expected an object - 'tools.0'",
+    ].map((words): [string, Wire, (body: Wire) => boolean, Refusal, Wire, string | null] => [
+      `a custom tool (${words.length})`,
+      { ...ask(user), tools: [{ type: "custom", custom: { name: "p" } }] },
+      (body) => JSON.stringify(body["tools"]).includes('"custom"'),
+      { words },
+      { tools: [{ type: "function", function: { name: "p", parameters: INPUT_SCHEMA } }] },
       null,
     ]),
     [

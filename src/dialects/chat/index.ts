@@ -12,6 +12,7 @@ import { ChatEncoder, encodeErrorFrame } from "./encode-stream.ts";
 import { REASONING_FIELDS, readIntent, refuseChoices } from "./intent.ts";
 import { lessons } from "./lessons.ts";
 import { replyChanges } from "./older-tools.ts";
+import { ownForms } from "./own-forms.ts";
 import { ChatRelabeler } from "./relabel.ts";
 import { repairs } from "./repairs.ts";
 import { replay } from "./replay.ts";
@@ -37,6 +38,7 @@ export const chat: Dialect = {
   pathFor: () => "/chat/completions",
   // Headers that name an organisation or a project belong to the client's own account at a vendor, not to this gateway's.
   passHeaders: ["openai-beta"],
+  ownForms,
   intent: readIntent,
   reasoningFields: REASONING_FIELDS,
   ownNames: {

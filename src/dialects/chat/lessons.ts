@@ -131,6 +131,11 @@ const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
     { namedProperties: true },
   ],
   [/\bcall ids?\b.*\blength (?:of )?9\b/i, { nineCharacterToolIds: true }],
+  // A custom tool, where a server knows functions alone: llama.cpp, pydantic (vLLM, FastAPI), Rust's reader, JSON Schema (JiuliNuoyi/CodexRosetta #1).
+  [
+    /\bunsupported tool type\b|\binput should be ["'`]function["'`]|\bunknown variant ["'`]custom["'`]|["'`]function["'`] is a required property\b/i,
+    { customTools: false },
+  ],
 ];
 
 const FORCED_REFUSED =

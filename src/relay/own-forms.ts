@@ -1,0 +1,43 @@
+import type { ClientDialect } from "../dialects/dialect.ts";
+import { dialects } from "../dialects/index.ts";
+import { isObject, JsonText } from "../lib/json.ts";
+
+type Wire = Record<string, unknown>;
+
+/** Fields that both of OpenAI's dialects have, and that say nothing of the conversation. */
+const SHARED_FIELDS: readonly string[] = ["stream", "stream_options", "prompt_cache_key", "metadata", "service_tier"];
+
+/** What a body says, in its client's own dialect. `lost`: what of it could not be said there, by its place. */
+export type Told = { body: JsonText; lost: readonly string[] };
+
+const NOTHING: readonly string[] = [];
+
+/**
+ * A body in the dialect of its endpoint. Clients of many vendors send some of it, or all of it, in another one, and read an answer in this one. Throws
+ * GatewayError (invalid_request) for a body that is none of that other dialect either.
+ */
+export function inOwnForms(client: ClientDialect, body: JsonText): Told {
+  const { value } = body;
+  if (!client.ownForms || !isObject(value)) return { body, lost: NOTHING };
+  if (client.name === "chat" && value["messages"] === undefined && value["input"] != null) return asChat(value);
+  const edits = client.ownForms(value);
+  return edits ? { body: new JsonText(body.edit(edits)), lost: NOTHING } : { body, lost: NOTHING };
+}
+
+/**
+ * A whole body of the responses dialect, as Cursor's agent sends it to the chat endpoint for OpenAI's models (gabrii/Cursor-Azure-GPT-5 #69,
+ * BerriAI/litellm #34029).
+ */
+function asChat(value: Wire): Told {
+  const { responses, chat } = dialects;
+  responses.check(value);
+  const { prompt, dropped } = responses.decodeRequest(value);
+  const { model } = responses.intent(value);
+  const written = chat.encodeRequest(prompt, { customTools: true }, model);
+  const told: Wire = { model, ...written.body };
+  for (const field of SHARED_FIELDS) if (value[field] != null) told[field] = value[field];
+  const { reasoning } = value;
+  if (isObject(reasoning) && reasoning["effort"] != null) told["reasoning_effort"] = reasoning["effort"];
+  const lost = [...dropped, ...written.dropped].filter((field) => !SHARED_FIELDS.includes(field));
+  return { body: new JsonText(JSON.stringify(told)), lost };
+}

@@ -1,0 +1,138 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { json, sse } from "../support/upstream.ts";
+import { ONE_ROUTE, PATH, type ScenarioLab, startScenarioLab } from "./lab.ts";
+import { readRecords, SAID, type Side, saidIn, soundStream, WIRES } from "./wires.ts";
+
+type Wire = Record<string, unknown>;
+
+let lab: ScenarioLab;
+beforeEach(async () => {
+  lab = await startScenarioLab();
+});
+afterEach(() => lab.stop());
+
+const parameters = { type: "object", properties: { path: { type: "string" } } };
+const READ = { type: "function", function: { name: "Read", description: "Reads.", parameters } };
+const GRAMMAR = { syntax: "lark", definition: "start: WORD" };
+/** A custom tool as the responses dialect has it, and as the chat dialect does. */
+const FLAT_PATCH = {
+  type: "custom",
+  name: "ApplyPatch",
+  description: "Patches.",
+  format: { type: "grammar", ...GRAMMAR },
+};
+const PATCH = {
+  type: "custom",
+  custom: { name: "ApplyPatch", description: "Patches.", format: { type: "grammar", grammar: GRAMMAR } },
+};
+const user = { role: "user", content: "Mend it." };
+
+/** Asks a vendor of either dialect at the chat endpoint; what it was sent. */
+async function ask(body: Wire, vendor: Side = "chat") {
+  const { answer, calls } = lab.vendors[vendor];
+  answer(PATH[vendor], json(WIRES[vendor].reply()));
+  const response = await lab.gateway.post(PATH.chat, { model: ONE_ROUTE[vendor], ...body });
+  const told = (await response.json()) as { choices?: { message: Wire }[]; error?: { param: string } };
+  const sent = calls[0]?.json as (Wire & { messages: Wire[]; tools: Wire[] }) | undefined;
+  return { status: response.status, dropped: response.headers.get("x-sluice-dropped"), told, sent };
+}
+
+describe("a chat client that tells its tools as another dialect does", () => {
+  test("has a custom tool of the responses dialect beside functions of its own", async () => {
+    const { status, dropped, sent } = await ask({ messages: [user], tools: [READ, FLAT_PATCH], tool_choice: "auto" });
+    expect([status, dropped, sent?.tools]).toEqual([200, null, [READ, PATCH]]);
+    expect(sent).toMatchObject({ messages: [user], tool_choice: "auto" });
+  });
+
+  test("has functions of that dialect, and names one of them", async () => {
+    const flat = { type: "function", name: "Read", description: "Reads.", parameters, strict: false };
+    const asked = { messages: [user], tools: [flat, FLAT_PATCH], tool_choice: { type: "custom", name: "ApplyPatch" } };
+    const { sent } = await ask(asked);
+    expect(sent?.tools).toEqual([{ ...READ, function: { ...READ.function, strict: false } }, PATCH]);
+    expect(sent?.["tool_choice"]).toEqual({ type: "custom", custom: { name: "ApplyPatch" } });
+  });
+
+  const CLAUDES = [{ name: "Read", description: "Reads.", input_schema: parameters }];
+  const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "iVBORw0KGgo=" } };
+  const conversation = [
+    user,
+    { role: "assistant", content: [{ type: "tool_use", id: "toolu_1", name: "Read", input: { path: "a" } }] },
+    {
+      role: "user",
+      content: [
+        { type: "text", text: "And now?" },
+        { type: "tool_result", tool_use_id: "toolu_1", content: [{ type: "text", text: "Found." }, image] },
+      ],
+    },
+  ];
+
+  test("has tools, calls and results of the messages dialect", async () => {
+    const asked = { messages: conversation, tools: CLAUDES, tool_choice: { type: "any" } };
+    const { status, dropped, sent } = await ask(asked);
+    expect([status, dropped, sent?.tools, sent?.["tool_choice"]]).toEqual([200, null, [READ], "required"]);
+    const called = { name: "Read", arguments: '{"path":"a"}' };
+    const shown = { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } };
+    expect(sent?.messages).toEqual([
+      user,
+      { role: "assistant", content: null, tool_calls: [{ id: "toolu_1", type: "function", function: called }] },
+      { role: "tool", tool_call_id: "toolu_1", content: [{ type: "text", text: "Found." }, shown] },
+      { role: "user", content: [{ type: "text", text: "And now?" }] },
+    ]);
+  });
+
+  test("has them reach a vendor of that dialect as they were", async () => {
+    const { status, sent } = await ask({ messages: conversation, tools: CLAUDES }, "messages");
+    expect([status, sent?.tools]).toMatchObject([200, CLAUDES]);
+    expect(sent?.messages[1]).toEqual(conversation[1]!);
+    const said = [
+      { type: "tool_result", tool_use_id: "toolu_1" },
+      { type: "text", text: "And now?" },
+    ];
+    expect(sent?.messages[2]).toMatchObject({ content: said });
+  });
+
+  test("is told of a tool without a name, as before", async () => {
+    const { status, told } = await ask({ messages: [user], tools: [{ type: "custom", description: "Patches." }] });
+    expect([status, told.error?.param]).toEqual([400, "tools[0].custom"]);
+  });
+});
+
+describe("a whole body of the responses dialect at the chat endpoint", () => {
+  const input = [
+    { role: "user", content: [{ type: "input_text", text: "Mend it." }] },
+    { type: "custom_tool_call", call_id: "call_1", name: "ApplyPatch", input: "*** Begin" },
+    { type: "custom_tool_call_output", call_id: "call_1", output: "Done." },
+  ];
+  const body = {
+    input,
+    tools: [FLAT_PATCH],
+    reasoning: { effort: "low" },
+    max_output_tokens: 50,
+    metadata: { trace: "t" },
+    store: false,
+  };
+
+  test("is asked in the chat dialect, and answered in it", async () => {
+    const { status, dropped, told, sent } = await ask(body);
+    expect([status, dropped, told.choices?.[0]?.message["content"]]).toEqual([200, null, SAID]);
+    expect(sent).toMatchObject({ tools: [PATCH], reasoning_effort: "low", metadata: { trace: "t" } });
+    expect(sent?.["max_completion_tokens"]).toBe(50);
+    const called = { name: "ApplyPatch", input: "*** Begin" };
+    expect(sent?.messages).toEqual([
+      user,
+      { role: "assistant", content: null, tool_calls: [{ id: "call_1", type: "custom", custom: called }] },
+      { role: "tool", tool_call_id: "call_1", content: "Done." },
+    ]);
+  });
+
+  test("is answered by a stream of the chat dialect", async () => {
+    lab.vendors.chat.answer(PATH.chat, sse([soundStream(WIRES.chat)]));
+    const response = await lab.gateway.post(PATH.chat, { model: ONE_ROUTE.chat, input: "Mend it.", stream: true });
+    expect(saidIn("chat", readRecords(await response.text()))).toBe(SAID);
+  });
+
+  test("is refused by its own fields' names where it is none", async () => {
+    expect((await ask({ input: 5 })).told.error?.param).toBe("input");
+    expect((await ask({})).told.error?.param).toBe("messages");
+  });
+});
