@@ -43,6 +43,22 @@ const candidate = (finishReason: string, parts: unknown[] = [], finishMessage?: 
   json({ candidates: [{ content: { role: "model", parts }, finishReason, finishMessage }] });
 /** What a model said through an aggregator, and drew nothing. */
 const said = (content: string) => json({ choices: [{ finish_reason: "stop", message: { content } }] });
+/** What a vendor behind an aggregator said, as that tells it. */
+const wrapped = {
+  error: {
+    code: 400,
+    message: "Provider returned error",
+    metadata: {
+      provider_name: "OpenAI",
+      raw: JSON.stringify({
+        error: {
+          message: "Your request was rejected by the safety system. safety_violations=[sexual].",
+          ...{ type: "image_generation_user_error", param: null, code: "moderation_blocked" },
+        },
+      }),
+    },
+  },
+};
 /** What Google says where nothing came of a prompt, and where that was for what is in it. */
 const NOT_MADE =
   "Unable to show the generated image. The model could not make it. You will not be charged. Rephrase it.";
@@ -265,6 +281,7 @@ export const CASES: readonly VendorCase[] = [
         ],
       },
       { "/api/v1/chat/completions": [said("I'm sorry, but I can't draw that.")] },
+      { "/api/v1/chat/completions": [json({ choices: [{ finish_reason: "error", message: {}, ...wrapped }] })] },
     ],
     fails: [
       { "/api/v1/chat/completions": [json({ error: { code: 502, message: "Provider broke" } })] },
@@ -284,6 +301,8 @@ export const CASES: readonly VendorCase[] = [
     calls: ["POST /api/v1/images"],
     asks: { aspect_ratio: "16:9", messages: undefined, modalities: undefined, stream: undefined },
     blocked: [
+      { "/api/v1/images": [error(400, wrapped)] },
+      { "/api/v1/images": [json(wrapped)] },
       {
         "/api/v1/images": [
           error(403, { error: { code: 403, message: "Your input was flagged", metadata: { reasons: ["x"] } } }),

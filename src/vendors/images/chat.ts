@@ -1,3 +1,4 @@
+import { readRawError } from "../../dialects/upstream-error.ts";
 import { type ImageRequest, styledPrompt } from "../image-upstream.ts";
 import { declines, listAt, objectAt, readImageObject, textAt } from "./answers.ts";
 import { toDataUrl } from "./source.ts";
@@ -14,7 +15,7 @@ function read({ json }: Answer): Reading {
   const reasons = `${textAt(choice, "finish_reason")} ${textAt(choice, "native_finish_reason")}`;
   if (REFUSED.test(reasons) || textAt(message, "refusal")) return { kind: "blocked" };
   // Errors of the vendors behind come inside an answer that is well.
-  const words = [objectAt(choice, "error"), objectAt(json, "error")].map((error) => textAt(error, "message"));
+  const words = [objectAt(choice, "error"), objectAt(json, "error")].map((error) => readRawError(error).message);
   const told = words.find(Boolean);
   if (told) return { kind: "failed", words: told };
   const prose = textAt(message, "content");

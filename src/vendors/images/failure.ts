@@ -1,4 +1,4 @@
-import { readUpstreamError, scrub } from "../../dialects/upstream-error.ts";
+import { readRawError, readUpstreamError, scrub } from "../../dialects/upstream-error.ts";
 import { retryAfterSeconds } from "../../lib/http1/retry-after.ts";
 import { isObject } from "../../lib/json.ts";
 import type { ImageStep } from "../image-upstream.ts";
@@ -64,7 +64,8 @@ function isRefusal({ status, json }: Answer, text: string, refusal: Refusal): bo
   if (status < 400 || status > 499 || PLAIN.has(status)) return false;
   const { code } = refusal;
   if (code && collect(json, CODES).some((word) => code.test(word))) return true;
-  const sentences = json === undefined ? text : collect(json, SENTENCES).join("\n");
+  // What the vendor behind an aggregator said is wrapped in that one's error.
+  const sentences = json === undefined ? text : [...collect(json, SENTENCES), readRawError(json).message].join("\n");
   return refusal.text?.test(sentences.slice(0, MAX_SEARCHED)) === true;
 }
 
