@@ -84,7 +84,7 @@ export function readOrder(body: unknown, caller: Caller, jobs: ImageJobs, catalo
   }
   const entry = findImageModel(catalog, model);
   if (caller.narrow) requireModel(caller, entry.id);
-  const drawing = jobs.drawingOf(entry);
+  const drawing = jobs.drawingOf(entry, source !== undefined);
   jobs.acceptance.checkMoney(caller, entry);
   return { caller, entry, route: drawing.route, ...readWish(fields, source, drawing) };
 }

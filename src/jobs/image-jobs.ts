@@ -90,12 +90,20 @@ export class ImageJobs {
     await this.#scheduler.stop();
   }
 
-  /** Where a model can be drawn by now: its first route whose vendor draws. Throws GatewayError (vendor_not_configured) when there is none. */
-  drawingOf(entry: Entry): Drawing {
+  /**
+   * Where a model can be drawn by now: its first route whose vendor draws, and `withSource` the first of those that takes a source image, where one does.
+   * Throws GatewayError (vendor_not_configured) when there is none.
+   */
+  drawingOf(entry: Entry, withSource: boolean): Drawing {
+    let first: Drawing | undefined;
     for (const { vendor, model } of entry.routes) {
-      const upstream = this.settings.upstream(vendor);
-      if (upstream) return { entry, traits: upstream.traits(model), route: { vendor, model } };
+      const traits = this.settings.upstream(vendor)?.traits(model);
+      if (!traits) continue;
+      const drawing: Drawing = { entry, traits, route: { vendor, model } };
+      if (!withSource || traits.takesSource) return drawing;
+      first ??= drawing;
     }
+    if (first) return first;
     const text = `No vendor that is switched on here draws images with the model ${entry.id}.`;
     throw new GatewayError("vendor_not_configured", text, { param: "model" });
   }

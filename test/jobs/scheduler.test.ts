@@ -125,6 +125,16 @@ describe("what may be tried again, and what never is", () => {
     expect(second.creates).toEqual([]);
   });
 
+  test("an image with a source goes to the first vendor whose model takes one", async () => {
+    const { lab, painter, second } = await start();
+    const { id } = await lab.create({ model: "paint/two" });
+    await lab.ended(id);
+    painter.takesSource = false;
+    const framed = await lab.create({ model: "paint/two", source_job_id: id, size: "1024x1536" });
+    expect(await lab.ended(framed.id)).toMatchObject({ status: "succeeded", aspect_ratio: "2:3" });
+    expect([painter.creates.length, second.creates.length]).toEqual([1, 1]);
+  });
+
   const refusesUs = { kind: "failed", message: "No credit.", ran: "no", fault: true, elsewhere: true } as const;
 
   test.each([
