@@ -83,9 +83,9 @@ export type Quirks = {
   legacyFunctions?: boolean;
   /**
    * chat: how a last assistant turn is marked that the model is to continue: `prefix` (Mistral) or `partial` (Kimi) on it, or vLLM's two fields. `none`: it
-   * is answered and not continued, or only under conditions (Qwen while it does not think, DeepSeek at another address).
+   * is answered and not continued, or only under conditions (Qwen while it does not think, DeepSeek at another address). `refused`: the user has to answer it.
    */
-  prefill?: "prefix" | "partial" | "continue" | "none";
+  prefill?: "prefix" | "partial" | "continue" | "none" | "refused";
   /** chat: a null assistant content is refused, `""` is sent. */
   emptyContent?: boolean;
   /** chat: calls beside which nothing is said are refused, be it null or `""`: a blank stands there (Databricks' Claude). */

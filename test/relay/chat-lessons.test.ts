@@ -67,6 +67,14 @@ const PASSED_BACK = "in the thinking mode must be passed back to the API.";
 /** An error of Xiaomi's servers. */
 const paramIncorrect = (param: string) => ({ code: "400", message: "Param Incorrect", param, type: "" });
 const UNTHOUGHT = { error: paramIncorrect(`The reasoning_content ${PASSED_BACK}`) };
+const started = { role: "assistant", content: "I will" };
+const NO_PREFILL = JSON.stringify({
+  type: "error",
+  error: {
+    type: "invalid_request_error",
+    message: "This model does not support assistant message prefill. The conversation must end with a user message.",
+  },
+});
 const brief = { role: "developer", content: "Be brief." };
 
 /** A list of faults as FastAPI's `str()` has it, and what stands behind it. */
@@ -112,6 +120,14 @@ describe("a chat server of which nothing is known", () => {
   const told = (at: number) => upstream.calls[at]?.json as Wire;
 
   test.each<[string, Wire, (body: Wire) => boolean, Refusal, Wire, string | null]>([
+    [
+      "an assistant's turn that is to be continued, as Claude does behind OpenRouter",
+      ask(user, started),
+      (body) => messagesOf(body).at(-1)?.["role"] === "assistant",
+      { body: { error: { message: "Provider returned error", code: 400, metadata: { raw: NO_PREFILL } } } },
+      { messages: [user, started, { role: "user", content: "(continue)" }] },
+      "prefill",
+    ],
     [
       "fields, as vLLM does in Python's notation",
       { ...ask(user), store: true, metadata: { a: "b" } },

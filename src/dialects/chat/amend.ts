@@ -5,7 +5,7 @@ import { withChatMarks } from "../cache-marks.ts";
 import type { Quirks } from "../dialect.ts";
 import { withNamedProperties } from "../function-schema.ts";
 import { goingFields } from "../going-fields.ts";
-import { callHint } from "../own-words.ts";
+import { CONTINUE_TEXT, callHint } from "../own-words.ts";
 import { withObjectArguments } from "./call-arguments.ts";
 import { shortCallId, withOwnCallIds } from "./call-ids.ts";
 import { evenStrict } from "./even-strict.ts";
@@ -251,6 +251,7 @@ function withHint(messages: readonly unknown[], hint: string | undefined): reado
 function amendPrefill(messages: readonly unknown[], list: EditList, quirks: Quirks): readonly unknown[] {
   const last = messages.at(-1);
   if (!quirks.prefill || !isObject(last) || last["role"] !== "assistant") return messages;
+  if (quirks.prefill === "refused") return [...messages, { role: "user", content: CONTINUE_TEXT }];
   if (quirks.prefill === "prefix" || quirks.prefill === "partial")
     return [...messages.slice(0, -1), { ...last, [quirks.prefill]: true }];
   if (quirks.prefill === "continue" && list.body["add_generation_prompt"] === undefined) {

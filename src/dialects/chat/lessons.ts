@@ -136,6 +136,8 @@ const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
     /\bunsupported tool type\b|\binput should be ["'`]function["'`]|\bunknown variant ["'`]custom["'`]|["'`]function["'`] is a required property\b/i,
     { customTools: false },
   ],
+  // Claude's models since 4.6, behind OpenRouter and others (anomalyco/opencode #29760).
+  [/\bdoes not support assistant message prefill\b/, { prefill: "refused" }],
 ];
 
 const FORCED_REFUSED =

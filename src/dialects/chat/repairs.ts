@@ -20,11 +20,21 @@ function losesReasoning(body: Wire, edits: Edits, { reasoning }: Orders, quirks:
   return listOf(edits["messages"] ?? body["messages"]).some((message) => isObject(message) && lacksReasoning(message));
 }
 
+const roleOfLast = (messages: unknown): unknown => {
+  const last = listOf(messages).at(-1);
+  return isObject(last) ? last["role"] : undefined;
+};
+
+/** Whether the user had to answer a turn that the client asked to be continued. */
+const isAnswered = (body: Wire, edits: Edits, { prefill }: Quirks): boolean =>
+  prefill === "refused" && roleOfLast(body["messages"]) === "assistant" && roleOfLast(edits["messages"]) === "user";
+
 /** What `edits` of a chat client's body lose of it for this vendor, by name. */
 export function repairs(body: Wire, edits: Edits, orders: Orders, quirks: Quirks): string[] {
   const isTaken = (field: string) => Object.hasOwn(edits, field) && edits[field] === undefined;
   const unknown = quirks.unknownFields ?? [];
   const lost = losesReasoning(body, edits, orders, quirks) ? ["reasoning_content"] : [];
+  if (isAnswered(body, edits, quirks)) lost.push("prefill");
   lost.push(...lostGrammars(body, quirks));
   for (const at of evenStrict(body["tools"], quirks).loosened) lost.push(`tools[${at}].function.strict`);
   lost.push(...unknown.filter((field) => isTaken(field) && !asksForNothing(field, body[field])));
