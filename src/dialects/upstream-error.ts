@@ -172,7 +172,7 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
   const figures = figuresOf(value);
   const found: RawError = {
     message: innerMessage(value["metadata"], wrappings) || message,
-    type: text(value["type"]) || text(value["error_type"]) || text(value["status"]),
+    type: text(value["type"]) || text(value["error_type"]) || text(value["reason"]) || text(value["status"]),
     code: codeIn(value),
     ...(param && { param }),
     ...(details && { details }),
@@ -277,8 +277,12 @@ const NAMED_FIELD = /: Extra inputs are not permitted/;
 /** A wrong key that is told as a bad request, by xAI (with a piece of the key) and Google: it is no 401 of the client's, and no fault of its request. */
 const KEY_REFUSED = /^(?:Incorrect API key provided|API key (?:not valid|expired)|Invalid API[ -]?key)/i;
 
-/** A model that the vendor does not have, told as a bad request: by DeepSeek, Mistral, OpenRouter and LiteLLM. Its name is the operator's choice. */
-const NO_MODEL = /^(?:Model Not Exist|\S{1,200} is not a valid model ID|(?:\/[\w/]+: )?Invalid model name passed in)/i;
+/**
+ * A model that the vendor does not have, told as a bad request: by DeepSeek, SiliconFlow, Mistral, OpenRouter, Workers AI and LiteLLM. Its name is the
+ * operator's choice.
+ */
+const NO_MODEL =
+  /^(?:Model (?:Not|does not) Exist|(?:\w+: )*No such model @|\S{1,200} is not a valid model ID|(?:\/[\w/]+: )?Invalid model name passed in)/i;
 const NO_MODEL_TYPE = /^(?:invalid_model|model_not_found)$/i;
 
 /**
@@ -322,17 +326,17 @@ function meantStatus(status: number, { type, code, message, isRelayed }: RawErro
 
 /**
  * Words for programs by which vendors say that the account there is empty, whatever status they choose (Alibaba's `Arrearage` is a 400, new-api's
- * `insufficient_user_quota` and Volcengine's `AccountOverdueError` a 403).
+ * `insufficient_user_quota`, Novita's `NOT_ENOUGH_BALANCE` and Volcengine's `AccountOverdueError` a 403).
  */
 const NO_CREDIT_CODE =
-  /insufficient_(?:user_)?(?:quota|balance)|exceeded_current_quota|credit_balance|billing|arrearage|account_?overdue|(?:organization|project)_(?:spend|usage)_limit/i;
+  /insufficient_(?:user_)?(?:quota|balance)|not_enough_balance|exceeded_current_quota|credit_balance|billing|arrearage|account_?overdue|(?:organization|project)_(?:spend|usage)_limit/i;
 /**
  * And the beginnings of sentences of those that have no such word: Anthropic's 400 is an `invalid_request_error` like any other, xAI's 403 a right that
- * is missing, Z.ai's 429 and Fireworks' 412 have a code that tells nothing. Google's "check your plan and billing details" is a limit of the minute as
+ * is missing, SiliconFlow's 403, Z.ai's 429 and Fireworks' 412 have a code that tells nothing. Google's "check your plan and billing details" is a limit of the minute as
  * well, and none. Beginnings alone: what a request says is quoted further on, and would put the key to rest for everybody.
  */
 const NO_CREDIT_TEXT =
-  /^(?:your (?:credit balance is too low|subscription payment is past due)|insufficient (?:account )?balance|you have reached your specified API usage limits|your (?:newly created )?team\b[^"'`]{0,120}\b(?:used all available credits|reached (?:its|your|the) monthly spending limit)|(?:your )?account\b[^"'`]{0,120}\bsuspended\b[^"'`]{0,60}\b(?:balance|spending limit|invoices))/i;
+  /^(?:your (?:credit balance is too low|subscription payment is past due)|insufficient (?:account )?balance|(?:sorry, )?your account balance is insufficient|you have reached your specified API usage limits|your (?:newly created )?team\b[^"'`]{0,120}\b(?:used all available credits|reached (?:its|your|the) monthly spending limit)|(?:your )?account\b[^"'`]{0,120}\bsuspended\b[^"'`]{0,60}\b(?:balance|spending limit|invoices))/i;
 
 /**
  * How OpenRouter says that an account has credit, but not as much as this request may come to: by the output that it asks for, which is its model's most

@@ -817,6 +817,18 @@ const OTHERS: readonly (readonly [name: string, status: number, body: unknown, c
     { error: { code: 400, message: "a/b is not a valid model ID" } },
     "upstream_error",
   ],
+  [
+    "a model that is gone, SiliconFlow",
+    400,
+    { code: 20_012, message: "Model does not exist. Please check it carefully.", data: null },
+    "upstream_error",
+  ],
+  [
+    "a model that is gone, Workers AI",
+    400,
+    { success: false, errors: [{ code: 5007, message: "AiError: No such model @cf/a/b or task" }] },
+    "upstream_error",
+  ],
   ["load", 529, { type: "error", error: { type: "overloaded_error", message: "Overloaded" } }, "upstream_overloaded"],
   [
     "tools",

@@ -848,6 +848,14 @@ describe("several keys of a vendor", () => {
       ),
     ],
     [
+      "SiliconFlow's 403 of an empty account",
+      json({ code: 30_001, message: "Sorry, your account balance is insufficient", data: null }, { status: 403 }),
+    ],
+    [
+      "Novita's 403 of an empty account",
+      json({ code: 403, reason: "NOT_ENOUGH_BALANCE", message: "not enough balance", metadata: {} }, { status: 403 }),
+    ],
+    [
       "Ollama's 403 of an unpaid account",
       refusing(403, "your subscription payment is past due. update your payment method (ref: 1)", "api_error"),
     ],
