@@ -163,6 +163,8 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
     const said = [inner, writeIssues(value["issues"])].filter((words) => words !== "").join(": ");
     return readRelayed({ message: said, type: text(value["type"]), code: text(value["code"]) }, wrappings);
   }
+  const behind = readBehind(value["value"], wrappings);
+  if (behind) return behind;
   const words = wordsIn(value, wrappings);
   const place = text(value["param"]);
   const isReason = SENTENCE.test(place);
@@ -179,6 +181,12 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
     ...(figures && { figures }),
   };
   return readRelayed(found, wrappings);
+}
+
+/** What Vercel's gateway could not read of a vendor's stream, where that is an error (vercel/ai #18303): its own words say only that something was wrong. */
+function readBehind(record: unknown, wrappings: number): RawError | undefined {
+  const found = isObject(record) ? readRawError(record, wrappings - 1) : undefined;
+  return found && found.message !== "" ? { ...found, isRelayed: true } : undefined;
 }
 
 /** An error as the vendor behind a gateway told it, where that gateway's words are no more than a wrapping of its. */
@@ -266,10 +274,10 @@ const TOOL_SERVER_FAILED = "external_connector_error";
 /**
  * How a vendor says that it takes no request that has such a thing: OpenRouter in a 404 that none of a model's hosts takes tools, a forced one, or an
  * image; llama.cpp in a 500 that its model cannot see or hear (ggml-org/llama.cpp #15377), or that it was started without tools; mlx-lm in a 404 that its
- * model cannot see; another gateway of this kind of what a strict client would lose there. The model is there all the same for who asks for less.
+ * model cannot see; vLLM that it was started without tools; another gateway of this kind of what a strict client would lose there. The model is there all the same for who asks for less.
  */
 const NEVER_TAKEN =
-  /^(?:No endpoints found that (?:support|can handle)|(?:image|audio) input is not supported|tools param requires --jinja|Only 'text' content type is supported|This model's vendor cannot be told all of the request)\b/i;
+  /^(?:No endpoints found that (?:support|can handle)|(?:image|audio) input is not supported|tools param requires --jinja|Only 'text' content type is supported|"auto" tool choice requires --enable-auto-tool-choice|This model's vendor cannot be told all of the request)\b/i;
 
 /** How a field is refused by its name, which stands first and is the client's own choice: such a sentence tells nothing of the gateway's account. */
 const NAMED_FIELD = /: Extra inputs are not permitted/;
@@ -290,6 +298,9 @@ const NO_MODEL_TYPE = /^(?:invalid_model|model_not_found)$/i;
  * and asked again it says the same (ggml-org/llama.cpp #27367).
  */
 const TEMPLATE_REFUSED = /^.*\bError: (?=Jinja Exception: )/s;
+
+/** A model that is down, which NVIDIA tells as a bad request (tashfeenahmed/freellmapi #522): nothing ran, and asking later helps. */
+const MODEL_DOWN = /\bDEGRADED function cannot be invoked\b/;
 
 /**
  * What a web server said of a file that the request names, which vLLM tells as a fault of its own, in its HTTP client's words (vllm-project/vllm #47163: a
@@ -320,6 +331,7 @@ function meantStatus(status: number, { type, code, message, isRelayed }: RawErro
   if ((status === 404 || status === 500) && NEVER_TAKEN.test(message)) return 400;
   if (type === TOOL_SERVER_FAILED || code === TOOL_SERVER_FAILED) return 400;
   if (status !== 400 || NAMED_FIELD.test(message)) return status;
+  if (MODEL_DOWN.test(message)) return 503;
   if (KEY_REFUSED.test(message)) return 401;
   return NO_MODEL_TYPE.test(type) || NO_MODEL_TYPE.test(code) || NO_MODEL.test(message) ? 404 : status;
 }
@@ -370,7 +382,7 @@ export function statusOfRawError(raw: RawError): number {
   if (/authentication|invalid_api_key/i.test(word)) return 401;
   if (/permission/i.test(word)) return 403;
   if (/not_?found/i.test(word)) return 404;
-  if (/invalid_request|invalid_argument|bad_?request/i.test(word)) return 400;
+  if (/invalid_request|invalid_argument|bad_?request|validation/i.test(word)) return 400;
   return 500;
 }
 

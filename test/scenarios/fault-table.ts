@@ -316,6 +316,22 @@ const STATUSES: Fault[] = [
     outcome: refused("upstream_error", "true"),
     failsOver,
   },
+  {
+    number: 16,
+    name: "a model that is down, told as a fault of the request (NVIDIA)",
+    upstreams: ["chat"],
+    answer: () =>
+      json(
+        {
+          status: 400,
+          title: "Bad Request",
+          detail: "Function id '87ea0ddc-cff1-4bca-bf8b-3bd98a35ddd0': DEGRADED function cannot be invoked",
+        },
+        { status: 400 },
+      ),
+    outcome: refused("upstream_overloaded", "true"),
+    failsOver,
+  },
   { number: 16, name: "504 with HTML", answer: page(504), outcome: refused("upstream_error", "true"), failsOver },
   {
     number: 17,
@@ -387,6 +403,30 @@ const REQUESTS: Fault[] = [
     upstreams: ["chat"],
     answer: () => record({ choices: null, error_type: "BadRequestError", error_message: "temperature is odd" }),
     outcome: refused("invalid_request", null, { words: "temperature is odd" }),
+  },
+  {
+    number: 15,
+    name: "what is wrong, told by DeepInfra's names around the words of its engine, in the first record of a 200",
+    upstreams: ["chat"],
+    answer: () =>
+      record({ error_type: "validation_error", error_message: '{"error":{"message":"temperature is odd"}}' }),
+    outcome: refused("invalid_request", null, { words: "It says: temperature is odd" }),
+  },
+  {
+    number: 15,
+    name: "context overflow, told by Vercel's gateway as a record that it could not read",
+    upstreams: ["chat"],
+    answer: () =>
+      record({
+        id: "gen_01",
+        object: "chat.completion.chunk",
+        error: {
+          ...{ code: "error", message: "Stream error occurred", name: "AI_TypeValidationError" },
+          cause: { name: "ZodError", message: "[]" },
+          value: { error_type: "validation_error", error_message: JSON.stringify({ error: { message: overflow } }) },
+        },
+      }),
+    outcome: refused("context_length_exceeded", null, { words: "prompt is too long: 12000 tokens > 8192 maximum" }),
   },
   {
     number: 15,
