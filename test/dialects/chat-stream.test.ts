@@ -584,7 +584,14 @@ describe("a relabelled stream", () => {
   });
 
   test("calls go out with contiguous indices, and with id and name once", () => {
-    for (const name of ["sparse-index", "repeated-name-and-id", "reused-index", "missing-index", "null-id"]) {
+    for (const name of [
+      "sparse-index",
+      "slipped-index",
+      "repeated-name-and-id",
+      "reused-index",
+      "missing-index",
+      "null-id",
+    ]) {
       const calls = recordsOf(relabelText(read(name, "upstream.sse")))
         .flatMap((record) => record["choices"] as { delta: { tool_calls?: Record<string, unknown>[] } }[])
         .flatMap((choice) => choice.delta.tool_calls ?? []);

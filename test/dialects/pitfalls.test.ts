@@ -253,7 +253,7 @@ const PITFALLS: Record<number, Pitfall> = {
   },
   13: {
     what: "an index that is missing or used twice",
-    fixtures: ["chat/missing-index", "chat/reused-index", "chat/sparse-index"],
+    fixtures: ["chat/missing-index", "chat/reused-index", "chat/sparse-index", "chat/slipped-index"],
   },
   14: {
     what: "a missing id is made up",

@@ -59,7 +59,7 @@ export function inventCallId(replySeed: string, ordinal: number): string {
 
 /**
  * Says which call a fragment belongs to: by index where there is one, by id or name where not, and as a new call where a vendor uses one
- * index twice (dialects.md 4.8 #13). Ids and names that are repeated on every fragment are taken once (#15).
+ * index twice (dialects.md 4.8 #13). The rest of a call may slip to the next index. Ids and names that are repeated on every fragment are taken once (#15).
  */
 export class ToolTracker {
   readonly slots: ToolSlot[] = [];
@@ -94,11 +94,12 @@ export class ToolTracker {
   }
 
   #find(fragment: ToolFragment): ToolSlot | undefined {
+    const last = this.#last;
     if (fragment.index !== undefined) {
       const slot = this.#byIndex.get(fragment.index);
-      return slot && !startsAnother(slot, fragment) ? slot : undefined;
+      if (slot) return startsAnother(slot, fragment) ? undefined : slot;
+      return last && isRestOf(last, fragment) ? last : undefined;
     }
-    const last = this.#last;
     if (fragment.id !== "") {
       return this.#withId(fragment.id) ?? (fragment.name === "" ? last : undefined);
     }
@@ -117,6 +118,13 @@ export class ToolTracker {
     return this.#byId.get(id);
   }
 }
+
+/**
+ * Whether a fragment at an index nobody has heard of is the rest of a call that is not whole: it neither names a tool nor has an id. The last pieces of
+ * gpt-oss' calls come so at Nebius (pipecat-ai/pipecat #4688).
+ */
+const isRestOf = (slot: ToolSlot, { id, name, arguments: text }: ToolFragment): boolean =>
+  id === "" && name === "" && text !== "" && slot.arguments !== "" && !isComplete(slot);
 
 /** Whether a fragment at a known index opens a second call there. */
 function startsAnother(slot: ToolSlot, fragment: ToolFragment): boolean {
