@@ -821,6 +821,13 @@ describe("a chat server of which nothing is known", () => {
       "`logprobs` is not supported with tools",
     ],
     [
+      "to think behind calls that it did not think before (Claude behind LiteLLM, Poe)",
+      { reasoning_effort: "low", ...ask(user, { role: "assistant", content: null, tool_calls: [call] }, result) },
+      { reasoning_effort: "low" },
+      (body) => body["reasoning_effort"] === "low" && messagesOf(body).some(({ role }) => role === "tool"),
+      "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks).",
+    ],
+    [
       "an effort beside tools (OpenAI)",
       { reasoning_effort: "low", tools: [tool] },
       { reasoning_effort: "low" },

@@ -77,6 +77,9 @@ const OF_MESSAGES: ReadonlySet<string> = new Set(
 const REASONING_REFUSED =
   /^Reasoning is mandatory for this endpoint\b|\bdoes not support (?:thinking|reasoning)\b|\binvalid reasoning value\b|\breasoning_effort\b[^;]{0,60}: Input should be\b/i;
 
+/** Claude behind a server of this dialect, which has no place for what proves its thoughts: where the calls before stand without any, it does not think. */
+const NO_THOUGHT_BEFORE = /\bmust start with a thinking block\b/i;
+
 const isEssential = (place: Place): boolean => ESSENTIAL.has(place.at(-1) ?? "");
 
 /** What follows for a server that does not know a field. */
@@ -188,6 +191,9 @@ export function lessons(words: string, terms: VendorTerms): Lesson[] {
   taught.push(...imageLessons(words, terms));
   if (REASONING_REFUSED.test(words)) {
     taught.push({ quirks, refuses: [...refuses, ...REASONING_FIELDS, "think"], isOnce: isOnce(OF_LEVELS) });
+  }
+  if (NO_THOUGHT_BEFORE.test(words)) {
+    taught.push({ quirks, refuses: [...refuses, ...REASONING_FIELDS, "think"], isOnce: true });
   }
   const { reasoningReplay = "reasoning_content" } = quirks;
   const forced: Taught = { rule: { toolChoiceRequired: "auto" }, isOnce: isOnce(OF_CHOICES) };
