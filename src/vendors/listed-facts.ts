@@ -17,23 +17,33 @@ const isSupported = (value: unknown): boolean => value === true || (isObject(val
 
 /**
  * Tokens that a model can read, as its vendor's list has it. llama.cpp says beside what it knows of the model with how much of that it was started, which
- * is what counts, once the model is loaded.
+ * is what counts, once the model is loaded; TabbyAPI says nothing else.
  */
 function lengthOf(entry: Listed): number | undefined {
-  const { meta } = entry;
+  const { meta, parameters } = entry;
   if (isObject(meta) && isLength(meta["n_ctx"])) return meta["n_ctx"];
+  if (isObject(parameters) && isLength(parameters["max_seq_len"])) return parameters["max_seq_len"];
   return LENGTHS.map((field) => entry[field]).find(isLength);
 }
 
+/** What Xinference and Lemonade say that a model can do, in words. */
+const abilitiesOf = ({ model_ability: abilities, labels }: Listed): unknown[] => [
+  ...listOf(abilities),
+  ...listOf(labels),
+];
+
 /** OpenRouter's list names the parameters of each model; the rest say what it can do, as a gateway of this kind does (interface 2.3). */
-function takesTools({ supported_parameters: parameters, capabilities, supports_tools: supports }: Listed): boolean {
+function takesTools(entry: Listed): boolean {
+  const { supported_parameters: parameters, capabilities, supports_tools: supports } = entry;
   if (listOf(parameters).includes("tools") || supports === true) return true;
+  if (abilitiesOf(entry).some((ability) => ability === "tools" || ability === "tool-calling")) return true;
   return isObject(capabilities) && (capabilities["function_calling"] === true || capabilities["tools"] === true);
 }
 
-function seesPictures({ architecture, capabilities, supports_image_input: supports }: Listed): boolean {
+function seesPictures(entry: Listed): boolean {
+  const { architecture, capabilities, supports_image_input: supports } = entry;
   if (isObject(architecture) && listOf(architecture["input_modalities"]).includes("image")) return true;
-  if (supports === true) return true;
+  if (supports === true || abilitiesOf(entry).includes("vision")) return true;
   return isObject(capabilities) && (isSupported(capabilities["vision"]) || isSupported(capabilities["image_input"]));
 }
 
@@ -87,15 +97,30 @@ const OTHER_TYPES = /^(?:image|embeddings?|audio|moderation|rerank|video|transcr
 const OTHER_MODES =
   /^(?:image_\w+|embedding|audio_\w+|moderation|rerank|video_generation|realtime|ocr|search|vector_store|guardrail|evaluation|extraction)$/;
 
-/** False for a model whose own entry says that it makes something else than text (Together, Fireworks, Mistral, OpenRouter, LiteLLM). */
+/** Lemonade's words for the same, among others that it has for a model (lemonade-sdk/lemonade, `model_types.h`), and those by which one chats all the same. */
+const OTHER_LABELS = /^(?:embeddings?|reranking|transcription|image|tts|audio-generation|classifi(?:cation|er)|3d)$/;
+const CHAT_LABELS = /^(?:chat|chat-transcription|vision|reasoning|tools|tool-calling)$/;
+
+const hasLabel = (labels: unknown, pattern: RegExp): boolean =>
+  listOf(labels).some((label) => typeof label === "string" && pattern.test(label));
+
+/** What kind of model an entry says that it is; Xinference has another name for it. */
+const typeOf = ({ type, model_type: modelType }: Record<string, unknown>): unknown => type ?? modelType;
+
+/**
+ * False for a model whose own entry says that it makes something else than text (Together, Fireworks, Mistral, OpenRouter, LiteLLM, Xinference,
+ * Lemonade).
+ */
 function mayChat(model: unknown): boolean {
   if (!isObject(model)) return true;
-  const { type, mode, supports_chat: supportsChat, capabilities, architecture } = model;
+  const { mode, supports_chat: supportsChat, capabilities, architecture, labels } = model;
+  const type = typeOf(model);
   const { supportedGenerationMethods: methods } = model;
   if (Array.isArray(methods) && !methods.includes("generateContent")) return false;
   if (typeof type === "string" && OTHER_TYPES.test(type)) return false;
   if (typeof mode === "string" && OTHER_MODES.test(mode)) return false;
   if (supportsChat === false) return false;
+  if (hasLabel(labels, OTHER_LABELS) && !hasLabel(labels, CHAT_LABELS)) return false;
   if (isObject(capabilities) && capabilities["completion_chat"] === false) return false;
   const outputs = isObject(architecture) ? architecture["output_modalities"] : undefined;
   return !Array.isArray(outputs) || outputs.includes("text");
@@ -104,12 +129,13 @@ function mayChat(model: unknown): boolean {
 /** How Fireworks' list calls its models for images. */
 const FIREWORKS_IMAGES = "FLUMINA_BASE_MODEL";
 
-/** Whether the entry of a model that does not chat says that it draws (Together, Fireworks, OpenRouter, LiteLLM). */
+/** Whether the entry of a model that does not chat says that it draws (Together, Fireworks, OpenRouter, LiteLLM, Xinference, Lemonade). */
 function onlyDraws(model: unknown): boolean {
   if (!isObject(model)) return false;
-  const { type, mode, kind, architecture } = model;
-  if (kind === FIREWORKS_IMAGES || mode === "image_generation" || (typeof type === "string" && /^image$/i.test(type)))
-    return true;
+  const { mode, kind, architecture, labels } = model;
+  const type = typeOf(model);
+  if (kind === FIREWORKS_IMAGES || mode === "image_generation" || listOf(labels).includes("image")) return true;
+  if (typeof type === "string" && /^image$/i.test(type)) return true;
   return isObject(architecture) && listOf(architecture["output_modalities"]).includes("image");
 }
 

@@ -73,6 +73,14 @@ describe("listModels", () => {
       { id: "painter", architecture: { output_modalities: ["image"] } },
       { id: "singer", architecture: { output_modalities: ["audio"] } },
       { id: "both", architecture: { output_modalities: ["image", "text"] } },
+      // Xinference
+      ...["embedding", "rerank", "audio", "video"].map((model_type) => ({ id: model_type, model_type })),
+      { id: "kolors", model_type: "image" },
+      { id: "qwen", model_type: "LLM" },
+      // Lemonade
+      ...["embeddings", "reranking", "transcription", "tts"].map((label) => ({ id: label, labels: ["hot", label] })),
+      { id: "sd-turbo", labels: ["image"] },
+      { id: "user.gemma", labels: ["custom", "transcription", "chat-transcription"] },
     ];
     upstream.answer("/v1/models", json({ data }), json({ data }));
     const draws = (name: string): ListedModel => ({ name, draws: true });
@@ -85,11 +93,17 @@ describe("listModels", () => {
         draws("flumina"),
         draws("painter"),
         ...listed("both"),
+        draws("kolors"),
+        ...listed("qwen"),
+        draws("sd-turbo"),
+        ...listed("user.gemma"),
       ],
     ]);
     // The messages dialect has no protocol of images.
     const talkers = await listModels(vendorAt({ dialect: "messages", baseUrl: upstream.url }), never);
-    expect(talkers).toEqual(listed("ok/model:free", "Two Words (v2).gguf", "y".repeat(200), "chatty", "codex", "both"));
+    expect(talkers).toEqual(
+      listed("ok/model:free", "Two Words (v2).gguf", "y".repeat(200), "chatty", "codex", "both", "qwen", "user.gemma"),
+    );
   });
 
   test.each([
@@ -128,6 +142,17 @@ describe("listModels", () => {
       { reasoning: "reasoning-object", mustReason: true },
     ],
     ["vLLM", { max_model_len: 32_768 }, { contextLength: 32_768 }],
+    ["TabbyAPI", { parameters: { max_seq_len: 65_536, draft: null } }, { contextLength: 65_536 }],
+    [
+      "Xinference",
+      { model_type: "LLM", context_length: 40_960, model_ability: ["chat", "tools", "vision"] },
+      { contextLength: 40_960, tools: true, vision: true },
+    ],
+    [
+      "Lemonade",
+      { context_length: 8192, max_context_window: 131_072, labels: ["vision", "tool-calling"] },
+      { contextLength: 8192, tools: true, vision: true },
+    ],
     ["llama.cpp", { meta: { n_ctx: 16_384, n_ctx_train: 131_072 } }, { contextLength: 16_384 }],
     ["llama.cpp's router", { context_length: 131_072, meta: { n_ctx: 16_384 } }, { contextLength: 16_384 }],
     ["llama.cpp's router of what it has not loaded", { context_length: 131_072 }, { contextLength: 131_072 }],
