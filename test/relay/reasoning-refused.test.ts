@@ -9,6 +9,8 @@ const REFUSALS = [
   "messages.1.content.0: Invalid `signature` in `thinking` block",
   "messages.1.content.0: Invalid `data` in `redacted_thinking` block",
   "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.",
+  // SGLang
+  "Anthropic redacted_thinking history is not supported",
 ];
 const text = { type: "text", text: "hm" };
 const thinking = { type: "thinking", thinking: "another's", signature: "Zm9yZWlnbg==" };
