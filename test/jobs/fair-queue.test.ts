@@ -98,4 +98,13 @@ describe("work of many accounts is taken in turns", () => {
     expect(queue.take((vendor) => vendor === "open")).toBeUndefined();
     expect(queue.size).toBe(51);
   });
+
+  test("who waits for a vendor without room has its turns once there is some, also where it asks for more meanwhile", () => {
+    const queue = new FairQueue();
+    fill(queue, "a", 3, "full");
+    fill(queue, "b", 30, "open");
+    for (let at = 0; at < 20; at++) expect(queue.take((vendor) => vendor === "open")?.accountId).toBe("b");
+    queue.push({ id: "more", accountId: "a", vendor: "full" });
+    expect(Array.from({ length: 4 }, () => queue.take(anywhere)?.accountId)).toEqual(["a", "a", "a", "a"]);
+  });
 });
