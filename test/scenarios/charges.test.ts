@@ -405,6 +405,28 @@ describe("the money is used up", () => {
     expect(lab.wallet().posted).toBeGreaterThanOrEqual(0n);
   });
 
+  test.each(STREAMS.filter(({ upstream }) => upstream === "chat"))(
+    "a vendor that counts with each piece is paid what it counted until then: $name",
+    async ({ client, upstream, mode }) => {
+      const body = ask(client, PRICED[upstream], mode, { max_tokens: 60_000 });
+      await lab.fund(holdOf(body, 400));
+      const pieces = Array.from({ length: 390 }, (_piece, at) => {
+        const usage = { prompt_tokens: INPUT, completion_tokens: at + 1, total_tokens: INPUT + at + 1 };
+        const choices = [{ index: 0, delta: { content: "word " }, finish_reason: null }];
+        return `data: ${JSON.stringify({ id: "c1", model: "m", choices, usage })}\n\n`;
+      });
+      play(upstream, pieces.join(""), "silence");
+      const text = await (await lab.gateway.post(PATH[client], body)).text();
+      expect(text).toContain(": x-sluice-stop: balance\n\n");
+      await until(() => lab.gateway.app.running.count === 0 && lab.wallet().held === 0n, "the end of the request");
+      const output = lab.rows()[0]?.output ?? 0;
+      // More came with the last piece that is shown than the piece itself.
+      expect(output).toBeGreaterThanOrEqual(text.split("word ").length - 1);
+      const row = { finish: "length", flags: 4, input: INPUT, estimated: false };
+      await expectCharged(holdOf(body, 400), costOf(INPUT, output), [row]);
+    },
+  );
+
   test.each(OWN_WAYS.filter(({ mode }) => mode === "blocking"))(
     "a blocking request asks its vendor for what is paid for, and says so: $name",
     async ({ client }) => {
