@@ -90,6 +90,26 @@ describe("a job from its creation to its image", () => {
     expect((await get({}, "HEAD")).status).toBe(200);
   });
 
+  test.each([
+    ["image/jpeg", "jpg", () => new Bun.Image(PNG).jpeg().bytes()],
+    ["image/webp", "webp", () => new Bun.Image(PNG).webp().bytes()],
+  ] as const)(
+    "a picture that its vendor made as %s is given as that, as a whole and in part",
+    async (type, extension, made) => {
+      lab = await startImageLab();
+      const bytes = await made();
+      lab.painter.create_ = [{ kind: "image", bytes }];
+      const { data } = await lab.ended((await lab.create()).id);
+      const path = new URL(data![0]!.url).pathname;
+      expect(path).toEndWith(`.${extension}`);
+      const whole = await lab.gateway.call(path);
+      expect([whole.status, whole.headers.get("content-type")]).toEqual([200, type]);
+      expect(await whole.bytes()).toEqual(bytes);
+      const part = await lab.gateway.call(path, { headers: { range: "bytes=0-3" } });
+      expect([part.status, part.headers.get("content-type")]).toEqual([206, type]);
+    },
+  );
+
   test("a large file waits on the disk for a client that takes it slowly: 64 KiB of it are read at a time", async () => {
     const picture = newPicture(600, 400);
     for (let at = 0, value = 1; at < picture.pixels.length; at++) {
