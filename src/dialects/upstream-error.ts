@@ -345,10 +345,11 @@ const NO_CREDIT_CODE =
 /**
  * And the beginnings of sentences of those that have no such word: Anthropic's 400 is an `invalid_request_error` like any other, xAI's 403 a right that
  * is missing, SiliconFlow's 403, Z.ai's 429 and Fireworks' 412 have a code that tells nothing. Google's "check your plan and billing details" is a limit of the minute as
- * well, and none. Beginnings alone: what a request says is quoted further on, and would put the key to rest for everybody.
+ * well, and none; OpenRouter's 403 of a key that has spent what it may is one. Beginnings alone: what a request says is quoted further on, and would put
+ * the key to rest for everybody.
  */
 const NO_CREDIT_TEXT =
-  /^(?:your (?:credit balance is too low|subscription payment is past due)|insufficient (?:account )?balance|(?:sorry, )?your account balance is insufficient|you have reached your specified API usage limits|your (?:newly created )?team\b[^"'`]{0,120}\b(?:used all available credits|reached (?:its|your|the) monthly spending limit)|(?:your )?account\b[^"'`]{0,120}\bsuspended\b[^"'`]{0,60}\b(?:balance|spending limit|invoices))/i;
+  /^(?:key limit exceeded\b|your (?:credit balance is too low|subscription payment is past due)|insufficient (?:account )?balance|(?:sorry, )?your account balance is insufficient|you have reached your specified API usage limits|your (?:newly created )?team\b[^"'`]{0,120}\b(?:used all available credits|reached (?:its|your|the) monthly spending limit)|(?:your )?account\b[^"'`]{0,120}\bsuspended\b[^"'`]{0,60}\b(?:balance|spending limit|invoices))/i;
 
 /**
  * How OpenRouter says that an account has credit, but not as much as this request may come to: by the output that it asks for, which is its model's most
@@ -359,6 +360,16 @@ const EXCEEDS_CREDIT =
 
 /** Whether the gateway's account at the vendor has credit, and the request is too large for it: of the key and of its way that says nothing. */
 export const exceedsCredit = ({ message }: { message?: unknown }): boolean => EXCEEDS_CREDIT.test(String(message));
+
+/**
+ * How vendors say that a plan's hours or its week are used up, with a 429 that names no time: Z.ai's 1308 and 1310 (hugalafutro/model-hotel #955,
+ * dirge-code/dirge #818) and Ollama's cloud (NousResearch/hermes-agent #68832). It is not over in a moment, as a rate is.
+ */
+const PLAN_USED_UP =
+  /^(?:usage limit reached for \d|已达到 ?\d+ ?小时的使用上限|weekly\/monthly limit exhausted|you(?: \([^)]{1,100}\))?(?:'ve| have) reached your (?:session|hourly|weekly|monthly) usage limit)/i;
+
+/** Whether a vendor says so. Of the key's other models that tells nothing: a local Ollama has some of its own beside those of the cloud. */
+export const meansUsedUp = ({ message }: { message?: unknown }): boolean => PLAN_USED_UP.test(String(message));
 
 /** Whether an error means that the gateway's account at the vendor has no credit left: its key is of no use to any request (reliability 6.2). */
 export function meansNoCredit(
@@ -421,6 +432,9 @@ const WORDS: Partial<Record<ErrorCode, string>> = {
 const FORBIDDEN =
   "The vendor does not allow this gateway what was asked. The operator has to check the vendor's key, what it may do, and the vendor's address.";
 
+const NO_CREDIT = "The vendor refused: this gateway's account there has no credit left.";
+const USED_UP =
+  "The vendor refused: this gateway's account there has used up what its plan allows for now. Asking again at once does not help.";
 /** How much there is left is the operator's to know. */
 const TOO_DEAR =
   "The vendor refused: this gateway's account there has too little credit for a request of this size. Ask for fewer output tokens, or shorten the prompt; the operator can add credit.";
@@ -448,7 +462,8 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
   let code = codeOf(meant);
   let retry: boolean | undefined;
   const isTooDear = exceedsCredit(raw);
-  if (isTooDear || meansNoCredit(status, raw)) {
+  const isUsedUp = meansUsedUp(raw);
+  if (isTooDear || isUsedUp || meansNoCredit(status, raw)) {
     code = "upstream_error";
     retry = false;
   }
@@ -463,8 +478,7 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
   };
   if (meant === 404) return new GatewayError(code, "The vendor does not know this model or path.", details);
   if (isTooDear) return new GatewayError(code, TOO_DEAR, details);
-  if (retry === false)
-    return new GatewayError(code, "The vendor refused: this gateway's account there has no credit left.", details);
+  if (retry === false) return new GatewayError(code, isUsedUp ? USED_UP : NO_CREDIT, details);
   const words = (meant === 403 ? FORBIDDEN : WORDS[code]) ?? "The vendor answered with an error.";
   // Another gateway of this kind has said as much, and what its vendor says is not to be pushed out by it.
   const said = excerpt.startsWith(words) ? excerpt : `${words} It says: ${excerpt}`;

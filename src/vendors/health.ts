@@ -1,5 +1,5 @@
 import type { GatewayError } from "../canon/errors.ts";
-import { exceedsCredit, meansNoCredit } from "../dialects/upstream-error.ts";
+import { exceedsCredit, meansNoCredit, meansUsedUp } from "../dialects/upstream-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isObject } from "../lib/json.ts";
 import { Breakers } from "./breakers.ts";
@@ -175,8 +175,8 @@ export class VendorHealth {
   }
 
   /**
-   * A call along a way, made at `askedAt`, monotonic ms, failed. A key that was refused rests for ten minutes, a way that was limited as long as the vendor says; whatever else
-   * is the vendor's fault counts towards the way's breaker. A refusal does not: an open one would hide it from the client. Nor does a reply that its
+   * A call along a way, made at `askedAt`, monotonic ms, failed. A key that was refused rests for ten minutes, and so does a way that a plan's hours do not allow any more; a way that
+   * was limited as long as the vendor says; whatever else is the vendor's fault counts towards the way's breaker. A refusal does not: an open one would hide it from the client. Nor does a reply that its
    * model brought to a bad end: one conversation may have nothing else, and would close the way to all others. A way inside this process
    * is always as good as new. `begunAt`: when its request came, monotonic ms. One that came before its vendor's row was changed
    * goes along the way as it was then, with another key perhaps, or to another address: its failure tells nothing of what the way is now.
@@ -211,7 +211,7 @@ export class VendorHealth {
       return undefined;
     }
     this.failed(way.vendor, code);
-    if (isKeysFault(error) || code === "upstream_auth") {
+    if (isKeysFault(error) || code === "upstream_auth" || isUsedUp(error)) {
       this.cameToNothing(way);
       return this.#rest(isKeysFault(error) ? keyName(way) : wayName(way), REFUSED_KEY_MS);
     }
@@ -265,6 +265,9 @@ const isModelsFault = ({ cause }: GatewayError): boolean => isObject(cause) && t
 
 /** Another request, for less, is served all the same. */
 const isTooDear = ({ cause }: GatewayError): boolean => isObject(cause) && exceedsCredit(cause);
+
+/** A plan's hours are used up, for this model at the least. */
+const isUsedUp = ({ cause }: GatewayError): boolean => isObject(cause) && meansUsedUp(cause);
 
 /**
  * The key itself was refused (401), or the account behind it is empty: no model takes it now. Not so the key or the account of a gateway at one of its

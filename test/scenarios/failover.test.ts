@@ -817,6 +817,18 @@ describe("several keys of a vendor", () => {
       ),
     ],
     [
+      "OpenRouter's 403 of a key that has spent what it may",
+      json(
+        {
+          error: {
+            message: "Key limit exceeded (total limit). Manage it using https://openrouter.ai/settings/keys",
+            code: 403,
+          },
+        },
+        { status: 403 },
+      ),
+    ],
+    [
       "xAI's 403 of an empty account",
       refusing(
         403,
@@ -937,6 +949,71 @@ describe("several keys of a vendor", () => {
     held.resolve();
     for (const { status } of await Promise.all(all)) expect(status).toBe(200);
     expect(second.calls).toHaveLength(1);
+  });
+
+  test.each([
+    [
+      "Z.ai's 429 of a plan whose hours are used up",
+      json(
+        {
+          error: {
+            code: "1308",
+            message: "Usage limit reached for 5 hour. Your limit will reset at 2026-09-09 05:38:28",
+          },
+        },
+        { status: 429 },
+      ),
+    ],
+    [
+      "the same in its own country",
+      json(
+        { error: { code: "1308", message: "已达到 5 小时的使用上限。您的限额将在 2026-08-25 07:41:44 重置。" } },
+        { status: 429 },
+      ),
+    ],
+    [
+      "and of its week",
+      json(
+        {
+          error: {
+            code: "1310",
+            message: "Weekly/Monthly Limit Exhausted. Your limit will reset at 2026-09-14 05:00:00",
+          },
+        },
+        { status: 429 },
+      ),
+    ],
+    [
+      "Ollama's 429 of a plan that is used up",
+      json(
+        {
+          error:
+            "you (seppe) have reached your weekly usage limit, upgrade for higher limits: https://ollama.com/upgrade",
+        },
+        { status: 429 },
+      ),
+    ],
+  ])("a plan that is used up (%s) is no rate: that model of its key rests for ten minutes", async (_name, refusal) => {
+    const clock = manualClock();
+    const both = [...models, { id: "one/small", pricing: "free" as const }];
+    const app = await appWith({ vendors: [withKeys("key-a1", "key-b2")], models: both, clock });
+    first.always(PATH, ({ headers, json: body }) => {
+      const isUsedUp = headers["authorization"] === "Bearer key-a1" && (body as { model: string }).model === "big";
+      return isUsedUp ? refusal : json(chatReply("yes"));
+    });
+    for (let count = 0; count < 20; count++) expect((await talk(app, `${count}`)).status).toBe(200);
+    expect(keysOf(first).filter((key) => key === "key-a1")).toHaveLength(1);
+    expect(app.log.filter(({ event }) => event === "route-rested")).toMatchObject([
+      { way: "one#1/big", rest_ms: 600_000 },
+    ]);
+    for (let count = 0; count < 20; count++) expect((await say(app, `${count}`, "one/small")).status).toBe(200);
+    expect(keysOf(first).filter((key) => key === "key-a1").length).toBeGreaterThan(1);
+    first.always(PATH, refusal);
+    const told = await talk(app, "well?");
+    expect([told.status, told.headers.get("x-should-retry"), await told.json()]).toMatchObject([
+      ...[502, "false"],
+      { error: { code: "upstream_error", message: expect.stringContaining("used up what its plan allows") } },
+    ]);
   });
 
   test("when every key is refused, all are asked once and the client is told so; the next request asks again", async () => {
