@@ -1,5 +1,6 @@
 import { inflateSync } from "node:zlib";
 import type { Pixels } from "../../lib/pixels.ts";
+import type { Colour } from "./canvas-palette.ts";
 
 /** Pixels, three bytes each (blue, green, red), row by row from the top; each row is filled up to a multiple of four bytes. */
 export type Picture = { width: number; height: number; stride: number; pixels: Uint8Array };
@@ -11,6 +12,20 @@ const MAX_PIXELS = 64_000_000;
 export function newPicture(width: number, height: number): Picture {
   const stride = Math.ceil((width * 3) / 4) * 4;
   return { width, height, stride, pixels: new Uint8Array(stride * height) };
+}
+
+/** Gives the pixel whose first byte stands at `at` a colour. */
+export function put({ pixels }: Picture, at: number, [red, green, blue]: Colour): void {
+  pixels[at] = blue;
+  pixels[at + 1] = green;
+  pixels[at + 2] = red;
+}
+
+/** Lays a colour over such a pixel, `share` of it. */
+export function blend({ pixels }: Picture, at: number, [red, green, blue]: Colour, share: number): void {
+  pixels[at] = pixels[at]! + (blue - pixels[at]!) * share;
+  pixels[at + 1] = pixels[at + 1]! + (green - pixels[at + 1]!) * share;
+  pixels[at + 2] = pixels[at + 2]! + (red - pixels[at + 2]!) * share;
 }
 
 /** The picture as a PNG file. A bitmap is what the runtime's own encoder takes raw pixels as. */

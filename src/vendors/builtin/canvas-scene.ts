@@ -1,6 +1,6 @@
 import { sizeOf } from "./canvas-frame.ts";
 import { type Colour, mix, type Palette, paletteOf, seededBy } from "./canvas-palette.ts";
-import { newPicture, type Picture } from "./canvas-picture.ts";
+import { blend, newPicture, type Picture, put } from "./canvas-picture.ts";
 
 const WATER = /sea|ocean|lake|water|river|boat|ship|fish|whale|beach|coast|lighthouse|harbou?r/i;
 const MOST_STARS = 260;
@@ -30,19 +30,6 @@ export function drawScene(prompt: string, ratio: string): Picture {
   for (const ridge of ridges) drawRidge(picture, ridge, shore, colours.horizon);
   if (shore < height) drawWater(picture, shore, colours, random);
   return picture;
-}
-
-function put({ pixels }: Picture, at: number, [red, green, blue]: Colour): void {
-  pixels[at] = blue;
-  pixels[at + 1] = green;
-  pixels[at + 2] = red;
-}
-
-/** Lays a colour over a pixel, `share` of it. */
-function blend({ pixels }: Picture, at: number, [red, green, blue]: Colour, share: number): void {
-  pixels[at] = pixels[at]! + (blue - pixels[at]!) * share;
-  pixels[at + 1] = pixels[at + 1]! + (green - pixels[at + 1]!) * share;
-  pixels[at + 2] = pixels[at + 2]! + (red - pixels[at + 2]!) * share;
 }
 
 function drawSky(picture: Picture, colours: Palette, light: Light, shore: number): void {

@@ -1,6 +1,6 @@
 import { sizeOf } from "./canvas-frame.ts";
 import { type Colour, mix, paletteOf, seededBy } from "./canvas-palette.ts";
-import { newPicture, type Picture } from "./canvas-picture.ts";
+import { blend, newPicture, type Picture, put } from "./canvas-picture.ts";
 
 const PAPER: Colour = [247, 243, 232];
 const STROKES = 900;
@@ -27,24 +27,18 @@ export function drawSketch(prompt: string, ratio: string): Picture {
   return picture;
 }
 
-function fill({ width, height, stride, pixels }: Picture): void {
+function fill(picture: Picture): void {
+  const { width, height, stride } = picture;
   for (let row = 0; row < height; row++) {
-    for (let column = 0; column < width; column++) {
-      const at = row * stride + column * 3;
-      pixels[at] = PAPER[2];
-      pixels[at + 1] = PAPER[1];
-      pixels[at + 2] = PAPER[0];
-    }
+    for (let column = 0; column < width; column++) put(picture, row * stride + column * 3, PAPER);
   }
 }
 
 /** Ink and colour darken what is below: they are never lighter than the paper. */
-function dab({ width, height, stride, pixels }: Picture, x: number, y: number, colour: Colour, share: number): void {
+function dab(picture: Picture, x: number, y: number, colour: Colour, share: number): void {
+  const { width, height, stride } = picture;
   if (x < 0 || y < 0 || x >= width || y >= height) return;
-  const at = y * stride + x * 3;
-  pixels[at] = pixels[at]! + (colour[2] - pixels[at]!) * share;
-  pixels[at + 1] = pixels[at + 1]! + (colour[1] - pixels[at + 1]!) * share;
-  pixels[at + 2] = pixels[at + 2]! + (colour[0] - pixels[at + 2]!) * share;
+  blend(picture, y * stride + x * 3, colour, share);
 }
 
 function drawWash(picture: Picture, x: number, y: number, radius: number, colour: Colour): void {

@@ -1,6 +1,7 @@
 import { GatewayError } from "../../canon/errors.ts";
 import { sniffMediaType } from "../../dialects/media-type.ts";
 import { isLoopback } from "../../lib/loopback.ts";
+import { isOk } from "../answer.ts";
 import { IMAGE_TYPES, MAX_IMAGE_BYTES, TOO_LARGE_IMAGE } from "../image-upstream.ts";
 import { upstreamHeaders } from "../outgoing.ts";
 import { fetchUnfollowed } from "../send.ts";
@@ -121,7 +122,7 @@ function readTarget({ status, headers }: Response, from: URL): URL | null {
 
 /** What a status means for a result; undefined for one that brings it. */
 function readStatus(status: number): Taken | undefined {
-  if (status >= 200 && status <= 299) return undefined;
+  if (isOk({ status })) return undefined;
   if (status === 401 || status === 403 || status === 404 || status === 410) {
     return refuse(`${NOT_FETCHED} The vendor's link to it has expired.`);
   }
