@@ -58,6 +58,19 @@ const ENDPOINTS: Readonly<Record<DialectName, Endpoint>> = {
   },
 };
 
+const notPost = methodNotAllowed("POST");
+
+/**
+ * Whatever is no POST: 405, and 426 for a WebSocket's handshake. Where Codex takes a server for OpenAI's (`openai_base_url`) it asks for one first: at a 426
+ * it goes over to HTTP at once and in silence, at any other refusal it tries six times more (seen of Codex 0.171: seven seconds).
+ */
+function refuseMethod(context: { request: Request }): Response {
+  const refused = notPost(context);
+  if (context.request.headers.get("upgrade")?.toLowerCase() !== "websocket") return refused;
+  refused.headers.set("upgrade", "HTTP/1.1");
+  return new Response(refused.body, { status: 426, headers: refused.headers });
+}
+
 /** `POST /v1/chat/completions` (interface 4.7), `POST /v1/messages` (interface 4.5), `POST /v1/responses` (contract 3). */
 export function generationRoutes(dialect: DialectName, dependencies: RequestDependencies) {
   const path = GENERATION_PATHS[dialect];
@@ -74,5 +87,5 @@ export function generationRoutes(dialect: DialectName, dependencies: RequestDepe
         responses: { 200: jsonOrStream(reply, replies), ...errorReplies(dialect, errors) },
       },
     })
-    .all(path, methodNotAllowed("POST"), HIDDEN);
+    .all(path, refuseMethod, HIDDEN);
 }

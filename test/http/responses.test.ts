@@ -164,6 +164,13 @@ describe("the official SDK at the front door", () => {
     expect(types).not.toContain("response.completed");
   });
 
+  test("a WebSocket's handshake is told to go over to HTTP", async () => {
+    const headers = { authorization: `Bearer ${gateway.key}`, connection: "Upgrade", upgrade: "websocket" };
+    const refused = await gateway.call("/v1/responses", { headers });
+    expect([refused.status, refused.headers.get("upgrade")]).toEqual([426, "HTTP/1.1"]);
+    expect(await refused.json()).toMatchObject({ error: { code: "method_not_allowed" } });
+  });
+
   test("another method, and a path that is doubled, are told in this dialect's shape", async () => {
     const wrong = await gateway.call("/v1/responses", { headers: { authorization: `Bearer ${gateway.key}` } });
     expect([wrong.status, wrong.headers.get("allow")]).toEqual([405, "POST"]);
