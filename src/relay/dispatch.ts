@@ -63,10 +63,10 @@ export function failureOf(thrown: unknown, job: Job, target: Target): GatewayErr
 
 /**
  * What a vendor says of reasoning whose proof is not its own, not of this model, or of another account: Anthropic, OpenAI (whose proofs are good for
- * one organisation), Google; and what servers say that take no proof at all, but the text alone (vLLM, llama.cpp, SGLang).
+ * one organisation), Google; and what servers say that take no proof at all, but the text alone (vLLM, llama.cpp, SGLang), or nothing of it (LMDeploy).
  */
 const PROOF_REFUSED =
-  /`?(?:signature|data)`? in `?(?:redacted_)?thinking|thinking.*(?:signature|cannot be modified)|redacted_thinking history is not supported|encrypted content\b.*\b(?:could not be|is not supported)\b|item\['content'\] is (?:not an array|empty)|(?:corrupted|invalid) thought signature|thought signature is not valid/i;
+  /`?(?:signature|data)`? in `?(?:redacted_)?thinking|thinking.*(?:signature|cannot be modified)|redacted_thinking history is not supported|input item type: 'reasoning'|encrypted content\b.*\b(?:could not be|is not supported)\b|item\['content'\] is (?:not an array|empty)|(?:corrupted|invalid) thought signature|thought signature is not valid/i;
 
 /**
  * Whether the vendor refused nothing but the proof of earlier reasoning: of one that nobody here has seen before, it alone can tell whose it is.

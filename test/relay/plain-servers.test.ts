@@ -382,7 +382,8 @@ describe("a messages server whose model thinks, and that wants it back behind ca
 describe("a server whose model sees nothing", () => {
   const data = Buffer.from(PNG).toString("base64");
   const text = "What is it?";
-  const WORDS = "big/m is not a multimodal model None";
+  const VLLM = "big/m is not a multimodal model None";
+  const LMDEPLOY = "Unsupported Responses input content part type: 'input_image'.";
   /** An agent's tool has read a picture, and the user has spoken since. */
   const messages: Wire = {
     max_tokens: 50,
@@ -416,15 +417,16 @@ describe("a server whose model sees nothing", () => {
   };
 
   test.each([
-    ["messages", "/v1/messages", messages, MESSAGE, "messages[2].content[0].content[0]"],
-    ["responses", "/v1/responses", responses, REPLY, "input[0].content[0]"],
+    ["messages", VLLM, "/v1/messages", messages, MESSAGE, "messages[2].content[0].content[0]"],
+    ["responses", VLLM, "/v1/responses", responses, REPLY, "input[0].content[0]"],
+    ["responses", LMDEPLOY, "/v1/responses", responses, REPLY, "input[0].content[0]"],
   ] as const)(
-    "is told of the dialect %s without earlier images, once it has refused one",
-    async (dialect, path, body, reply, place) => {
+    "is told of the dialect %s without earlier images, once it has refused one: %s",
+    async (dialect, words, path, body, reply, place) => {
       const upstream = startUpstream();
       upstream.always(path, ({ text: told }) =>
         told.includes(data)
-          ? json({ error: { message: WORDS, type: "BadRequestError" } }, { status: 400 })
+          ? json({ error: { message: words, type: "BadRequestError" } }, { status: 400 })
           : json(reply),
       );
       const app = await startApp({ vendors: [vendorAt(upstream, dialect, "lab")] });

@@ -166,7 +166,7 @@ describe("thinking of which its vendor says that it is bound to another conversa
   });
 });
 
-/** How each other vendor of proofs refuses one that it cannot read: another account's, as after a change of its key (OpenAI, a reseller of it, Google); and servers that can read none (vLLM, llama.cpp). */
+/** How each other vendor of proofs refuses one that it cannot read: another account's, as after a change of its key (OpenAI, a reseller of it, Google); and servers that can read none (vLLM, llama.cpp, LMDeploy). */
 const OTHERS_REFUSALS = [
   ["responses", "The encrypted content gAAA...ng== could not be verified.", "invalid_encrypted_content"],
   [
@@ -177,6 +177,7 @@ const OTHERS_REFUSALS = [
   ["responses", "Encrypted content is not supported.", 400],
   ["responses", "item['content'] is not an array", 400],
   ["responses", "item['content'] is empty", 400],
+  ["responses", "Unsupported Responses input item type: 'reasoning'.", 400],
   ["gemini", "Corrupted thought signature.", 400],
   ["gemini", "Invalid thought signature.", 400],
   ["gemini", "Thought signature is not valid.", 400],
