@@ -1,9 +1,6 @@
 import { type SearchHit, WEB_FRAME, type WebPage, type WebToolFault, type WebToolName } from "../canon/web-tools.ts";
 import { type Edits, entryOf, isObject, listOf, stringOf } from "../lib/json.ts";
 
-/** Hosts that an engine is told of one filter (web-and-mcp.md A3). */
-export const MAX_DOMAINS = 20;
-
 /** A web tool that a client asks its model's vendor to run, and the bounds it puts on it. */
 export type OfferedTool = {
   tool: WebToolName;

@@ -10,6 +10,8 @@ import { relayedError } from "./relayed-error.ts";
 const MAX_EXCERPT = 300;
 /** Longest `retry-after` handed on, seconds (contract 6). */
 const MAX_RETRY_AFTER = 60;
+/** How long a limit lasts that says no time, or less than this, seconds: whoever is limited for no longer is asked all the same. */
+export const SHORTEST_LIMIT_SECONDS = 1;
 
 /**
  * Keys, tokens, URLs, addresses, people and machine paths: replaced, whatever vendor wrote them. A JSON pointer (`#/a/b`, and Cloudflare's
@@ -416,7 +418,7 @@ const SPOILED = "tool_use_failed";
 /** How long the vendor wants to be left alone: a limit for a second at the least, an overload where it says so (RFC 9110, 10.2.3). */
 function waitOf(code: ErrorCode, toldSeconds: number | undefined): number | undefined {
   if (code !== "rate_limit_exceeded" && (code !== "upstream_overloaded" || toldSeconds === undefined)) return undefined;
-  return Math.min(Math.max(1, toldSeconds ?? 1), MAX_RETRY_AFTER);
+  return Math.min(Math.max(SHORTEST_LIMIT_SECONDS, toldSeconds ?? 0), MAX_RETRY_AFTER);
 }
 
 /** In the midst of a stream these words are all that some agents go by: "rate limit", "overloaded" and "server error" have them ask again. */

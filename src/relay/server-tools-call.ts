@@ -2,7 +2,6 @@ import type { WebToolAnswer } from "../canon/web-tools.ts";
 import {
   describePage,
   describeResults,
-  MAX_DOMAINS,
   type OfferedTool,
   type ServedCall,
   type ServedFault,
@@ -10,14 +9,12 @@ import {
 } from "../dialects/server-tools.ts";
 import { isObject } from "../lib/json.ts";
 import { errorFields } from "../observe/log.ts";
+import { MAX_CONTENT_TOKENS, MAX_DOMAINS, MAX_QUERY } from "../wire/bounds.ts";
 import type { Job } from "./job.ts";
 import type { WebToolCall } from "./server-tools-run.ts";
 
-/** Characters of a query and of an address (web-and-mcp.md A3). */
-const MAX_QUERY = 400;
+/** Characters of an address (web-and-mcp.md A3). */
 const MAX_URL = 2_048;
-/** Most tokens of a page: clients of vendors that have no such bound ask for more (web-and-mcp.md A3). */
-const MAX_CONTENT_TOKENS = 100_000;
 
 /** The arguments of a call, or why they are none. */
 type Read = { subject: string; arguments: Record<string, unknown> } | { subject: string; fault: ServedFault };
@@ -103,6 +100,7 @@ function readFetch(given: Record<string, unknown>, offered: OfferedTool): Read {
   if (url.length > MAX_URL) return { subject: url.slice(0, MAX_URL).toWellFormed(), fault: "too_long" };
   if (!/^https?:\/\//i.test(url) || !isAllowed(url, offered)) return { subject: url, fault: "not_allowed" };
   const { maxContentTokens: most } = offered;
+  // Clients of vendors that have no such bound ask for more.
   const room = most !== undefined && { max_content_tokens: Math.min(most, MAX_CONTENT_TOKENS) };
   return { subject: url, arguments: { urls: [url], ...room } };
 }

@@ -2,6 +2,7 @@ import { DistinctNames } from "../dialects/distinct-names.ts";
 import type { OfferedTool, ServedFunction, ServerToolHalf } from "../dialects/server-tools.ts";
 import { editObject, isObject, JsonText, listOf } from "../lib/json.ts";
 import type { Way } from "../vendors/health.ts";
+import { MAX_QUERY } from "../wire/bounds.ts";
 import type { Job } from "./job.ts";
 import { lostInRounds, ServedLoop } from "./server-tools-loop.ts";
 import { runsThemselves } from "./server-tools-mend.ts";
@@ -48,7 +49,7 @@ function toFunctions(body: Wire, offered: readonly OfferedTool[], half: ServerTo
       offered: tool,
       name,
       description: SEARCH_TEXT + near,
-      schema: object("query", "What to search for, at most 400 characters."),
+      schema: object("query", `What to search for, at most ${MAX_QUERY} characters.`),
     };
   });
 }

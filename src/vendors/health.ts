@@ -1,17 +1,11 @@
 import type { GatewayError } from "../canon/errors.ts";
-import { exceedsCredit, meansNoCredit, meansUsedUp } from "../dialects/upstream-error.ts";
+import { exceedsCredit, meansNoCredit, meansUsedUp, SHORTEST_LIMIT_SECONDS } from "../dialects/upstream-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isObject } from "../lib/json.ts";
 import { Breakers } from "./breakers.ts";
 import { REFUSED_KEY_MS, type Rest, Rests } from "./keys.ts";
 import { RetryBudget } from "./retry-budget.ts";
 import { isUntold } from "./retry-policy.ts";
-
-/**
- * What stands for the time of a limit that named none, seconds, here as in dialects/upstream-error.ts: whoever is limited for no longer is asked
- * all the same. There a longer one than a minute becomes one of a minute too: no vendor's word keeps the gateway away for longer.
- */
-const UNTOLD_SECONDS = 1;
 
 /** How a vendor fared since the start. Times are Unix ms. */
 export type VendorRecord = {
@@ -187,7 +181,7 @@ export class VendorHealth {
     askedAt: number,
     begunAt = Number.POSITIVE_INFINITY,
   ): Consequence | undefined {
-    const { code, retryAfterSeconds = UNTOLD_SECONDS } = error;
+    const { code, retryAfterSeconds = SHORTEST_LIMIT_SECONDS } = error;
     if (way.inside || begunAt < (this.#changedAt.get(way.vendor) ?? 0)) {
       if (isVendorsFault(error)) this.failed(way.vendor, code);
       return undefined;
@@ -198,7 +192,7 @@ export class VendorHealth {
       this.cameToNothing(way);
       // Nor is its key refused any more.
       this.rests.wake(keyName(way), askedAt);
-      const why = retryAfterSeconds > UNTOLD_SECONDS ? "held" : "limited";
+      const why = retryAfterSeconds > SHORTEST_LIMIT_SECONDS ? "held" : "limited";
       return this.#rest(wayName(way), retryAfterSeconds * 1_000, why);
     }
     if (isUntold(error)) {

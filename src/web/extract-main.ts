@@ -1,4 +1,13 @@
-import { type Element, elementsOf, isMain, isMostlyLinks, squeeze, textOf, walkElements } from "./extract-tree.ts";
+import {
+  type Element,
+  elementsOf,
+  findElement,
+  isMain,
+  isMostlyLinks,
+  squeeze,
+  textOf,
+  walkElements,
+} from "./extract-tree.ts";
 
 /** Elements that hold nothing to read. */
 const SILENT = new Set([
@@ -326,7 +335,5 @@ export function findMain(root: Element): Element {
 }
 
 function bodyOf(root: Element): Element {
-  for (const element of walkElements(root)) if (element.name === "body") return element;
-  const html = [...elementsOf(root)].find(({ name }) => name === "html");
-  return html ?? root;
+  return findElement(root, "body") ?? [...elementsOf(root)].find(({ name }) => name === "html") ?? root;
 }

@@ -13,7 +13,8 @@ const REFRESH = /^\s*(\d{1,4})(?:\.[\d.]*)?\s*[;,]\s*(?:url\s*=\s*)?(["']?)(.+?)
 /** Longer ones lead nowhere, characters: reading one takes a time that grows with the square of its blanks. */
 const MAX_REFRESH = 4_096;
 
-const MAX_TITLE = 300;
+/** Characters of a document's title. */
+export const MAX_TITLE = 300;
 /** Characters of structured data that are read for a date. */
 const MAX_LINKED_DATA = 200_000;
 /** Levels of structured data that are looked into. */
@@ -132,7 +133,7 @@ function timeElement(root: Element): string | undefined {
 export function readMetadata(root: Element): Metadata {
   const meta = readMeta(root);
   const own = findElement(root, "title");
-  const title = cutText(squeeze(meta.get("og:title") ?? (own ? textOf(own) : "") ?? ""), MAX_TITLE);
+  const title = cutText(squeeze(meta.get("og:title") ?? (own ? textOf(own) : "")), MAX_TITLE);
   const dated = DATES.map((name) => isoDate(meta.get(name))).find((date) => date !== undefined);
   const published = dated ?? linkedDate(root) ?? timeElement(root);
   const language = findElement(root, "html")?.attributes["lang"]?.slice(0, 35);

@@ -2,7 +2,7 @@ import { cutText } from "../lib/cut-text.ts";
 import { decodeText } from "./extract-charset.ts";
 import { readXml } from "./extract-feed.ts";
 import { findMain } from "./extract-main.ts";
-import { readMetadata } from "./extract-metadata.ts";
+import { MAX_TITLE, readMetadata } from "./extract-metadata.ts";
 import { readPdf } from "./extract-pdf.ts";
 import { parseTree, squeeze } from "./extract-tree.ts";
 import { type DocumentKind, fenceLanguage, isXhtml, kindOf, parseContentType } from "./extract-type.ts";
@@ -166,7 +166,7 @@ function readMarkdown(text: string): Content {
       else if (run[0] === open[0] && run.length >= open.length) open = undefined;
     }
   }
-  const title = cutText(titleIn(blocks) ?? "", 300);
+  const title = cutText(titleIn(blocks) ?? "", MAX_TITLE);
   return { blocks, ...(title && { title }) };
 }
 

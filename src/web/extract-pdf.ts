@@ -1,5 +1,5 @@
 import { cutText } from "../lib/cut-text.ts";
-import { isoDate } from "./extract-metadata.ts";
+import { isoDate, MAX_TITLE } from "./extract-metadata.ts";
 import { readForm } from "./extract-pdf-form.ts";
 
 /** Pages that are read at most, whatever there is room for. */
@@ -142,7 +142,7 @@ export async function readPdf(bytes: Uint8Array, enough: (blocks: readonly strin
     }
     const { info } = await document.getMetadata();
     const { Title, CreationDate } = info as { Title?: unknown; CreationDate?: unknown };
-    const title = typeof Title === "string" ? cutText(Title.trim(), 300) : "";
+    const title = typeof Title === "string" ? cutText(Title.trim(), MAX_TITLE) : "";
     const published = dayOf(CreationDate);
     const about = { ...(title !== "" && { title }), ...(published && { published }) };
     return { ...about, blocks, pages: document.numPages, cut: read < document.numPages, lost: state.lost };

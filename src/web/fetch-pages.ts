@@ -1,5 +1,7 @@
 import type { Clock } from "../lib/clock.ts";
 import { follow } from "../lib/signals.ts";
+import { isOk } from "../vendors/answer.ts";
+import { DEFAULT_CONTENT_TOKENS, MAX_CONTENT_TOKENS, MAX_URLS } from "../wire/bounds.ts";
 import { type ReaderPool, ReadFault } from "./extract-pool.ts";
 import type { LostPage, PageResult } from "./fetch-results.ts";
 import type { PageShelf } from "./fetch-shelf.ts";
@@ -7,11 +9,6 @@ import type { SafeFetch } from "./safe-fetch.ts";
 import { FetchFault } from "./safe-fetch-fault.ts";
 import { limit } from "./safe-fetch-time.ts";
 
-/** URLs of one call (interface 8). */
-export const MAX_URLS = 10;
-/** Tokens of one page: where nothing is said, and the most that can be asked for (web-and-mcp.md C4). */
-const DEFAULT_MAX_TOKENS = 10_000;
-const MOST_TOKENS = 100_000;
 /** Bytes of a page, after decompression; PDF files may be larger. */
 const MAX_PAGE_BYTES = 10 * 1024 * 1024;
 const MAX_PDF_BYTES = 20 * 1024 * 1024;
@@ -29,7 +26,7 @@ const ACCEPT =
   "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, application/json;q=0.8, application/pdf;q=0.8, */*;q=0.5";
 
 export type PageOptions = {
-  /** Most tokens of each page, 1 to {@link MOST_TOKENS}. Default {@link DEFAULT_MAX_TOKENS}. */
+  /** Most tokens of each page, 1 to {@link MAX_CONTENT_TOKENS}. Default {@link DEFAULT_CONTENT_TOKENS}. */
   maxContentTokens?: number;
   /** Aborts when nobody wants the pages any more. */
   signal?: AbortSignal;
@@ -87,7 +84,7 @@ async function readOne(
     signal,
   });
   const { status: httpStatus, url: finalUrl, headers, body: bytes, cut } = fetched;
-  if (httpStatus < 200 || httpStatus > 299) {
+  if (!isOk(fetched)) {
     const error = { code: "http_error", message: `The server answered ${httpStatus}.` } as const;
     return { result: { status: "error", url, finalUrl, httpStatus, error } };
   }
@@ -139,8 +136,8 @@ export async function fetchPages(
   options: PageOptions,
   services: PageServices,
 ): Promise<PageResult[]> {
-  const { maxContentTokens = DEFAULT_MAX_TOKENS } = options;
-  const maxTokens = Math.min(Math.max(1, Math.floor(maxContentTokens)), MOST_TOKENS);
+  const { maxContentTokens = DEFAULT_CONTENT_TOKENS } = options;
+  const maxTokens = Math.min(Math.max(1, Math.floor(maxContentTokens)), MAX_CONTENT_TOKENS);
   if (urls.length > MAX_URLS) throw new RangeError(`at most ${MAX_URLS} URLs`);
   const { controller, leave } = follow(options.signal);
   const call = { services, maxTokens, signal: controller.signal };

@@ -1,4 +1,5 @@
 import type { Clock } from "../lib/clock.ts";
+import { isOk } from "../vendors/answer.ts";
 import type { SafeFetch } from "./safe-fetch.ts";
 import { FetchFault } from "./safe-fetch-fault.ts";
 import { Shelf } from "./shelf.ts";
@@ -27,8 +28,9 @@ export function createMediaFetch(safeFetch: SafeFetch, clock: Clock) {
       return known;
     }
     try {
-      const { status, headers, body } = await safeFetch(url, { ...options, whenLonger: "refuse" });
-      if (status < 200 || status > 299) return { refused: `Its server answered ${status}.` };
+      const fetched = await safeFetch(url, { ...options, whenLonger: "refuse" });
+      if (!isOk(fetched)) return { refused: `Its server answered ${fetched.status}.` };
+      const { headers, body } = fetched;
       if (body.length === 0) return { refused: "It is empty." };
       const file = { body, contentType: headers.get("content-type") ?? "" };
       kept.put(url, file, KEPT_MS);

@@ -26,3 +26,15 @@ export const MODEL_PATTERN = "^[!-~]*[/*][!-~]*$";
 
 /** Largest cap in requests of a day. */
 export const MAX_CAP_REQUESTS = 1_000_000_000;
+
+// Of the web tools, whoever runs them: the endpoints, the MCP server or a model's call (web-and-mcp.md A3).
+
+/** The longest query, characters. */
+export const MAX_QUERY = 400;
+/** Hosts of one search's filter. */
+export const MAX_DOMAINS = 20;
+/** Pages of one call. */
+export const MAX_URLS = 10;
+/** Tokens of one page: the most that can be asked for, and where nothing is said. */
+export const MAX_CONTENT_TOKENS = 100_000;
+export const DEFAULT_CONTENT_TOKENS = 10_000;

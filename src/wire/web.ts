@@ -1,13 +1,10 @@
 import { OptionalKind, type Static, type TProperties, Type } from "@sinclair/typebox";
+import { DEFAULT_CONTENT_TOKENS, MAX_CONTENT_TOKENS, MAX_DOMAINS, MAX_QUERY, MAX_URLS } from "./bounds.ts";
 import { Closed, late, Maybe, Nullable, Open } from "./open.ts";
 
-/** Bounds of the arguments (web-and-mcp.md A3). */
-const MAX_QUERY = 400;
+/** Results of one search (web-and-mcp.md A3). */
 const MAX_RESULTS = 20;
 export const DEFAULT_RESULTS = 10;
-const MAX_DOMAINS = 20;
-const MAX_URLS = 10;
-const MAX_CONTENT_TOKENS = 100_000;
 
 /** How new results have to be, longest last (interface 2.7). */
 export const RECENCIES = ["hour", "day", "week", "month", "year"] as const;
@@ -48,13 +45,13 @@ const fetchProperties = late(() => ({
   urls: Type.Array(Type.String(), {
     minItems: 1,
     maxItems: MAX_URLS,
-    description: "Pages to read, 1 to 10 http or https URLs.",
+    description: `Pages to read, 1 to ${MAX_URLS} http or https URLs.`,
   }),
   max_content_tokens: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: MAX_CONTENT_TOKENS,
-      default: 10_000,
+      default: DEFAULT_CONTENT_TOKENS,
       description: "Where to cut each page, in tokens.",
     }),
   ),

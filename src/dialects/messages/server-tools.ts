@@ -2,13 +2,13 @@ import { invalidField } from "../../canon/errors.ts";
 import type { WebToolName } from "../../canon/web-tools.ts";
 import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
 import { mapChanged, mapListIn } from "../../lib/map-changed.ts";
+import { MAX_DOMAINS } from "../../wire/bounds.ts";
 import {
   countOf,
   describePage,
   describeResults,
   describeSearch,
   isRouters,
-  MAX_DOMAINS,
   type OfferedTool,
   readPlace,
   type ServedCall,

@@ -2,6 +2,7 @@ import { invalidField } from "../../canon/errors.ts";
 import type { SearchHit } from "../../canon/web-tools.ts";
 import { type Edits, isObject, listOf, objectsOf, stringOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
+import { MAX_DOMAINS } from "../../wire/bounds.ts";
 import {
   type BroughtTool,
   countOf,
@@ -9,7 +10,6 @@ import {
   describeSearch,
   isRouters,
   leavePlaces,
-  MAX_DOMAINS,
   type OfferedTool,
   readPlace,
   resultsOfSize,
