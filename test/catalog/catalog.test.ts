@@ -4,7 +4,7 @@ import { createCatalog, requirePrefix, type VendorPolicy } from "../../src/catal
 import { MODALITIES, toChatEntry } from "../../src/catalog/entry.ts";
 import { builtInRows, type CatalogRow } from "../../src/catalog/rows.ts";
 import { refuseModel } from "../../src/relay/refuse-model.ts";
-import { faultOf } from "../dialects/crossing.ts";
+import { faultOf } from "../support/fault.ts";
 import { listed } from "../support/listed.ts";
 
 const ROWS: readonly CatalogRow[] = [

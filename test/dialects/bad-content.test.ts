@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { dialects } from "../../src/dialects/index.ts";
+import { faultOf } from "../support/fault.ts";
 import { leastWork } from "../support/wait.ts";
 import { BAD_MEDIA, GOOD_MEDIA, held, PLACES } from "./bad-media.ts";
 import {
   CLIENTS,
   type ClientName,
-  faultOf,
   recordsOf,
   reply,
   send,

@@ -1,26 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { GatewayError } from "../../src/canon/errors.ts";
 import type { ReasoningIntent } from "../../src/canon/intent.ts";
 import type { Part, Prompt, ToolResultPart, Turn } from "../../src/canon/prompt.ts";
 import { chat } from "../../src/dialects/chat/index.ts";
 import type { Quirks } from "../../src/dialects/dialect.ts";
+import { faultOf } from "../support/fault.ts";
 
 type Wire = Record<string, unknown>;
 
 const hello = [{ role: "user", content: "Hi" }];
 const PNG = "iVBORw0KGgoAAAANSUhEUg==";
-
-/** The GatewayError that a call throws. */
-function errorOf(run: () => unknown): GatewayError {
-  try {
-    run();
-  } catch (error) {
-    if (error instanceof GatewayError) return error;
-    throw error;
-  }
-  throw new Error("nothing was thrown");
-}
 
 const decode = (messages: unknown[], extra: Wire = {}) => chat.decodeRequest({ model: "m", messages, ...extra });
 
@@ -91,9 +80,9 @@ describe("intent", () => {
 
   test("demands a model", () => {
     for (const body of [{}, { model: 3 }, { model: "" }]) {
-      expect(errorOf(() => chat.intent(body))).toMatchObject({ code: "invalid_request", param: "model" });
+      expect(faultOf(() => chat.intent(body))).toMatchObject({ code: "invalid_request", param: "model" });
     }
-    for (const body of [null, [], "x"]) expect(errorOf(() => chat.intent(body)).code).toBe("invalid_request");
+    for (const body of [null, [], "x"]) expect(faultOf(() => chat.intent(body)).code).toBe("invalid_request");
   });
 });
 
@@ -146,7 +135,7 @@ describe("check", () => {
     ],
   ];
   test.each(bad)("names %s at fault in %j", (param, extra) => {
-    const error = errorOf(() => chat.check({ model: "m", messages: hello, ...extra }));
+    const error = faultOf(() => chat.check({ model: "m", messages: hello, ...extra }));
     expect([error.code, error.param]).toEqual(["invalid_request", param]);
   });
 
@@ -329,10 +318,10 @@ describe("a client's request", () => {
   test("a file id and several answers cannot cross", () => {
     const file = { type: "file", file: { file_id: "file-1" } };
     const { prompt } = decode([...hello, { role: "user", content: [file] }]);
-    const error = errorOf(() => messagesOf(prompt.turns));
+    const error = faultOf(() => messagesOf(prompt.turns));
     expect([error.code, error.param]).toEqual(["invalid_request", "messages[1].content[0].file.file_id"]);
     expect(error.message).toStartWith("The document at messages[1].content[0].file.file_id cannot be sent.");
-    expect(errorOf(() => decode(hello, { n: 2 }))).toMatchObject({ code: "invalid_request", param: "n" });
+    expect(faultOf(() => decode(hello, { n: 2 }))).toMatchObject({ code: "invalid_request", param: "n" });
   });
 
   test("tools, custom tools and the choice among them", () => {
@@ -657,7 +646,7 @@ describe("an upstream's request", () => {
     const prompt = promptOf([{ role: "user", parts: [{ type: "text", text: "Hi" }, opaque] }]);
     expect(chat.encodeRequest(prompt, {}).dropped).toEqual(["messages[0].content[1]"]);
     const file = { type: "document", source: { kind: "file", id: "f" } } as const;
-    expect(errorOf(() => messagesOf([{ role: "user", parts: [file] }])).code).toBe("invalid_request");
+    expect(faultOf(() => messagesOf([{ role: "user", parts: [file] }])).code).toBe("invalid_request");
   });
 
   test("a chat request survives the way through its meaning", () => {

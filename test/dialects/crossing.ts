@@ -1,4 +1,3 @@
-import { GatewayError } from "../../src/canon/errors.ts";
 import type { Event } from "../../src/canon/events.ts";
 import type { Orders } from "../../src/canon/intent.ts";
 import type { Quirks, ReplyChanges, ReplyContext } from "../../src/dialects/dialect.ts";
@@ -39,17 +38,6 @@ export function send(way: Way, body: Wire): Sent {
   const json = new JsonText(JSON.stringify(whole));
   const { text, dropped, changes } = translateWhole(json, client, upstream, orders, way.quirks ?? {}, way.headers);
   return { body: JSON.parse(text) as Wire, text, dropped, changes };
-}
-
-/** The GatewayError that a call throws. */
-export function faultOf(run: () => unknown): GatewayError {
-  try {
-    run();
-  } catch (thrown) {
-    if (thrown instanceof GatewayError) return thrown;
-    throw thrown;
-  }
-  throw new Error("nothing was thrown");
 }
 
 export const contextOf = (changes?: ReplyChanges): ReplyContext => ({

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { dialects } from "../../src/dialects/index.ts";
-import { chatStream, chunk, faultOf, recordsOf, reply, send, stream, typedStream, type Wire } from "./crossing.ts";
+import { faultOf } from "../support/fault.ts";
+import { chatStream, chunk, recordsOf, reply, send, stream, typedStream, type Wire } from "./crossing.ts";
 
 const hello: Wire = { role: "user", content: "Hi" };
 const CONTINUE = { role: "user", content: [{ type: "text", text: "(continue)" }] };

@@ -1,20 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { GatewayError } from "../../src/canon/errors.ts";
 import { gemini } from "../../src/dialects/gemini/index.ts";
+import { faultOf } from "../support/fault.ts";
 import { plain } from "./gemini-run.ts";
 
 const decode = (body: unknown) => plain(gemini.decodeReply(body, { quirks: {} }));
-
-/** The error a call throws. */
-function thrown(call: () => unknown): GatewayError {
-  try {
-    call();
-  } catch (error) {
-    if (error instanceof GatewayError) return error;
-    throw error;
-  }
-  throw new Error("nothing was thrown");
-}
 
 const REPLY = {
   candidates: [
@@ -82,7 +71,7 @@ describe("whole replies", () => {
 
   test("what is no reply is an error", () => {
     for (const body of [undefined, null, "text", {}, [], { candidates: {} }, { choices: [] }, { candidates: [] }]) {
-      expect(thrown(() => decode(body)).code).toBe("upstream_error");
+      expect(faultOf(() => decode(body)).code).toBe("upstream_error");
     }
   });
 
@@ -91,19 +80,19 @@ describe("whole replies", () => {
       candidates: [{ content: { parts: [{ text: "a" }] }, finishReason: reason }],
     });
     expect(decode(withReason("STOP")).at(-1)).toMatchObject({ type: "finish" });
-    expect(thrown(() => decode(withReason())).code).toBe("upstream_error");
-    expect(thrown(() => decode(withReason("MALFORMED_FUNCTION_CALL"))).retry).toBe(true);
+    expect(faultOf(() => decode(withReason())).code).toBe("upstream_error");
+    expect(faultOf(() => decode(withReason("MALFORMED_FUNCTION_CALL"))).retry).toBe(true);
     const [candidate] = withReason("MALFORMED_FUNCTION_CALL").candidates;
     const told = { candidates: [{ ...candidate, finishMessage: "Malformed function call:\nprint(x)" }] };
-    expect(thrown(() => decode(told)).message).toBe(
+    expect(faultOf(() => decode(told)).message).toBe(
       "The vendor ended its answer with MALFORMED_FUNCTION_CALL: Malformed function call: print(x)",
     );
   });
 
   test("an error inside a 200 is what it says", () => {
     const error = { code: 503, message: "overloaded", status: "UNAVAILABLE" };
-    expect(thrown(() => decode({ error })).code).toBe("upstream_overloaded");
-    expect(thrown(() => decode([{ error }])).code).toBe("upstream_overloaded");
+    expect(faultOf(() => decode({ error })).code).toBe("upstream_overloaded");
+    expect(faultOf(() => decode([{ error }])).code).toBe("upstream_overloaded");
   });
 });
 

@@ -4,21 +4,11 @@ import { ERRORS, type ErrorCode, GatewayError } from "../../src/canon/errors.ts"
 import type { Event } from "../../src/canon/events.ts";
 import { messages } from "../../src/dialects/messages/index.ts";
 import { JsonText } from "../../src/lib/json.ts";
+import { faultOf } from "../support/fault.ts";
 import { context, normalise } from "./diagonal.ts";
 import { eventsOf } from "./messages-events.ts";
 
 const decode = (body: unknown) => messages.decodeReply(body, { quirks: {} });
-
-/** The error a call throws. */
-function thrown(call: () => unknown): GatewayError {
-  try {
-    call();
-  } catch (error) {
-    if (error instanceof GatewayError) return error;
-    throw error;
-  }
-  throw new Error("nothing was thrown");
-}
 
 const finished = (block: Event[]): Event[] => [
   { type: "start" },
@@ -139,16 +129,16 @@ describe("whole replies", () => {
     ["api_error", "upstream_error", "The vendor answered with a server error."],
   ])("an error inside a 200 is thrown as what it is: %s", (type, code, words) => {
     for (const body of [{ type: "error", error: { type, message: "x" } }, { error: { type, message: "x" } }]) {
-      const error = thrown(() => decode(body));
+      const error = faultOf(() => decode(body));
       expect(error.code as string).toBe(code);
       expect(error.message).toStartWith(words);
     }
   });
 
   test("what is no reply is an upstream error", () => {
-    expect(thrown(() => decode({ type: "error", message: "x", content: [] })).code).toBe("upstream_error");
+    expect(faultOf(() => decode({ type: "error", message: "x", content: [] })).code).toBe("upstream_error");
     for (const body of [null, "<html>", [], {}, { content: "text" }]) {
-      expect(thrown(() => decode(body)).code).toBe("upstream_error");
+      expect(faultOf(() => decode(body)).code).toBe("upstream_error");
     }
   });
 });

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { GatewayError } from "../../src/canon/errors.ts";
+import type { GatewayError } from "../../src/canon/errors.ts";
 import type { Part, Prompt, Turn } from "../../src/canon/prompt.ts";
 import { messages } from "../../src/dialects/messages/index.ts";
+import { faultOf } from "../support/fault.ts";
 
 const PNG = "iVBORw0KGgoAAAANSUhEUg==";
 const cache = { type: "ephemeral" };
@@ -11,14 +12,11 @@ const decode = (fields: object) =>
 const turnsOf = (content: unknown, role = "user") => decode({ messages: [{ role, content }] });
 const partsOf = (content: unknown, role = "user") => turnsOf(content, role).prompt.turns[0]?.parts;
 
+/** The refusal of a request that is at fault itself. */
 function refusal(call: () => unknown): GatewayError {
-  try {
-    call();
-  } catch (error) {
-    if (error instanceof GatewayError && error.code === "invalid_request") return error;
-    throw error;
-  }
-  throw new Error("nothing was refused");
+  const fault = faultOf(call);
+  expect(fault.code).toBe("invalid_request");
+  return fault;
 }
 
 describe("decodeRequest", () => {

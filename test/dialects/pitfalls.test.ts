@@ -6,10 +6,10 @@ import type { Quirks } from "../../src/dialects/dialect.ts";
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
 import { upstreamError } from "../../src/dialects/upstream-error.ts";
+import { faultOf } from "../support/fault.ts";
 import {
   chatStream,
   chunk,
-  faultOf,
   readBack,
   recordsOf,
   reply,

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { responses } from "../../src/dialects/responses/index.ts";
-import { faultOf, send, UPSTREAMS, type Wire } from "./crossing.ts";
+import { faultOf } from "../support/fault.ts";
+import { send, UPSTREAMS, type Wire } from "./crossing.ts";
 
 const OTHERS = UPSTREAMS.filter((to) => to !== "responses");
 const user = { role: "user", content: "Hi" };

@@ -1,21 +1,11 @@
 import { describe, expect, test } from "bun:test";
-import { GatewayError } from "../../src/canon/errors.ts";
 import type { Prompt } from "../../src/canon/prompt.ts";
 import { messages } from "../../src/dialects/messages/index.ts";
 import { carriedIn, packReasoning, unpackReasoning } from "../../src/dialects/reasoning-proof.ts";
 import { responses } from "../../src/dialects/responses/index.ts";
+import { faultOf } from "../support/fault.ts";
 
 type Wire = Record<string, unknown>;
-
-function faultOf(call: () => unknown): GatewayError {
-  try {
-    call();
-  } catch (thrown) {
-    if (thrown instanceof GatewayError) return thrown;
-    throw thrown;
-  }
-  throw new Error("nothing was thrown");
-}
 
 const decode = (body: Wire) => responses.decodeRequest({ model: "a/b", ...body });
 const promptOf = (input: unknown, more: Wire = {}) => decode({ input, ...more }).prompt;

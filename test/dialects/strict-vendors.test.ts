@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import type { Quirks } from "../../src/dialects/dialect.ts";
 import { registry } from "../../src/vendors/registry.ts";
-import { faultOf, reply, send, stream } from "./crossing.ts";
+import { faultOf } from "../support/fault.ts";
+import { reply, send, stream } from "./crossing.ts";
 
 const quirksOf = (id: string): Quirks => registry.find((row) => row.id === id)?.quirks ?? {};
 const toVendor = (id: string) => ({ from: "chat", to: "chat", quirks: quirksOf(id) }) as const;

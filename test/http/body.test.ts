@@ -17,6 +17,7 @@ import type { JsonText } from "../../src/lib/json.ts";
 import { BodyRoom } from "../../src/limits/body-room.ts";
 import { Overloaded } from "../../src/limits/overloaded.ts";
 import { manualClock, settle } from "../support/clock.ts";
+import { rejectionOf } from "../support/fault.ts";
 import { countWork, until, within } from "../support/wait.ts";
 import { sendRaw } from "./raw-request.ts";
 
@@ -35,16 +36,6 @@ function read(
     ...(body !== undefined && { body }),
   });
   return readJson(request, { maxBytes, clock, room });
-}
-
-/** The GatewayError a promise ends in. Fails the test when it ends in anything else. */
-async function refusalOf(promise: Promise<unknown>): Promise<GatewayError> {
-  const outcome = await promise.then(
-    () => "it was accepted",
-    (error: unknown) => error,
-  );
-  if (outcome instanceof GatewayError) return outcome;
-  throw new Error(`no GatewayError: ${outcome}`);
 }
 
 const bytes = (...values: number[]) => new Uint8Array(values);
@@ -88,7 +79,7 @@ describe("what is accepted", () => {
   });
 
   test("no __proto__ ever reaches a prototype", async () => {
-    await refusalOf(read('{"__proto__":{"polluted":true}}'));
+    await rejectionOf(read('{"__proto__":{"polluted":true}}'));
     expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
   });
 });
@@ -130,7 +121,7 @@ describe("what is refused, and how", () => {
     ["mixed brackets", '{"a":[1}'],
   ];
   test.each(bad)("%s", async (_name, body) => {
-    const error = await refusalOf(read(body));
+    const error = await rejectionOf(read(body));
     expect(error.code).toBe("invalid_request");
     expect(error.message).not.toContain("secret-word");
   });
@@ -145,11 +136,11 @@ describe("what is refused, and how", () => {
     ['{"\\u005f\\u005f\\u0070\\u0072\\u006f\\u0074\\u006f\\u005f\\u005f":1}', "__proto__"],
     ['{"a":{"b":[[{"__pro\\u0074o__":null}]]}}', "a.b[0][0].__proto__"],
   ])("the key __proto__ however it is spelled: %s", async (body, param) => {
-    expect(await refusalOf(read(body))).toMatchObject({ code: "invalid_request", param });
+    expect(await rejectionOf(read(body))).toMatchObject({ code: "invalid_request", param });
   });
 
   test("no body at all", async () => {
-    expect((await refusalOf(read(undefined))).code).toBe("invalid_request");
+    expect((await rejectionOf(read(undefined))).code).toBe("invalid_request");
   });
 
   test.each([
@@ -162,7 +153,7 @@ describe("what is refused, and how", () => {
     ["gzip", { "content-encoding": "gzip" }],
     ["two encodings", { "content-encoding": "identity, br" }],
   ])("%s is 415", async (_name, headers) => {
-    expect((await refusalOf(read("{}", { headers }))).code).toBe("unsupported_media_type");
+    expect((await rejectionOf(read("{}", { headers }))).code).toBe("unsupported_media_type");
   });
 
   test("identity is no encoding", async () => {
@@ -181,7 +172,7 @@ describe("bombs cost nothing", () => {
   test.each(bombs)("%s", async (_name, make) => {
     const body = new TextEncoder().encode(make());
     const work = countWork();
-    const error = await refusalOf(read(body, { maxBytes: 64 * MIB }));
+    const error = await rejectionOf(read(body, { maxBytes: 64 * MIB }));
     expect(error.code).toBe("invalid_request");
     // Decoding 20 MB included; parsing any of these would take seconds.
     expect(work()).toBeLessThan(1_000);
@@ -191,7 +182,7 @@ describe("bombs cost nothing", () => {
     const fit = `{"a":[${"1,".repeat(MAX_TOKENS - 6)}1]}`;
     expect(((await read(fit)).value as { a: number[] }).a).toHaveLength(MAX_TOKENS - 5);
     const over = `{"a":[${"1,".repeat(MAX_TOKENS - 3)}1]}`;
-    expect((await refusalOf(read(over))).code).toBe("invalid_request");
+    expect((await rejectionOf(read(over))).code).toBe("invalid_request");
   });
 
   test("a large honest body costs little more than its parse", async () => {
@@ -208,7 +199,7 @@ describe("size", () => {
 
   test("exactly the cap passes, one byte more does not", async () => {
     expect((await read(text, { maxBytes: text.length })).text).toBe(text);
-    expect((await refusalOf(read(text, { maxBytes: text.length - 1 }))).code).toBe("request_too_large");
+    expect((await rejectionOf(read(text, { maxBytes: text.length - 1 }))).code).toBe("request_too_large");
   });
 
   test("a declared length over the cap is refused without reading a byte", async () => {
@@ -221,7 +212,7 @@ describe("size", () => {
       },
       { highWaterMark: 0 },
     );
-    const error = await refusalOf(read(body, { headers: { "content-length": "1001" }, maxBytes: 1000 }));
+    const error = await rejectionOf(read(body, { headers: { "content-length": "1001" }, maxBytes: 1000 }));
     expect(error.code).toBe("request_too_large");
     expect(pulled).toBe(0);
   });
@@ -241,14 +232,14 @@ describe("size", () => {
       },
       { highWaterMark: 0 },
     );
-    const error = await refusalOf(read(body, { maxBytes: 10 * 1024 }));
+    const error = await rejectionOf(read(body, { maxBytes: 10 * 1024 }));
     expect(error.code).toBe("request_too_large");
     expect(cancelled).toBe(true);
     expect(sent).toBeLessThan(15);
   });
 
   test("a lying small length does not let more through", async () => {
-    const error = await refusalOf(read(text, { headers: { "content-length": "5" }, maxBytes: 100 }));
+    const error = await rejectionOf(read(text, { headers: { "content-length": "5" }, maxBytes: 100 }));
     expect(error.code).toBe("request_too_large");
   });
 });
@@ -263,7 +254,7 @@ describe("time", () => {
         cancelled = true;
       },
     });
-    const refusal = refusalOf(read(body, { clock }));
+    const refusal = rejectionOf(read(body, { clock }));
     await clock.armed(UPLOAD_GRACE_MS);
     let over = false;
     void refusal.finally(() => {
@@ -289,7 +280,7 @@ describe("time", () => {
         controller = given;
       },
     });
-    const refusal = refusalOf(read(body, { clock }));
+    const refusal = rejectionOf(read(body, { clock }));
     let over = false;
     void refusal.finally(() => {
       over = true;
@@ -424,7 +415,7 @@ describe("random", () => {
           return inner;
         }) as unknown;
         const isTopObject = typeof value === "object" && value !== null && !Array.isArray(value);
-        if (!isTopObject || holdsProto) expect((await refusalOf(read(text))).code).toBe("invalid_request");
+        if (!isTopObject || holdsProto) expect((await rejectionOf(read(text))).code).toBe("invalid_request");
         else expect((await read(text)).value).toEqual(value);
       }),
       { numRuns: 500 },

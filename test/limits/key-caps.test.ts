@@ -11,6 +11,7 @@ import { openLedger } from "../../src/ledger/open-ledger.ts";
 import { CappedLedger } from "../../src/limits/capped-ledger.ts";
 import { KeyAccount, KeySpend } from "../../src/limits/key-spend.ts";
 import { manualClock } from "../support/clock.ts";
+import { rejectionOf } from "../support/fault.ts";
 
 /** 1 USD for a million tokens of input, 10 USD for a million of output: 1,000 and 10,000 nano-USD a token. */
 const PRICES = { model: "lab/priced", prices: { input: 1_000_000n, output: 10_000_000n } };
@@ -55,29 +56,19 @@ const used = (input: number, output: number): Settlement => ({
   durationMs: 1,
 });
 
-async function refusal(work: Promise<unknown>): Promise<GatewayError> {
-  try {
-    await work;
-  } catch (thrown) {
-    if (thrown instanceof GatewayError) return thrown;
-    throw thrown;
-  }
-  throw new Error("nothing was refused");
-}
-
 describe("caps of a key (contract 4)", () => {
   test("requests of a day: as many as said, those under way counted, those let go given back", async () => {
     const { hold, clock, rows } = await open({ capRequestsDay: 2 });
     const first = await hold();
     const second = await hold();
-    const refused = await refusal(hold());
+    const refused = await rejectionOf(hold());
     expect(refused).toMatchObject({ code: "allowance_exhausted", retry: false });
     expect(refused.extra["reset_at"]).toBe("2026-03-02T00:00:00.000Z");
     await second.release();
     const third = await hold();
     await first.settle(used(1, 1));
     await third.settle(used(1, 1));
-    expect((await refusal(hold())).code).toBe("allowance_exhausted");
+    expect((await rejectionOf(hold())).code).toBe("allowance_exhausted");
     await clock.advance(3_600_000);
     // A new UTC day.
     await (await hold()).settle(used(1, 1));
@@ -100,7 +91,7 @@ describe("caps of a key (contract 4)", () => {
     });
     await (await hold()).settle(used(1, 1));
     expect(rows()).toEqual([[20513n, 2n, 22_000n]]);
-    expect((await refusal(hold())).code).toBe("allowance_exhausted");
+    expect((await rejectionOf(hold())).code).toBe("allowance_exhausted");
   });
 
   test("what could not be written down before midnight is taken from no cap of the day after it", async () => {
@@ -129,10 +120,10 @@ describe("caps of a key (contract 4)", () => {
       clock.setWall(now);
       await made();
     }
-    expect((await refusal(hold())).code).toBe("allowance_exhausted");
+    expect((await rejectionOf(hold())).code).toBe("allowance_exhausted");
     clock.setWall(midnight);
     await made();
-    expect((await refusal(hold())).code).toBe("allowance_exhausted");
+    expect((await rejectionOf(hold())).code).toBe("allowance_exhausted");
     expect(rows()).toEqual([
       [20513n, 2n, 2_000n],
       [20514n, 2n, 2_000n],
@@ -145,7 +136,7 @@ describe("caps of a key (contract 4)", () => {
     await clock.advance(3_600_000);
     await late.settle(used(1, 0));
     expect(rows()).toEqual([[20514n, 1n, 1_000n]]);
-    expect((await refusal(hold())).code).toBe("allowance_exhausted");
+    expect((await rejectionOf(hold())).code).toBe("allowance_exhausted");
   });
 
   test("money of a day and in all: exact to the nano, over a restart", async () => {
@@ -160,7 +151,7 @@ describe("caps of a key (contract 4)", () => {
     // 3,000,000 are left: not 1,000 tokens of output any more, but enough to begin; the vendor is told how many.
     const short = await hold();
     expect([short.short, short.ceiling]).toEqual([true, 289]);
-    expect((await refusal(hold())).code).toBe("allowance_exhausted");
+    expect((await rejectionOf(hold())).code).toBe("allowance_exhausted");
     await short.release();
     await clock.advance(3_600_000);
     for (let request = 0; request < 8; request++) await (await hold()).settle(used(100, 200));
@@ -170,7 +161,7 @@ describe("caps of a key (contract 4)", () => {
     ]);
     const again = await open(caps, store, keyId);
     await again.clock.advance(3_600_000);
-    expect(await refusal(again.hold({ maxOutputTokens: 900 }))).toMatchObject({
+    expect(await rejectionOf(again.hold({ maxOutputTokens: 900 }))).toMatchObject({
       code: "insufficient_quota",
       retry: false,
     });
@@ -312,8 +303,8 @@ describe("caps of a key (contract 4)", () => {
 
   test("a model without a price is refused to a key capped in money, and free ones never are", async () => {
     const { hold, keys, keyId, rows, spend } = await open({ capTotalNano: 1n });
-    expect((await refusal(hold({ prices: undefined }))).code).toBe("model_unpriced");
-    expect((await refusal(hold())).code).toBe("insufficient_quota");
+    expect((await rejectionOf(hold({ prices: undefined }))).code).toBe("model_unpriced");
+    expect((await rejectionOf(hold())).code).toBe("insufficient_quota");
     const free = { model: "lab/free", prices: { input: 0n, output: 0n } };
     const held = await hold({ prices: free });
     expect(spend.of(keyId)?.freeNano).toBe(1n);
@@ -332,7 +323,7 @@ describe("caps of a key (contract 4)", () => {
     expect(rows()).toEqual([]);
     await keys.change(keyId, { capRequestsDay: 1 });
     await (await hold()).settle(used(100, 500));
-    expect((await refusal(hold())).code).toBe("allowance_exhausted");
+    expect((await rejectionOf(hold())).code).toBe("allowance_exhausted");
     await keys.change(keyId, { capRequestsDay: null });
     await (await hold()).settle(used(100, 500));
     expect(rows()).toEqual([[20513n, 1n, 5_100_000n]]);
@@ -343,7 +334,7 @@ describe("caps of a key (contract 4)", () => {
     const used6 = async () => (await hold()).settle(used(100, 590));
     const left = () => spend.of(keyId)?.states.totalNano?.left;
     await used6();
-    expect((await refusal(hold())).code).toBe("insufficient_quota");
+    expect((await rejectionOf(hold())).code).toBe("insufficient_quota");
     await keys.change(keyId, { capTotalNano: 13_000_000n });
     expect(left()).toBe(7_000_000n);
     // Nothing is asked of the key in between, by whom it might be seen that it has none.
@@ -424,14 +415,18 @@ describe("caps of a key (contract 4)", () => {
       dayNano: { cap: 20_200_000n, used: 0n, left: 0n },
     });
     expect(() => account()?.claim(2, 0n)).toThrow("3 requests a day: 1 are left, and this asks for 2. The day ends at");
-    expect((await refusal(hold())).message).toStartWith("This key has come to what it may cost in a day. The day ends");
+    expect((await rejectionOf(hold())).message).toStartWith(
+      "This key has come to what it may cost in a day. The day ends",
+    );
     await second.settle(used(100, 900));
-    expect((await refusal(hold())).message).toStartWith("This may cost more than is left of what this key may cost in");
+    expect((await rejectionOf(hold())).message).toStartWith(
+      "This may cost more than is left of what this key may cost in",
+    );
     account()?.claim(1, 0n);
     expect(() => account()?.claim(1, 0n)).toThrow("3 requests a day, and has made them. The day ends at");
     await keys.change(keyId, { capRequestsDay: 1, capDayNano: 1n });
     expect(account()?.states).toMatchObject({ requestsDay: { used: 1n, left: 0n }, dayNano: { left: 0n } });
-    expect((await refusal(hold({ prices: undefined }))).code).toBe("model_unpriced");
+    expect((await rejectionOf(hold({ prices: undefined }))).code).toBe("model_unpriced");
   });
 
   test("calls of tools of a key that has come to what it may cost are refused, and with a nano left they are not", async () => {
@@ -450,7 +445,7 @@ describe("caps of a key (contract 4)", () => {
   test("an inner ledger that refuses leaves no trace in the key's book", async () => {
     const { hold, spend, keyId } = await open({ capRequestsDay: 1 });
     const paying = { windowNano: 0n, premium: false, sliced: false, unseenOutput: 0 };
-    expect((await refusal(hold({ payment: paying }))).code).toBe("insufficient_quota");
+    expect((await rejectionOf(hold({ payment: paying }))).code).toBe("insufficient_quota");
     expect(spend.of(keyId)?.claim(1, 0n)).toBeDefined();
   });
 });
@@ -507,5 +502,5 @@ test("a cap of requests that was lowered below what was made keeps no job of bef
   await keys.change(keyId, { capRequestsDay: 1 });
   new KeyHolds(spend).restore({ claimId: "before", keyId, paid: 1, unitNano: 70n });
   expect(spend.of(keyId)?.freeNano).toBe(100_000_000n - 22_000n - 70n);
-  expect((await refusal(hold())).code).toBe("allowance_exhausted");
+  expect((await rejectionOf(hold())).code).toBe("allowance_exhausted");
 });

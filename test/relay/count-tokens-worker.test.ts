@@ -1,5 +1,4 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { GatewayError } from "../../src/canon/errors.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { startThread, type Thread, type ThreadEvents } from "../../src/relay/tokenizer/thread.ts";
 import {
@@ -12,7 +11,7 @@ import {
 } from "../../src/relay/tokenizer/tokenizer.ts";
 import type { Counts, Work } from "../../src/relay/tokenizer/work.ts";
 import { manualClock } from "../support/clock.ts";
-import { within } from "../support/wait.ts";
+import { rejectionOf } from "../support/fault.ts";
 
 const workOf = (text: string): Work => ({ groups: [[text]], pdfs: [] });
 const answer = (tokens: number): Counts => ({ groups: [{ tokens, characters: tokens, wide: 0 }], pages: 0 });
@@ -35,16 +34,6 @@ function puppets() {
   return { made, start, at: (index: number) => made[index] as Puppet };
 }
 
-async function refusal(promise: Promise<unknown>): Promise<GatewayError> {
-  try {
-    await within(promise, "a refusal");
-  } catch (thrown) {
-    if (thrown instanceof GatewayError) return thrown;
-    throw thrown;
-  }
-  throw new Error("nothing was refused");
-}
-
 describe("the tokenizer's queue", () => {
   test("no thread before the first work, then one piece at a time, in order", async () => {
     const { made, start, at } = puppets();
@@ -65,7 +54,7 @@ describe("the tokenizer's queue", () => {
     const { start, at } = puppets();
     const tokenizer = new Tokenizer(manualClock(), start);
     const taken = Array.from({ length: MAX_WAITING + 1 }, (_, index) => tokenizer.count(workOf(`${index}`)));
-    const error = await refusal(tokenizer.count(workOf("late")));
+    const error = await rejectionOf(tokenizer.count(workOf("late")));
     expect([error.code, error.retryAfterSeconds]).toEqual(["upstream_overloaded", 1]);
     at(0).events.done(answer(1));
     await taken[0];
@@ -75,7 +64,7 @@ describe("the tokenizer's queue", () => {
 
     const big = "x".repeat(MAX_WAITING_CHARACTERS);
     const running = tokenizer.count(workOf(big));
-    expect((await refusal(tokenizer.count(workOf("y")))).code).toBe("upstream_overloaded");
+    expect((await rejectionOf(tokenizer.count(workOf("y")))).code).toBe("upstream_overloaded");
     at(0).events.done(answer(1));
     await running;
     const after = tokenizer.count(workOf("y"));
@@ -87,7 +76,7 @@ describe("the tokenizer's queue", () => {
     const clock = manualClock();
     const { made, start, at } = puppets();
     const tokenizer = new Tokenizer(clock, start);
-    const slow = refusal(tokenizer.count(workOf("slow")));
+    const slow = rejectionOf(tokenizer.count(workOf("slow")));
     await clock.advance(COUNT_DEADLINE_MS - 1);
     const next = tokenizer.count(workOf("next"));
     expect(at(0).closed).toBe(false);
@@ -103,8 +92,8 @@ describe("the tokenizer's queue", () => {
     const clock = manualClock();
     const { start, at } = puppets();
     const tokenizer = new Tokenizer(clock, start);
-    const running = refusal(tokenizer.count(workOf("running")));
-    const waiting = refusal(tokenizer.count(workOf("waiting")));
+    const running = rejectionOf(tokenizer.count(workOf("running")));
+    const waiting = rejectionOf(tokenizer.count(workOf("waiting")));
     await clock.advance(COUNT_DEADLINE_MS);
     expect((await running).code).toBe("request_timeout");
     const code = (await waiting).code;
@@ -173,7 +162,7 @@ describe("the tokenizer's queue", () => {
   test("a thread that dies is replaced and its work tried once more, then refused; what waits is not harmed", async () => {
     const { made, start, at } = puppets();
     const tokenizer = new Tokenizer(manualClock(), start);
-    const poison = refusal(tokenizer.count(workOf("poison")));
+    const poison = rejectionOf(tokenizer.count(workOf("poison")));
     const good = tokenizer.count(workOf("good"));
     at(0).events.died(new Error("out of memory"));
     expect(at(1).posted).toEqual([workOf("poison")]);
@@ -190,7 +179,7 @@ describe("the tokenizer's queue", () => {
     const tokenizer = new Tokenizer(manualClock(), () => {
       throw new Error("no threads left");
     });
-    expect((await refusal(tokenizer.count(workOf("x")))).code).toBe("internal_error");
+    expect((await rejectionOf(tokenizer.count(workOf("x")))).code).toBe("internal_error");
   });
 
   test("an idle thread is ended, a busy one is not, and the next work starts another", async () => {
@@ -219,10 +208,10 @@ describe("the tokenizer's queue", () => {
     const clock = manualClock();
     const { made, start, at } = puppets();
     const tokenizer = new Tokenizer(clock, start);
-    const both = [refusal(tokenizer.count(workOf("one"))), refusal(tokenizer.count(workOf("two")))];
+    const both = [rejectionOf(tokenizer.count(workOf("one"))), rejectionOf(tokenizer.count(workOf("two")))];
     tokenizer.stop();
     for (const error of await Promise.all(both)) expect(error.code).toBe("upstream_overloaded");
-    expect((await refusal(tokenizer.count(workOf("three")))).code).toBe("upstream_overloaded");
+    expect((await rejectionOf(tokenizer.count(workOf("three")))).code).toBe("upstream_overloaded");
     expect([at(0).closed, made.length, clock.pending]).toEqual([true, 1, 0]);
   });
 });
@@ -251,7 +240,7 @@ describe("the real thread", () => {
       return startThread(events);
     });
     const poison = { groups: [[{ length: 1 }]], pdfs: [] } as unknown as Work;
-    expect((await refusal(tokenizer.count(poison))).code).toBe("internal_error");
+    expect((await rejectionOf(tokenizer.count(poison))).code).toBe("internal_error");
     expect((await tokenizer.count(workOf("Hello, world!"))).groups[0]?.tokens).toBe(4);
     expect(started).toBe(3);
     // Three threads read the vocabulary, each for itself.

@@ -1,11 +1,11 @@
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
-import { GatewayError } from "../../src/canon/errors.ts";
 import { Abort } from "../../src/lib/abort.ts";
 import { retryAfterSeconds } from "../../src/lib/http1/retry-after.ts";
 import { ResponseAnswer } from "../../src/vendors/answer.ts";
 import { ranOf } from "../../src/vendors/retry-policy.ts";
 import { readCapped, type Sending, send } from "../../src/vendors/send.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
+import { rejectionOf } from "../support/fault.ts";
 import { html, json, neverAnswer, redirect, reset, startUpstream } from "../support/upstream.ts";
 import { within } from "../support/wait.ts";
 
@@ -41,16 +41,6 @@ const sending = (more: Partial<Sending> = {}): Sending => ({
   userAgent: "sluice/1.2.3",
   ...more,
 });
-
-/** The GatewayError that `promise` rejects with. */
-async function failureOf(promise: Promise<unknown>): Promise<GatewayError> {
-  const outcome = await promise.then(
-    () => "resolved",
-    (thrown: unknown) => thrown,
-  );
-  expect(outcome).toBeInstanceOf(GatewayError);
-  return outcome as GatewayError;
-}
 
 describe("what leaves", () => {
   test("the body as it is, our headers, the key in the vendor's form, the client's allowed headers and no others", async () => {
@@ -129,10 +119,10 @@ describe("what leaves", () => {
       "http://",
       "https:///x",
     ]) {
-      const error = await failureOf(send(vendorAt({ baseUrl }), sending()));
+      const error = await rejectionOf(send(vendorAt({ baseUrl }), sending()));
       expect([baseUrl, error.code]).toEqual([baseUrl, "vendor_not_configured"]);
     }
-    const error = await failureOf(send(vendorAt({ apiKey: "sk-secret\nx" }), sending()));
+    const error = await rejectionOf(send(vendorAt({ apiKey: "sk-secret\nx" }), sending()));
     expect(error.code).toBe("vendor_not_configured");
     expect(`${error.message} ${String(error.cause)}`).not.toContain("secret");
     expect(upstream.calls).toEqual([]);
@@ -150,7 +140,7 @@ describe("what leaves", () => {
   });
 
   test("a configured proxy is used", async () => {
-    const error = await failureOf(send(vendorAt({ proxy: "http://127.0.0.1:1" }), sending()));
+    const error = await rejectionOf(send(vendorAt({ proxy: "http://127.0.0.1:1" }), sending()));
     expect(error.code).toBe("upstream_unreachable");
     expect(upstream.calls).toEqual([]);
   });
@@ -165,14 +155,14 @@ describe("what comes back", () => {
 
   test.each([301, 302, 303, 307, 308])("a %d is an error and is not followed", async (status) => {
     upstream.answer(PATH, redirect(`${upstream.url}/elsewhere`, status));
-    const error = await failureOf(send(vendorAt(), sending()));
+    const error = await rejectionOf(send(vendorAt(), sending()));
     expect([error.code, error.retry, ranOf(error)]).toEqual(["upstream_error", false, "no"]);
     expect(upstream.calls.map((call) => call.path)).toEqual([PATH]);
   });
 
   test("a redirect of an upstream inside the process too", async () => {
     const serve = async () => new Response(null, { status: 302, headers: { location: "http://127.0.0.1:1" } });
-    expect((await failureOf(send(vendorAt({ serve }), sending()))).code).toBe("upstream_error");
+    expect((await rejectionOf(send(vendorAt({ serve }), sending()))).code).toBe("upstream_error");
   });
 
   test("an upstream inside the process gets the same request", async () => {
@@ -197,7 +187,7 @@ describe("what fails", () => {
     using plain = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("reached") });
     const addresses = ["http://127.0.0.1:1", "http://sluice-test.invalid", `https://127.0.0.1:${plain.port}`];
     for (const baseUrl of addresses) {
-      const error = await failureOf(send(vendorAt({ baseUrl }), sending()));
+      const error = await rejectionOf(send(vendorAt({ baseUrl }), sending()));
       expect([error.code, error.retry, ranOf(error)]).toEqual(["upstream_unreachable", true, "no"]);
       expect(error.cause).toBeInstanceOf(Error);
       expect(error.message).not.toContain("127.0.0.1");
@@ -207,7 +197,7 @@ describe("what fails", () => {
 
   test("a connection that breaks after the request: unknown, no retry, sent once", async () => {
     upstream.answer(PATH, reset());
-    const error = await failureOf(send(vendorAt(), sending()));
+    const error = await rejectionOf(send(vendorAt(), sending()));
     expect([error.code, error.retry, ranOf(error)]).toEqual(["upstream_error", false, "unknown"]);
     expect(upstream.calls.length).toBe(1);
   });
@@ -222,13 +212,13 @@ describe("what fails", () => {
   }
 
   test("a connection that breaks before the request: the same, since it is chance which side is faster", async () => {
-    const error = await failureOf(sendTorn("http"));
+    const error = await rejectionOf(sendTorn("http"));
     expect([error.code, error.retry, ranOf(error)]).toEqual(["upstream_error", false, "unknown"]);
     expect(String(error.cause)).toContain("ECONNRESET");
   });
 
   test("over TLS nothing can have been sent by then: unreachable", async () => {
-    const error = await failureOf(sendTorn("https"));
+    const error = await rejectionOf(sendTorn("https"));
     expect([error.code, error.retry, ranOf(error)]).toEqual(["upstream_unreachable", true, "no"]);
     expect(error.cause).toMatchObject({ code: "ECONNRESET" });
   });
@@ -286,7 +276,7 @@ describe("readCapped", () => {
   test("a body that breaks off is an error of the upstream; an abort stays its reason", async () => {
     upstream.answer(PATH, { ...json({ ok: true }), claimedLength: 5000, finish: "cut" });
     const broken = await send(vendorAt(), sending());
-    const error = await failureOf(Promise.resolve(readCapped(broken, 10_000)));
+    const error = await rejectionOf(Promise.resolve(readCapped(broken, 10_000)));
     expect([error.code, error.retry, ranOf(error)]).toEqual(["upstream_error", false, "unknown"]);
 
     upstream.answer(PATH, { ...json({ ok: true }), claimedLength: 5000, finish: "silence" });

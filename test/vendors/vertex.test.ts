@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { exportPKCS8, generateKeyPair, jwtVerify } from "jose";
-import { GatewayError } from "../../src/canon/errors.ts";
 import { readCredentials } from "../../src/vendors/auth/google-credentials.ts";
 import { GoogleTokens } from "../../src/vendors/auth/google-tokens.ts";
 import { fromEnvironment } from "../../src/vendors/from-environment.ts";
 import { startApp, type TestApp } from "../support/app.ts";
+import { rejectionOf } from "../support/fault.ts";
 import { type Call, json, startUpstream } from "../support/upstream.ts";
 import { until } from "../support/wait.ts";
 
@@ -55,16 +55,6 @@ const tokenOf = async (tokens: GoogleTokens, key: string, signal = open()) =>
 const tokenAnswer = (token: string, seconds = 3600) =>
   json({ access_token: token, expires_in: seconds, token_type: "Bearer" });
 
-/** The GatewayError that `promise` rejects with. */
-async function failureOf(promise: Promise<unknown>): Promise<GatewayError> {
-  const outcome = await promise.then(
-    () => "resolved",
-    (thrown: unknown) => thrown,
-  );
-  expect(outcome).toBeInstanceOf(GatewayError);
-  return outcome as GatewayError;
-}
-
 describe("a service account's token", () => {
   test("is asked for with a signed assertion that its key proves", async () => {
     const now = Date.UTC(2026, 0, 2);
@@ -101,7 +91,7 @@ describe("a service account's token", () => {
       const currentDate = new Date(right);
       const signed = await Promise.all(assertions.map((one) => jwtVerify(one, publicKey, { currentDate })));
       expect(signed.map(({ payload }) => payload.iat)).toEqual([(right + off) / 1000, right / 1000]);
-      expect((await failureOf(tokenOf(new GoogleTokens(() => right + off), keyFile))).code).toBe("upstream_auth");
+      expect((await rejectionOf(tokenOf(new GoogleTokens(() => right + off), keyFile))).code).toBe("upstream_auth");
       expect(upstream.calls).toHaveLength(4);
     },
   );
@@ -180,7 +170,7 @@ describe("a service account's token", () => {
       tokenAnswer("t-1"),
     );
     for (const code of ["upstream_auth", "upstream_unreachable", "upstream_auth"] as const) {
-      expect((await failureOf(tokenOf(accounts, keyFile))).code).toBe(code);
+      expect((await rejectionOf(tokenOf(accounts, keyFile))).code).toBe(code);
     }
     expect(await tokenOf(accounts, keyFile)).toBe("t-1");
   });
@@ -201,7 +191,7 @@ describe("a service account's token", () => {
       withField("token_uri", "file:///etc/passwd"),
     ];
     for (const key of keys) {
-      const error = await failureOf(tokenOf(accounts, key));
+      const error = await rejectionOf(tokenOf(accounts, key));
       expect(error.code).toBe("vendor_not_configured");
       expect(error.message).not.toContain("c2VjcmV0");
       expect(error.message).not.toContain(folder);
@@ -213,7 +203,7 @@ describe("a service account's token", () => {
     upstream.answer(TOKEN_PATH, tokenAnswer("t-1"));
     expect(await tokenOf(new GoogleTokens(), JSON.stringify(account))).toBe("t-1");
     const gone = JSON.stringify({ ...account, token_uri: "http://127.0.0.1:1/token" });
-    expect((await failureOf(tokenOf(new GoogleTokens(), gone))).code).toBe("upstream_unreachable");
+    expect((await rejectionOf(tokenOf(new GoogleTokens(), gone))).code).toBe("upstream_unreachable");
   });
 });
 
@@ -239,7 +229,7 @@ describe("a user's token", () => {
   test("a login that has ended is told as the operator's", async () => {
     upstream.answer(TOKEN_PATH, json({ error: "invalid_grant", error_subtype: "invalid_rapt" }, { status: 400 }));
     const key = JSON.stringify({ ...login, token_uri: account["token_uri"] });
-    const error = await failureOf(tokenOf(new GoogleTokens(), key));
+    const error = await rejectionOf(tokenOf(new GoogleTokens(), key));
     expect(error.code).toBe("upstream_auth");
     for (const secret of Object.values(login).slice(1)) expect(error.message).not.toContain(secret);
   });
@@ -247,7 +237,7 @@ describe("a user's token", () => {
   test("is asked of Google, where the file does not say of whom, and of no address in the clear", async () => {
     expect((await readCredentials(JSON.stringify(login))).tokenUri).toBe("https://oauth2.googleapis.com/token");
     const clear = JSON.stringify({ ...login, token_uri: "http://tokens.example/token" });
-    expect((await failureOf(readCredentials(clear))).code).toBe("vendor_not_configured");
+    expect((await rejectionOf(readCredentials(clear))).code).toBe("vendor_not_configured");
   });
 });
 
@@ -280,8 +270,8 @@ describe("the row", () => {
     });
     const askAt = (port: number | undefined) =>
       tokenOf(new GoogleTokens(), JSON.stringify({ ...account, token_uri: `http://127.0.0.1:${port}/` }));
-    expect((await failureOf(askAt(broken.port))).code).toBe("upstream_unreachable");
-    expect((await failureOf(askAt(endless.port))).code).toBe("upstream_auth");
+    expect((await rejectionOf(askAt(broken.port))).code).toBe("upstream_unreachable");
+    expect((await rejectionOf(askAt(endless.port))).code).toBe("upstream_auth");
     broken.stop(true);
     await endless.stop(true);
   });

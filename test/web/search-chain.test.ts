@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { GatewayError } from "../../src/canon/errors.ts";
 import { createLog } from "../../src/observe/log.ts";
 import { ENGINE_DEADLINE_MS } from "../../src/web/search/ask.ts";
 import { Breaker, FAILURES, FIRST_PAUSE_MS, LONGEST_PAUSE_MS } from "../../src/web/search/breaker.ts";
@@ -11,6 +10,7 @@ import { SEARCH_DEADLINE_MS, type SearchSource, WebSearch } from "../../src/web/
 import { HOUR_SHELF_MS, MAX_SHELF, SearchShelf, SHELF_MS } from "../../src/web/search/shelf.ts";
 import { RECENCIES } from "../../src/wire/web.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
+import { rejectionOf } from "../support/fault.ts";
 import {
   html,
   json,
@@ -62,16 +62,6 @@ const both = () =>
 const ORGANIC = json({ organic: [{ title: "One", link: "https://one.example/", snippet: "1" }] });
 const RESULTS = json({ results: [{ title: "Two", url: "https://two.example/", text: "2" }] });
 
-/** What a search threw. */
-async function thrownBy(work: Promise<unknown>): Promise<GatewayError> {
-  const thrown: unknown = await work.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  expect(thrown).toBeInstanceOf(GatewayError);
-  return thrown as GatewayError;
-}
-
 describe("the chain", () => {
   test.each([
     ["an error", html(500)],
@@ -116,7 +106,7 @@ describe("the chain", () => {
   test("goes on after silence, and does not wait for ever in all", async () => {
     first.answer("/search", neverAnswer());
     second.answer("/search", neverAnswer());
-    const work = thrownBy(both().search(QUERY, NEVER));
+    const work = rejectionOf(both().search(QUERY, NEVER));
     await first.called();
     await clock.advance(ENGINE_DEADLINE_MS);
     await second.called();
@@ -138,14 +128,14 @@ describe("the chain", () => {
   });
 
   test("without engines, and with none that answers, says what is the matter and nothing else", async () => {
-    expect(await thrownBy(search([]).search(QUERY, NEVER))).toMatchObject({ code: "vendor_not_configured" });
+    expect(await rejectionOf(search([]).search(QUERY, NEVER))).toMatchObject({ code: "vendor_not_configured" });
     first.answer("/search", html(500, "secret upstream text"));
     second.answer("/search", html(503));
-    const broken = await thrownBy(both().search(QUERY, NEVER));
+    const broken = await rejectionOf(both().search(QUERY, NEVER));
     expect(broken).toMatchObject({ code: "upstream_error", message: "The search engine did not answer. Try again." });
     first.answer("/search", json({}, { status: 400 }));
     second.answer("/search", json({}, { status: 422 }));
-    expect(await thrownBy(both().search(QUERY, NEVER))).toMatchObject({ code: "invalid_request", param: "query" });
+    expect(await rejectionOf(both().search(QUERY, NEVER))).toMatchObject({ code: "invalid_request", param: "query" });
   });
 
   test.each([() => "40", () => new Date(clock.now() + 40_000).toUTCString()])(
@@ -155,11 +145,11 @@ describe("the chain", () => {
       first.answer("/search", json({}, { status: 429, headers: { "retry-after": wait() } }));
       const tavilys = { detail: { error: { code: "keyless_limit", retry_after_seconds: 90 } } };
       second.answer("/search", json(tavilys, { status: 432 }));
-      const refused = await thrownBy(chain.search(QUERY, NEVER));
+      const refused = await rejectionOf(chain.search(QUERY, NEVER));
       expect(refused).toMatchObject({ code: "upstream_overloaded", retryAfterSeconds: 40 });
-      expect((await thrownBy(chain.search(QUERY, NEVER))).code).toBe("upstream_overloaded");
+      expect((await rejectionOf(chain.search(QUERY, NEVER))).code).toBe("upstream_overloaded");
       await clock.advance(39_999);
-      await thrownBy(chain.search(QUERY, NEVER));
+      await rejectionOf(chain.search(QUERY, NEVER));
       expect([first.calls.length, second.calls.length]).toEqual([1, 1]);
       await clock.advance(1);
       first.answer("/search", ORGANIC);
@@ -195,29 +185,29 @@ describe("what only an engine's own words tell", () => {
   ])("Brave's 422 for a bad key is the operator's matter, not the query's: %j", async (body) => {
     first.answer("/web/search", json(body, { status: 422 }));
     const chain = brave();
-    expect(await thrownBy(chain.search(QUERY, NEVER))).toMatchObject({ code: "upstream_overloaded" });
+    expect(await rejectionOf(chain.search(QUERY, NEVER))).toMatchObject({ code: "upstream_overloaded" });
     expect(lines).toMatchObject([{ engine: "brave", kind: "auth" }]);
-    await thrownBy(chain.search(QUERY, NEVER));
+    await rejectionOf(chain.search(QUERY, NEVER));
     expect(first.calls).toHaveLength(1);
     first.answer("/web/search", json({ error: { code: "VALIDATION", status: 422 } }, { status: 422 }));
-    expect(await thrownBy(brave().search(QUERY, NEVER))).toMatchObject({ code: "invalid_request", param: "query" });
+    expect(await rejectionOf(brave().search(QUERY, NEVER))).toMatchObject({ code: "invalid_request", param: "query" });
   });
 
   test("Serper's 400 for an account that is used up is no bad query", async () => {
     first.answer("/search", json({ message: "Not enough credits", statusCode: 400 }, { status: 400 }));
     const chain = search([{ engine: "serper", apiKey: "first-key", baseUrl: first.url }]);
-    expect(await thrownBy(chain.search(QUERY, NEVER))).toMatchObject({ code: "upstream_overloaded" });
+    expect(await rejectionOf(chain.search(QUERY, NEVER))).toMatchObject({ code: "upstream_overloaded" });
     expect(lines).toMatchObject([{ engine: "serper", kind: "busy" }]);
   });
 
   test("a query that Exa's policy forbids does not take the engine from everybody else", async () => {
     const chain = search([{ engine: "exa", apiKey: "second-key", baseUrl: second.url }]);
     second.answer("/search", json({ requestId: "1", error: "no", tag: "PROHIBITED_CONTENT" }, { status: 403 }));
-    expect(await thrownBy(chain.search(QUERY, NEVER))).toMatchObject({ code: "invalid_request" });
+    expect(await rejectionOf(chain.search(QUERY, NEVER))).toMatchObject({ code: "invalid_request" });
     second.answer("/search", RESULTS);
     expect(await chain.search({ ...QUERY, query: "another" }, NEVER)).toMatchObject({ engine: "exa" });
     second.answer("/search", json({ tag: "TEAM_BLOCKED" }, { status: 403 }));
-    expect(await thrownBy(chain.search({ ...QUERY, query: "third" }, NEVER))).toMatchObject({
+    expect(await rejectionOf(chain.search({ ...QUERY, query: "third" }, NEVER))).toMatchObject({
       code: "upstream_overloaded",
     });
   });
@@ -263,7 +253,7 @@ describe("what only an engine's own words tell", () => {
 
   test("an engine that is never free in its turn is given up, and a month that is used up is not waited for", async () => {
     first.always("/web/search", json({}, { status: 429, headers: SECOND }));
-    const work = thrownBy(brave().search(QUERY, NEVER));
+    const work = rejectionOf(brave().search(QUERY, NEVER));
     for (let turn = 0; turn < 5; turn++) {
       await first.called(turn);
       if (turn === 4) break;
@@ -273,7 +263,7 @@ describe("what only an engine's own words tell", () => {
     expect(await work).toMatchObject({ code: "upstream_overloaded", retryAfterSeconds: 1 });
     const used = { ...SECOND, "x-ratelimit-remaining": "1, 0" };
     first.always("/web/search", json({}, { status: 429, headers: used }));
-    expect(await thrownBy(brave().search(QUERY, NEVER))).toMatchObject({
+    expect(await rejectionOf(brave().search(QUERY, NEVER))).toMatchObject({
       code: "upstream_overloaded",
       retryAfterSeconds: 3_600,
     });
@@ -295,7 +285,7 @@ describe("what only an engine's own words tell", () => {
 test("a trial that its caller gives up is free for the next search", async () => {
   const chain = search([{ engine: "serper", apiKey: "first-key", baseUrl: first.url }]);
   first.always("/search", html(500));
-  for (let at = 0; at < FAILURES; at++) await thrownBy(chain.search(QUERY, NEVER));
+  for (let at = 0; at < FAILURES; at++) await rejectionOf(chain.search(QUERY, NEVER));
   await clock.advance(FIRST_PAUSE_MS);
   first.always("/search", neverAnswer());
   const leave = new AbortController();
@@ -314,10 +304,10 @@ test("a pause that an engine asked for holds, though a search that was begun bef
   const left = chain.search(QUERY, leave.signal).catch((thrown: unknown) => thrown);
   await first.called();
   first.answer("/search", json({}, { status: 429, headers: { "retry-after": "40" } }));
-  await thrownBy(chain.search({ ...QUERY, query: "another" }, NEVER));
+  await rejectionOf(chain.search({ ...QUERY, query: "another" }, NEVER));
   leave.abort("left");
   expect(await left).toBe("left");
-  expect(await thrownBy(chain.search(QUERY, NEVER))).toMatchObject({ retryAfterSeconds: 40 });
+  expect(await rejectionOf(chain.search(QUERY, NEVER))).toMatchObject({ retryAfterSeconds: 40 });
   expect(first.calls).toHaveLength(2);
 });
 
