@@ -286,6 +286,8 @@ export const registry: readonly VendorRow[] = [
       // "The temperature parameter is illegal.：限制数值范围[0,1]", of every model.
       maxTemperature: 1,
       noJsonSchema: true,
+      // Its support's word; 96 % of an agent's prompt came from the cache with it, 52 % without (openclaw/openclaw #68079).
+      sessionHeader: "x-session-id",
     },
   },
   {

@@ -71,6 +71,7 @@ describe("the session that a client names", () => {
     for (const [model, header] of [
       ["xai/grok-4.7", "x-grok-conv-id"],
       ["fireworks/m", "x-session-affinity"],
+      ["zai/glm-5.3", "x-session-id"],
       ["own/m", "x-my-session"],
     ] as const) {
       const first = await ask(path, model, told, headers);
