@@ -984,6 +984,30 @@ describe("several keys of a vendor", () => {
       ),
     ],
     [
+      "MiniMax's",
+      refusing(
+        429,
+        "usage limit exceeded, 5-hour usage limit reached for Token Plan Starter (0/0 used), resets at 2026-05-15T15:00:00Z (2056)",
+        "rate_limit_error",
+      ),
+    ],
+    [
+      "Kimi Code's 403 of its hours",
+      refusing(
+        403,
+        "You've reached your usage limit for this billing cycle. Your quota will be refreshed in the next cycle. To continue now, purchase extra usage or upgrade your plan: https://www.kimi.com/code/#pricing",
+        "permission_error",
+      ),
+    ],
+    [
+      "and of its week",
+      refusing(
+        403,
+        "You've reached your weekly (7-day) usage limit. Your quota will reset when the current 7-day window ends.",
+        "access_terminated_error",
+      ),
+    ],
+    [
       "Ollama's 429 of a plan that is used up",
       json(
         {
