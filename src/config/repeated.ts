@@ -3,6 +3,8 @@ import type { Steps } from "./faults.ts";
 
 /** A line that begins with a key: what stands before it, dashes of a list too, and its name. */
 const KEY_LINE = /^(\s*)((?:-\s+)*)(["']?)([A-Za-z_][\w.-]*)\3\s*:(?:\s|$)/;
+/** A key between brackets, with what stands before its name. */
+const INNER_KEY = /([{,]\s*["']?)([A-Za-z_][\w.-]*)["']?\s*:(?=\s|["'[{]|$)/g;
 /** Places that look like a key written twice and are looked at more closely: each costs one parse. */
 const MAX_LOOKS = 20;
 /** Most that is parsed for it, characters. */
@@ -11,8 +13,8 @@ const MAX_PARSED = 2_000_000;
 const MAX_DEPTH = 16;
 
 type Level = { column: number; keys: Set<string> };
-/** A key on two lines of what looks like one mapping; lines count from 0. */
-type Suspect = { name: string; line: number };
+/** A key that looks as if one mapping had it twice, and where its second one begins; lines and columns count from 0. */
+type Suspect = { name: string; line: number; column: number };
 
 /** Keys that stand at the same depth of the same block twice, as far as indentation tells. */
 function findSuspects(lines: readonly string[]): Suspect[] {
@@ -29,15 +31,28 @@ function findSuspects(lines: readonly string[]): Suspect[] {
     closeBeyond(dashes === "" && name !== undefined ? blank.length : text.length - plain.length);
     if (name === undefined) return;
     const column = blank.length + dashes.length;
+    const at = text.indexOf(name, column);
     let level = levels.at(-1);
     if (level?.column !== column) {
       level = { column, keys: new Set() };
       levels.push(level);
     }
-    if (level.keys.has(name)) suspects.push({ name, line });
+    if (level.keys.has(name)) suspects.push({ name, line, column: at });
     else level.keys.add(name);
   });
   return suspects;
+}
+
+/** Keys that stand between brackets of one line twice, of one mapping or of several. */
+function findInnerSuspects(lines: readonly string[]): Suspect[] {
+  return lines.flatMap((text, line) => {
+    const known = new Set<string>();
+    return [...text.matchAll(INNER_KEY)].flatMap(({ index, 1: before = "", 2: name = "" }) => {
+      if (known.has(name)) return [{ name, line, column: index + before.length }];
+      known.add(name);
+      return [];
+    });
+  });
 }
 
 /** Where a mapping has both keys. */
@@ -56,7 +71,7 @@ function findBoth(value: unknown, one: string, other: string, steps: Steps = [])
 /**
  * A key that a mapping of the file has twice, and the second one's line, from 1; undefined where there is none. Bun's YAML and JSON take the last of the
  * two silently: a vendor whose dash was forgotten, or a whole section, would be gone. What looks like one is called otherwise and parsed again, so that
- * nothing is taken for a key that is none. Between brackets of one line nothing is found.
+ * nothing is taken for a key that is none.
  */
 export function findRepeated(
   text: string,
@@ -66,8 +81,10 @@ export function findRepeated(
   const looks = Math.min(MAX_LOOKS, Math.floor(MAX_PARSED / Math.max(1, text.length)));
   let probe = "repeated_key";
   while (text.includes(probe)) probe += "_";
-  for (const { name, line } of findSuspects(lines).slice(0, looks)) {
-    const changed = lines.with(line, lines[line]!.replace(name, probe)).join("\n");
+  for (const { name, line, column } of [...findSuspects(lines), ...findInnerSuspects(lines)].slice(0, looks)) {
+    const text = lines[line]!;
+    const renamed = text.slice(0, column) + probe + text.slice(column + name.length);
+    const changed = lines.with(line, renamed).join("\n");
     try {
       const steps = findBoth(parse(changed), name, probe);
       if (steps) return { steps: [...steps, name], line: line + 1 };

@@ -43,6 +43,10 @@ describe("a fault names its line", () => {
     expect(told("sluice.yaml", lost)).toBe("sluice.yaml:6: vendors[0].id: expected once, found twice");
     const json = '{\n  "limits": {\n    "blocking_seconds": 5,\n    "blocking_seconds": 7\n  }\n}';
     expect(told("sluice.json", json)).toBe("sluice.json:4: limits.blocking_seconds: expected once, found twice");
+    const inline = "vendors:\n  - { id: lab, dialect: chat, base_url: 'http://a', models: any, id: other }\n";
+    expect(told("sluice.yaml", inline)).toBe("sluice.yaml:2: vendors[0].id: expected once, found twice");
+    const minified = '{"server":{"port":1},"limits":{},"server":{"host":"::1"}}';
+    expect(told("sluice.json", minified)).toBe("sluice.json:1: server: expected once, found twice");
   });
 
   test("equal keys of several mappings, and what a text holds, are no key twice", () => {
@@ -60,6 +64,14 @@ describe("a fault names its line", () => {
     ]);
     const objects =
       '{\n  "vendors": [\n    {\n      "id": "openai"\n    },\n    {\n      "id": "anthropic"\n    }\n  ]\n}';
+    rmSync(join(folder, "sluice.yaml"));
+    const routes = "routes: [{ vendor: openai, model: a }, { vendor: openrouter, model: 'b, vendor: c' }]";
+    writeIn(
+      folder,
+      "sluice.yaml",
+      `models: [{ id: openai/m, ${routes} }, { id: openai/n, display_name: "{id: 1, id: 2}" }]\n`,
+    );
+    expect(load(folder).models.map(({ id }) => id)).toEqual(["openai/m", "openai/n"]);
     rmSync(join(folder, "sluice.yaml"));
     writeIn(folder, "sluice.json", objects);
     expect(load(folder).vendors.map(({ id }) => id)).toEqual(["openai", "anthropic"]);
