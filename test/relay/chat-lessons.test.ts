@@ -512,6 +512,18 @@ describe("a chat server of which nothing is known", () => {
       { ...ask(user, { role: "assistant", content: " ", tool_calls: [call] }, result), tools: [tool] },
       null,
     ],
+    ...[
+      "enable thinking can not be support when `stream=False`.",
+      "parameter.enable_thinking must be set to false for non-streaming calls",
+      "<400> InternalError.Algo.InvalidParameter: This model only support stream mode, please enable the stream parameter to access the model. ",
+    ].map((words): [string, Wire, (body: Wire) => boolean, Refusal, Wire, string | null] => [
+      `a whole reply of what thinks (Qwen at ModelScope and elsewhere: ${words})`,
+      ask(user),
+      ({ stream }) => stream !== true,
+      { words },
+      { ...ask(user), stream: true },
+      null,
+    ]),
     [
       "fields, as Zod does in a list behind a sentence (Venice)",
       { ...ask(user), store: true, user: "u" },

@@ -123,6 +123,11 @@ const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
     { emptyContent: true, joinedContent: true },
   ],
   [/\btext content blocks must be non-empty\b/, { blankContent: true }],
+  // Qwen at hosts that have no row of its own.
+  [
+    /thinking\b.{0,40}(?:\bnon-streaming calls\b|\bwhen `?stream=false\b)|\bonly supports? stream mode\b/i,
+    { streamsReasoning: true },
+  ],
   [
     /\bsystem messages?\b.*\b(?:beginning|first|start|one|multiple)\b|\b(?:one|multiple) system messages?\b/i,
     { oneSystemMessage: true, noDeveloperRole: true },
