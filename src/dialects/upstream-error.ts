@@ -156,7 +156,8 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
   if (Array.isArray(value) && wrappings > 0) return readRawError(value[0], wrappings - 1);
   if (typeof value === "string") return readRelayed({ message: value, type: "", code: "" }, wrappings);
   if (!isObject(value) || wrappings === 0) return { message: "", type: "", code: "" };
-  const inner = value["error"];
+  // Cloudflare's gateway has a list there.
+  const [inner] = [value["error"]].flat();
   if (isObject(inner)) {
     const found = readRawError(inner, wrappings - 1);
     return { ...found, type: found.type || (value["type"] === "error" ? "" : text(value["type"])) };
@@ -252,10 +253,10 @@ function codeOf(status: number): ErrorCode {
 
 /**
  * How vendors say in a 403 that they will not have what was said to the model: OpenRouter whose moderation flags the input, xAI under the very code
- * that it has for keys without a right, Huawei's MaaS. That is the request's own fault, as the same refusal is that comes as a 400 (Azure's).
+ * that it has for keys without a right, Huawei's MaaS; and in a 424 Cloudflare's guardrails before another vendor. That is the request's own fault, as the same refusal is that comes as a 400 (Azure's).
  */
 const CONTENT_REFUSED =
-  /\b(?:input|prompt|content|text|message|output)s?\b[^.]{0,40}\b(?:flagged|violates?|sensitive)\b|\bmoderation\b|\bcontent[ _-]?(?:policy|filter)|\bguardrail|\bprompt injection\b|\bSAFETY_CHECK_/i;
+  /\b(?:input|prompt|content|text|message|output)s?\b[^.]{0,40}\b(?:flagged|violates?|sensitive)\b|\bmoderation\b|\bblocked due to security configurations\b|\bcontent[ _-]?(?:policy|filter)|\bguardrail|\bprompt injection\b|\bSAFETY_CHECK_/i;
 
 /**
  * And how they say so to programs, with whatever status, or inside a 200, where what the model said is refused: Azure's `content_filter`, Alibaba's
@@ -325,7 +326,7 @@ function meantStatus(status: number, { type, code, message, isRelayed }: RawErro
   // A request that LM Studio's engine refuses is a 500 of LM Studio's own.
   if (status === 500 && isRelayed && code === "400") return 400;
   if (status === 500 && [TEMPLATE_REFUSED, NOT_FETCHED, BODY_REFUSED].some((words) => words.test(message))) return 400;
-  if (status === 403 && CONTENT_REFUSED.test(`${code} ${type} ${message}`)) return 400;
+  if ((status === 403 || status === 424) && CONTENT_REFUSED.test(`${code} ${type} ${message}`)) return 400;
   // 451 is what StepFun and Tencent have for it.
   if (status === 451 || CONTENT_REFUSED_CODE.test(`${type} ${code}`)) return 400;
   if ((status === 403 || status === 404) && NOT_STORED.test(message)) return 400;

@@ -312,6 +312,15 @@ describe("several routes", () => {
       /May contain sensitive information/,
     ],
     [
+      "Cloudflare's guardrails before another vendor, in a list",
+      424,
+      {
+        ...{ success: false, result: [], messages: [], name: "AiGatewayError", httpCode: 424 },
+        error: [{ code: 2016, message: "Prompt blocked due to security configurations" }],
+      },
+      /Prompt blocked due to security configurations/,
+    ],
+    [
       "StepFun's censorship",
       451,
       {
