@@ -381,6 +381,19 @@ test("a server that closes every connection behind its first answer is asked on 
   expect(made).toBe(8);
 });
 
+test("a server that fails may close its connection behind that, without a word: what is asked next goes out on another one", async () => {
+  await ask();
+  reply = "HTTP/1.1 500 Internal Server Error\r\ncontent-length: 2\r\n\r\nno";
+  behind = (socket) => void setTimeout(() => socket.end(), 20);
+  const failed = await call();
+  expect([failed.status, await failed.text(100)]).toEqual([500, "no"]);
+  reply = REPLY;
+  behind = undefined;
+  await ask();
+  await ask();
+  expect([made, requests]).toEqual([2, 4]);
+});
+
 test("one connection on which a second answer came, and it is none that closes behind each", async () => {
   await askOfOneThatClosesAtOnce(3);
   await ask();

@@ -347,7 +347,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
         const { framing } = head;
         this.#body = createBodyReader(framing);
         this.#endsWithConnection = framing.kind === "close";
-        this.#staysOpen = head.staysOpen;
+        this.#staysOpen = head.staysOpen && head.status !== SERVER_FAILED;
         this.#head = head;
         // The reader comes before the first piece, which may be the last one too.
         this.#tell();
@@ -428,6 +428,12 @@ export class ConnectionReset extends Error {
 
 /** The status of a server that gives up waiting for a request, or for the whole of one (RFC 9110, 15.5.9). */
 const REQUEST_TIMEOUT = 408;
+
+/**
+ * Behind this answer to what nobody caught, uvicorn (vLLM, SGLang and all of FastAPI's) closes its connection without having said so, once it has written
+ * down what happened: a request that went out there meanwhile would be lost.
+ */
+const SERVER_FAILED = 500;
 const BYTE_ORDER_MARK = 0xfeff;
 const HEAD_END = Buffer.from("\r\n\r\n");
 const BARE_HEAD_END = Buffer.from("\n\n");
