@@ -1,13 +1,20 @@
 import type { KeyKind } from "../db/schema.ts";
 import { DAY_MS } from "../lib/spans.ts";
-import { isAmount, MAX_CAP_REQUESTS, MAX_PATTERN, MAX_PATTERNS, MAX_USD, MODEL_PATTERN } from "../wire/bounds.ts";
+import {
+  isAmount,
+  MAX_CAP_REQUESTS,
+  MAX_PATTERN,
+  MAX_PATTERNS,
+  MAX_TOKEN_DAYS,
+  MAX_USD,
+  MODEL_PATTERN,
+} from "../wire/bounds.ts";
+import { TOKEN_SCOPES } from "../wire/scopes.ts";
 import { BadWish } from "./account-error.ts";
 import type { Scope } from "./caller.ts";
-import { isScope, TOKEN_SCOPES } from "./scopes.ts";
+import { isScope } from "./scopes.ts";
 
 const MODELS = new RegExp(MODEL_PATTERN);
-/** A narrow token lives this long at the most (contract 4). */
-export const MAX_TOKEN_DAYS = 90;
 
 /** How a key is narrowed; null where it is not. Money in nano-USD, times in Unix ms; a day is a UTC day. */
 export type KeyLimits = {

@@ -1,9 +1,6 @@
 import { GatewayError } from "../canon/errors.ts";
 import { type Caller, SCOPES, type Scope } from "./caller.ts";
 
-/** What a narrow token can be for (contract 4). */
-export const TOKEN_SCOPES = ["web", "images:read"] as const satisfies readonly Scope[];
-
 /** The scope that each path needs; a path belongs to the first row that it equals or lies below. Counting tokens belongs to messages. */
 const PATHS: readonly (readonly [path: string, scope: Scope])[] = [
   ["/v1/chat", "chat"],

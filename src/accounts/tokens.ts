@@ -1,16 +1,14 @@
 import { DAY_MS } from "../lib/spans.ts";
+import { MAX_TOKEN_DAYS } from "../wire/bounds.ts";
+import type { TokenScope } from "../wire/scopes.ts";
 import type { Scope } from "./caller.ts";
-import { MAX_TOKEN_DAYS } from "./key-wish.ts";
 import type { NewKey } from "./keys.ts";
-import type { TOKEN_SCOPES } from "./scopes.ts";
 
 /** What a token is made with where nothing is said (contract 4). The cap bounds what a token that leaks in a log can use up in a day. */
 export const DEFAULT_TOKEN_DAYS = 30;
 const DEFAULT_TOKEN_CALLS = 1_000;
 
-export type TokenScope = (typeof TOKEN_SCOPES)[number];
-
-/** A token to be made. `days`: how long it lives, above 0 and at most 90. `callsPerDay`: its own cap for a UTC day; null for none. */
+/** A token to be made. `days`: how long it lives, above 0 and at most {@link MAX_TOKEN_DAYS}. `callsPerDay`: its own cap for a UTC day; null for none. */
 export type NewToken = {
   name: string;
   scopes?: readonly TokenScope[];

@@ -1,7 +1,6 @@
 import type { Scope } from "../accounts/caller.ts";
 import type { KeyLimits } from "../accounts/key-wish.ts";
 import type { KeyRow } from "../accounts/keys.ts";
-import { isScope } from "../accounts/scopes.ts";
 import { isoOrNull } from "../http/usage-shape.ts";
 import { toUsd } from "../lib/usd.ts";
 import { isAmount, MAX_USD } from "../wire/bounds.ts";
@@ -44,9 +43,9 @@ const readWords = (text: string) =>
     .filter((word) => word !== "");
 
 /** Names of scopes, separated by commas. Throws WrongUsage with those there are. */
-export function readScopes(option: string, text: string, known: readonly Scope[]): Scope[] {
+export function readScopes<T extends Scope>(option: string, text: string, known: readonly T[]): T[] {
   const words = readWords(text);
-  const scopes = words.filter(isScope).filter((scope) => known.includes(scope));
+  const scopes = words.flatMap((word) => known.find((scope) => scope === word) ?? []);
   if (scopes.length > 0 && scopes.length === words.length) return scopes;
   throw new WrongUsage(`${option}: expected one or more of ${known.join(", ")}, separated by commas, found "${text}"`);
 }

@@ -1,6 +1,6 @@
-import { TOKEN_SCOPES } from "../accounts/scopes.ts";
 import { DEFAULT_TOKEN_DAYS, type NewToken, toKey } from "../accounts/tokens.ts";
 import { DAY_MS } from "../lib/spans.ts";
+import { TOKEN_SCOPES } from "../wire/scopes.ts";
 import { withBooks } from "./context.ts";
 import { readCount, readExpiry, readScopes } from "./key-limits.ts";
 import { makeKeyFor, printKeys } from "./keys.ts";
@@ -9,14 +9,9 @@ import { formatTime, print, printJson, warn } from "./output.ts";
 
 function readWish({ expires, scopes, capRequestsDay }: CreateTokenOptions): Omit<NewToken, "name"> {
   const now = Date.now();
-  const isTokenScope = (scope: string) => (TOKEN_SCOPES as readonly string[]).includes(scope);
   return {
     days: expires === undefined ? DEFAULT_TOKEN_DAYS : (readExpiry(expires, now) - now) / DAY_MS,
-    ...(scopes !== undefined && {
-      scopes: readScopes("--scopes", scopes, TOKEN_SCOPES).filter((scope): scope is (typeof TOKEN_SCOPES)[number] =>
-        isTokenScope(scope),
-      ),
-    }),
+    ...(scopes !== undefined && { scopes: readScopes("--scopes", scopes, TOKEN_SCOPES) }),
     ...(capRequestsDay !== undefined && {
       callsPerDay: capRequestsDay === "none" ? null : readCount("--cap-requests-day", capRequestsDay),
     }),

@@ -10,11 +10,10 @@ import {
   sumUp,
   type UsageFilter,
 } from "../ledger/usage-report.ts";
-import { type Books, withBooks } from "./context.ts";
+import { type Books, findAccount, withBooks } from "./context.ts";
 import type { UsageOptions } from "./options.ts";
 import {
   type Column,
-  Failure,
   formatCount,
   formatTable,
   print,
@@ -93,11 +92,8 @@ export async function showUsage(options: UsageOptions): Promise<number> {
   if (untilMs !== undefined && untilMs <= sinceMs) throw new WrongUsage("--until: expected a time after --since");
   const what = options.group ?? options.by ?? "model";
   return withBooks(options, async (books) => {
-    const account = options.account === undefined ? undefined : books.accounts.find(options.account);
-    if (options.account !== undefined && !account) {
-      throw new Failure(`there is no account ${JSON.stringify(options.account)}`);
-    }
-    const filter = { accountId: account?.id, sinceMs, untilMs };
+    const accountId = options.account === undefined ? undefined : findAccount(books, options.account).id;
+    const filter = { accountId, sinceMs, untilMs };
     const by = GROUPINGS.find((grouping) => grouping === what);
     if (by) await writeGroups(books, filter, by, options);
     else await writeRequests(books, filter, options.json !== true);

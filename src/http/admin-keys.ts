@@ -1,12 +1,13 @@
 import { Elysia } from "elysia";
 import { capRule, type KeyLimits } from "../accounts/key-wish.ts";
 import type { KeyList, KeyRow } from "../accounts/keys.ts";
-import { type TokenScope, toKey } from "../accounts/tokens.ts";
+import { toKey } from "../accounts/tokens.ts";
 import { GatewayError } from "../canon/errors.ts";
 import { readInstant } from "../lib/instant.ts";
 import { ChangeKey, CreatedKeyView, CreateKey, CreateToken, KeyView, PageOf } from "../wire/admin.ts";
 import { isAmount } from "../wire/bounds.ts";
 import { checker } from "../wire/open.ts";
+import type { TokenScope } from "../wire/scopes.ts";
 import { ACCOUNT_PARAMETER, findAccount, readOwner } from "./admin-accounts.ts";
 import { ADMIN_TAGS, type AdminDependencies, answerAdmin, readAmount, readBody } from "./admin-answer.ts";
 import { readList } from "./admin-page.ts";

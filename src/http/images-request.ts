@@ -12,11 +12,10 @@ import type { JobRow } from "../jobs/job.ts";
 import { isObject } from "../lib/json.ts";
 import { type Pixels, readRatio } from "../lib/pixels.ts";
 import { refuseModel } from "../relay/refuse-model.ts";
+import { MAX_PROMPT } from "../wire/bounds.ts";
 import { checkImageRequest, ImageRequestBody } from "../wire/images.ts";
 import { readLimit } from "./query.ts";
 
-/** Characters of a prompt (reliability 7.5). */
-const MAX_PROMPT = 32_000;
 /** Longest wait that a client may ask for, seconds. */
 export const MAX_WAIT_SECONDS = 60;
 /** Jobs of a page when no limit is asked for, and the most (contract 8). */

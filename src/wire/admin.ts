@@ -7,12 +7,13 @@ import {
   MAX_PATTERN,
   MAX_PATTERNS,
   MAX_PLAN_ID,
+  MAX_TOKEN_DAYS,
   MAX_USD,
   MODEL_PATTERN,
   REFERENCE_PATTERN,
 } from "./bounds.ts";
 import { Closed, late, Maybe, Nullable, Open } from "./open.ts";
-import { SCOPES } from "./scopes.ts";
+import { SCOPES, TOKEN_SCOPES } from "./scopes.ts";
 
 const name = late(() =>
   Type.String({
@@ -37,7 +38,7 @@ const signedUsd = late(() =>
 );
 const planId = late(() => Type.String({ minLength: 1, maxLength: MAX_PLAN_ID, description: "the id of a plan" }));
 const accountRef = late(() =>
-  Type.String({ minLength: 1, maxLength: 100, description: "the id or the name of an account" }),
+  Type.String({ minLength: 1, maxLength: MAX_NAME, description: "the id or the name of an account" }),
 );
 
 /** Body of `POST /admin/v1/accounts`. */
@@ -131,12 +132,18 @@ export const CreateToken = late(() =>
       account: accountRef(),
       name: name(),
       scopes: Maybe(
-        Type.Array(Type.Union([Type.Literal("web"), Type.Literal("images:read")]), {
+        Type.Array(Type.Union(TOKEN_SCOPES.map((scope) => Type.Literal(scope))), {
           minItems: 1,
-          description: 'an array of "web" and "images:read"',
+          description: `an array of ${TOKEN_SCOPES.map((scope) => `"${scope}"`).join(" and ")}`,
         }),
       ),
-      days: Maybe(Type.Number({ minimum: 0.0001, maximum: 90, description: "a number of days, at most 90" })),
+      days: Maybe(
+        Type.Number({
+          minimum: 0.0001,
+          maximum: MAX_TOKEN_DAYS,
+          description: `a number of days, at most ${MAX_TOKEN_DAYS}`,
+        }),
+      ),
       calls_per_day: Type.Optional(
         Type.Union([Type.Integer({ minimum: 1, maximum: MAX_CAP_REQUESTS }), Type.Null()], {
           description: "a whole number, or null for no cap",

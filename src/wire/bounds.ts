@@ -27,6 +27,12 @@ export const MODEL_PATTERN = "^[!-~]*[/*][!-~]*$";
 /** Largest cap in requests of a day. */
 export const MAX_CAP_REQUESTS = 1_000_000_000;
 
+/** The longest life of a narrow token, days (contract 4). */
+export const MAX_TOKEN_DAYS = 90;
+
+/** The longest prompt of an image, characters (reliability 7.5). */
+export const MAX_PROMPT = 32_000;
+
 // Of the web tools, whoever runs them: the endpoints, the MCP server or a model's call (web-and-mcp.md A3).
 
 /** The longest query, characters. */

@@ -1,4 +1,5 @@
 import { Type } from "@sinclair/typebox";
+import { MAX_PROMPT } from "./bounds.ts";
 import { checker, late, Maybe, Nullable, Open } from "./open.ts";
 
 /** Body of `POST /v1/images/generations` (interface 4.1). Fields that are not named are left out, and told in `x-sluice-dropped`. */
@@ -7,7 +8,7 @@ export const ImageRequestBody = late(() =>
     {
       prompt: Type.Optional(
         Type.Union([Type.String({ pattern: "\\S", description: "a text that says what to draw" }), Type.Null()], {
-          description: "what to draw, 1 to 32,000 characters; with source_job_id it defaults to the source's",
+          description: `what to draw, 1 to ${MAX_PROMPT.toLocaleString("en-US")} characters; with source_job_id it defaults to the source's`,
         }),
       ),
       model: Maybe(Type.String({ description: "an image model's ID; with source_job_id it defaults to the source's" })),

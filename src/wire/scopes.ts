@@ -11,3 +11,7 @@ export const SCOPES = [
   "models",
 ] as const;
 export type Scope = (typeof SCOPES)[number];
+
+/** What a narrow token can be for (contract 4). */
+export const TOKEN_SCOPES = ["web", "images:read"] as const satisfies readonly Scope[];
+export type TokenScope = (typeof TOKEN_SCOPES)[number];
