@@ -12,6 +12,7 @@ import { Writer } from "../db/writer.ts";
 import { hideFromExcerpts } from "../dialects/upstream-error.ts";
 import type { Book } from "../ledger/book.ts";
 import { openLedger } from "../ledger/open-ledger.ts";
+import { messageOf } from "../lib/message-of.ts";
 import { throughProxies } from "../vendors/environment-proxy.ts";
 import { fromEnvironment } from "../vendors/from-environment.ts";
 import { registry } from "../vendors/registry.ts";
@@ -66,7 +67,7 @@ export function readVendors(config: Config): ReturnType<typeof resolveVendors> {
     for (const secret of secretsOf(config, reached)) hideFromExcerpts(secret);
     return { vendors: reached, warnings };
   } catch (thrown) {
-    throw new Failure(thrown instanceof Error ? thrown.message : String(thrown));
+    throw new Failure(messageOf(thrown));
   }
 }
 

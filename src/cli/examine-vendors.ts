@@ -2,6 +2,7 @@ import { GatewayError } from "../canon/errors.ts";
 import { localCandidates } from "../config/discover.ts";
 import type { Config } from "../config/load.ts";
 import { isObject } from "../lib/json.ts";
+import { messageOf } from "../lib/message-of.ts";
 import { isKeysFault } from "../vendors/health.ts";
 import { keysOf } from "../vendors/keys.ts";
 import { listModels } from "../vendors/models-list.ts";
@@ -81,7 +82,7 @@ async function examineKey(vendor: Vendor, key: string | undefined): Promise<Find
     return ok(`vendor ${vendor.id}`, `${new URL(vendor.baseUrl).host} answers; its models: ${models.length}`);
   } catch (error) {
     if (error instanceof GatewayError) return diagnose(vendor, error, key);
-    return fault(`vendor ${vendor.id}`, error instanceof Error ? error.message : String(error));
+    return fault(`vendor ${vendor.id}`, messageOf(error));
   }
 }
 

@@ -4,6 +4,7 @@ import { builtInRows } from "../catalog/rows.ts";
 import { localCandidates } from "../config/discover.ts";
 import type { Config } from "../config/load.ts";
 import { serverIsRunning } from "../db/folder-lock.ts";
+import { messageOf } from "../lib/message-of.ts";
 import { listDiscovered } from "../vendors/models-list.ts";
 import { probeLocal } from "../vendors/probe-local.ts";
 import { registry, variableOf } from "../vendors/registry.ts";
@@ -21,11 +22,9 @@ async function discover(catalog: Catalog, vendors: readonly Vendor[]): Promise<v
   const asked = listDiscovered(vendors, { userAgent: `sluice/${VERSION}`, timeoutMs: LIST_TIMEOUT_MS });
   for (const { vendor, models, reason } of await Promise.all(asked)) {
     if (models) catalog.setDiscovered(vendor.id, models);
-    else warn(`warning: ${vendor.id} did not list its models: ${describe(reason)}`);
+    else warn(`warning: ${vendor.id} did not list its models: ${messageOf(reason)}`);
   }
 }
-
-const describe = (reason: unknown) => (reason instanceof Error ? reason.message : String(reason));
 
 /** The catalog as a server started now would have it. */
 async function buildCatalog(config: Config): Promise<Catalog> {

@@ -2,6 +2,7 @@ import { hideFromExcerpts } from "../dialects/upstream-error.ts";
 import { HttpServer } from "../http/server/listen.ts";
 import { stopListening } from "../http/server/stop-listening.ts";
 import { systemClock } from "../lib/clock.ts";
+import { messageOf } from "../lib/message-of.ts";
 import { createLog, errorFields, type Log } from "../observe/log.ts";
 import { outliveFaults } from "../observe/unhandled.ts";
 import { openToVendors } from "../vendors/send.ts";
@@ -65,7 +66,7 @@ function begin(view: View, link: Link): Working {
   try {
     return new Working(view, link);
   } catch (thrown) {
-    warn(`error: a worker could not start: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
+    warn(`error: a worker could not start: ${messageOf(thrown)}`);
     process.exit(1);
   }
 }

@@ -1,6 +1,7 @@
 import { lstatSync, readFileSync, statSync } from "node:fs";
 import { dirname, extname, isAbsolute, join, resolve } from "node:path";
 import { isObject } from "../lib/json.ts";
+import { messageOf } from "../lib/message-of.ts";
 import { ConfigError, formatSteps } from "./faults.ts";
 import { type Lines, linesOf } from "./lines.ts";
 import { readPipe } from "./pipe.ts";
@@ -107,7 +108,7 @@ export function parseConfigFile(path: string): { document: Record<string, unknow
   try {
     document = parse(text) ?? {};
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     const yaml = extension === ".yaml" || extension === ".yml";
     const hint = yaml && /[{,]\s*[\w-]+:\s*\$\{/.test(text) ? `; between { and } write "\${NAME}" in quotes` : "";
     const line = lines.ofSyntax();

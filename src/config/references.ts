@@ -1,4 +1,5 @@
 import { isObject } from "../lib/json.ts";
+import { messageOf } from "../lib/message-of.ts";
 import { type Fault, isSecret, type Steps } from "./faults.ts";
 
 /** Where `${NAME}` and `file:PATH` lead. */
@@ -39,7 +40,7 @@ function fillFile(text: string, steps: Steps, sources: Sources, faults: Fault[])
   try {
     return sources.readSecret(path);
   } catch (error) {
-    faults.push({ steps, problem: error instanceof Error ? error.message : String(error) });
+    faults.push({ steps, problem: messageOf(error) });
     return "";
   }
 }

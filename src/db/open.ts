@@ -3,6 +3,7 @@ import { chmodSync, existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { isObject } from "../lib/json.ts";
+import { messageOf } from "../lib/message-of.ts";
 import { giveToFolderOwner } from "./folder-owner.ts";
 import { isOwnStore, migrate } from "./migrations.ts";
 import * as schema from "./schema.ts";
@@ -85,7 +86,7 @@ function tightenFiles(path: string): string[] {
     try {
       chmodSync(file, 0o600);
     } catch (thrown) {
-      const reason = thrown instanceof Error ? thrown.message : String(thrown);
+      const reason = messageOf(thrown);
       warnings.push(`Other users may read ${file}, and its permissions cannot be changed: ${reason}.`);
     }
   }

@@ -244,6 +244,8 @@ describe("keys", () => {
     await sluice(folder, ["keys", "create"]);
     const stranger = await sluice(folder, ["keys", "create", "--account", "nobody"]);
     expect(stranger).toMatchObject({ code: 1, stderr: 'error: there is no account "nobody"; there are: local\n' });
+    const unused = await sluice(folder, ["usage", "--account", "nobody"]);
+    expect(unused).toMatchObject({ code: 1, stderr: 'error: there is no account "nobody"; there are: local\n' });
     const unknown = await sluice(folder, ["keys", "revoke", "key_nosuch"]);
     expect(unknown).toMatchObject({ code: 1, stdout: "" });
     expect(unknown.stderr).toMatch(
