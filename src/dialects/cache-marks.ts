@@ -167,6 +167,10 @@ export function withMarkAtEnd(messages: unknown, mark: unknown): unknown {
   return (messages as unknown[]).with(-1, copy);
 }
 
+/** The messages of a client's body; the mark that stands for all of it is that of their end, which is where other vendors know marks. */
+export const markedMessages = ({ messages, cache_control: mark }: Wire): unknown =>
+  isObject(mark) ? (withMarkAtEnd(messages, mark) ?? messages) : messages;
+
 /** Models behind an aggregator that cache only what is marked: Anthropic's and Alibaba's (openrouter.ai, "Prompt Caching"), its names that go on ("~") too. */
 const MARKED_MODELS = /^~?(?:anthropic|qwen)\//;
 export const cachesMarked = (upstreamModel: string): boolean => MARKED_MODELS.test(upstreamModel);
@@ -204,10 +208,10 @@ const endsSound = ({ content }: Wire): boolean =>
 
 /**
  * {@link markChatBody} for a client's own messages: what is marked is copied, the rest are the client's. Undefined where nothing is to
- * be done, above all when the client sets marks itself.
+ * be done, above all when the client sets marks itself, be it one for its whole body (openrouter.ai, "AnthropicCacheControlDirective").
  */
 export function withChatMarks(body: Wire, messages: readonly unknown[], upstreamModel: string): unknown[] | undefined {
-  if (!cachesMarked(upstreamModel) || messages.some(holdsMark)) return undefined;
+  if (!cachesMarked(upstreamModel) || isMarked(body) || messages.some(holdsMark)) return undefined;
   const wires = messages.filter(isObject);
   if (!goesOn(body, wires)) return undefined;
   const system = wires.findLast((message) => message["role"] === "system" && endsSound(message));

@@ -352,6 +352,20 @@ describe("an aggregator of the chat dialect", () => {
     expect(marksIn(send({ ...unmarked, cache_control: hour }, "messages", "chat", quirks, "openai/gpt-5"))).toEqual([]);
   });
 
+  test("a chat client's mark for its whole request is alone towards a vendor that knows it, and that of its end to others", () => {
+    const hour = { type: "ephemeral", ttl: "1h" };
+    const body = { ...structuredClone(agent), cache_control: hour };
+    for (const model of MARKED) {
+      const sent = send(body, "chat", "chat", quirks, model);
+      expect([marksIn(sent), sent["cache_control"]]).toEqual([[""], hour]);
+    }
+    const sent = send(body, "chat", "messages");
+    expect(sent).not.toContainKey("cache_control");
+    expect(new Set(JSON.stringify(sent).match(/"cache_control":\{[^}]*\}/g))).toEqual(
+      new Set([`"cache_control":${JSON.stringify(hour)}`]),
+    );
+  });
+
   test("models that cache by themselves are sent plain strings", () => {
     const sent = send(claude, "messages", "chat", quirks, "openai/gpt-5");
     expect((sent["messages"] as Wire[]).slice(1).map(({ content }) => content)).toEqual(["Do it.", null, "one"]);

@@ -1,5 +1,6 @@
 import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
 import { isObject, listOf, numberOf, put } from "../../lib/json.ts";
+import { markedMessages } from "../cache-marks.ts";
 import type { Decoded, ReplyChanges } from "../dialect.ts";
 import { SILENT_AT_ZERO } from "../going-fields.ts";
 import { readTopK } from "../odd-sampling.ts";
@@ -20,6 +21,7 @@ const CARRIED = new Set([
   ...[
     "model messages stream stream_options max_tokens max_completion_tokens n tools tool_choice parallel_tool_calls functions",
     "function_call stop temperature top_p top_k seed frequency_penalty presence_penalty response_format user safety_identifier",
+    "cache_control",
   ].flatMap((line) => line.split(" ")),
 ]);
 
@@ -100,7 +102,7 @@ function decodeParallel(body: Wire): boolean | undefined {
 export function decodeRequest(body: Wire): Decoded {
   refuseChoices(body, "for this model: its vendor gives one answer a request.");
   const dropped: string[] = [];
-  const { system, turns } = decodeMessages(body["messages"], dropped);
+  const { system, turns } = decodeMessages(markedMessages(body), dropped);
   const allTools = decodeTools(body, dropped);
   const { tools, toolChoice } = decodeToolChoice(body, allTools, dropped);
   const changes = changesFor(body, tools);

@@ -1,6 +1,6 @@
 import type { OutputFormat, Part, Prompt, TextPart, Tool, ToolChoice } from "../../canon/prompt.ts";
 import { isObject, listOf, numberOf, put, stringOf } from "../../lib/json.ts";
-import { withMarkAtEnd } from "../cache-marks.ts";
+import { markedMessages } from "../cache-marks.ts";
 import type { Decoded } from "../dialect.ts";
 import { readTopK } from "../odd-sampling.ts";
 import { cleanText, isVisible } from "../text.ts";
@@ -130,10 +130,6 @@ function decodeUserId(metadata: unknown): string | undefined {
   const id = isObject(metadata) ? metadata["user_id"] : undefined;
   return typeof id === "string" && id !== "" ? id : undefined;
 }
-
-/** The messages; the mark that stands for the whole request is that of their end, which is where other vendors know marks. */
-const markedMessages = ({ messages, cache_control: mark }: Record<string, unknown>): unknown =>
-  isObject(mark) ? (withMarkAtEnd(messages, mark) ?? messages) : messages;
 
 /**
  * A checked body of this dialect as its meaning, for an upstream of another one (dialects.md 4.1, 4.2), with the paths of all that
