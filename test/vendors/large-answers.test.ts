@@ -65,3 +65,16 @@ test("a large answer out of few packed bytes is unpacked in several turns of the
   expect(text).toHaveLength(6 * MIB);
   expect(turns).toBeGreaterThanOrEqual(5);
 });
+
+test("of an answer out of few packed bytes that came through a proxy no more is taken than may be", async () => {
+  const packed = Bun.gzipSync(Buffer.alloc(1024 * 1024, "a"));
+  using proxy = Bun.serve({
+    ...{ hostname: "127.0.0.1", port: 0 },
+    fetch: () => new Response(packed, { headers: { "content-encoding": "gzip" } }),
+  });
+  const answer = await send(
+    { ...vendor, baseUrl: "http://vendor.test", proxy: proxy.url.href },
+    { path: "/", body: "x", headers: {}, abort: new Abort(), userAgent: "test" },
+  );
+  expect(await answer.text(10_000)).toHaveLength(10_000);
+});
