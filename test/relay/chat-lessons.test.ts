@@ -776,6 +776,18 @@ describe("a chat server of which nothing is known", () => {
       ({ tool_choice: choice }) => choice === "required",
       "Response parser 'ResponseParser' does not support `tool_choice=\"required\"`.",
     ],
+    ...[
+      "[{'type': 'literal_error', 'loc': ('body', 'reasoning_effort'), 'msg': \"Input should be 'low', 'medium' or 'high'\", 'input': 'none', 'ctx': {'expected': \"'low', 'medium' or 'high'\"}}]",
+      "`reasoning_effort` must be one of `low`, `medium`, or `high`",
+      "Failed to format request body, reasoning_effort is none, not one of ['low', 'medium', 'high', 'xhigh', 'max'].",
+      "reasoning_effort: Invalid enum value. Expected 'low' | 'medium' | 'high', received 'none'",
+    ].map((words): [string, Wire, Wire, (body: Wire) => boolean, string] => [
+      `a depth of reasoning that is none of its own (vLLM, Groq, Huawei, Zod: ${words.slice(0, 40)})`,
+      { reasoning_effort: "none" },
+      { reasoning_effort: "high" },
+      ({ reasoning_effort: effort }) => effort === "none",
+      words,
+    ]),
     [
       "thinking to be switched off (OpenRouter)",
       { reasoning_effort: "none" },
