@@ -488,13 +488,18 @@ describe("the money is used up", () => {
       ]);
     });
 
-    test("ends at its ceiling when the money is used up, and the vendor is stopped", async () => {
+    test.each([
+      ["of the account", {}],
+      ["of the account, by a key that is capped in requests alone", { capRequestsDay: 100 }],
+    ])("ends at its ceiling when the money is used up, and the vendor is stopped: %s", async (_name, caps) => {
+      const { app, accountId } = lab.gateway;
+      const { key } = await app.keys.create({ accountId, name: "one more", kind: "api", ...caps });
       const body = big("chat", "chat");
       const funded = holdOf(body, 4_096);
       await lab.fund(funded);
       const never = gate();
       play("chat", [WIRES.chat.head(), WIRES.chat.text(words.repeat(250)), never.opened]);
-      const response = await lab.gateway.post(PATH.chat, body);
+      const response = await lab.gateway.post(PATH.chat, body, { headers: { authorization: `Bearer ${key}` } });
       expect([response.status, response.headers.get("x-sluice-stop")]).toEqual([200, "balance"]);
       const reply = (await response.json()) as { choices: { finish_reason: string; message: { content: string } }[] };
       expect(reply.choices[0]?.finish_reason).toBe("length");
