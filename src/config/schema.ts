@@ -58,6 +58,7 @@ const quirkProperties = late(
   () =>
     ({
       max_tokens_field: Type.Optional(Words(["max_tokens", "max_completion_tokens"])),
+      max_output_tokens: Type.Optional(count("a whole number of tokens")),
       max_whole_tokens: Type.Optional(count("a whole number of tokens")),
       streams_reasoning: Type.Optional(flag()),
       reasoning_replay: Type.Optional(Words(["reasoning_content", "reasoning"])),

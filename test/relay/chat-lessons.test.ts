@@ -513,6 +513,19 @@ describe("a chat server of which nothing is known", () => {
       null,
     ],
     ...[
+      "parameter check failed, max_completion_tokens range is [1, 12288]",
+      "<400> InternalError.Algo.InvalidParameter: Range of max_tokens should be [1, 12288]",
+      "`max_tokens` must be less than or equal to `12288`, the maximum value for `max_tokens` is less than the `context_window` for this model",
+      "max_tokens is too large: 32000. This model supports at most 12288 completion tokens, whereas you provided 32000.",
+    ].map((words): [string, Wire, (body: Wire) => boolean, Refusal, Wire, string | null] => [
+      `a ceiling beyond its own (Qianfan, Alibaba, Groq, OpenAI's models: ${words})`,
+      { ...ask(user), max_tokens: 32_000 },
+      ({ max_tokens: most }) => Number(most) > 12_288,
+      { words },
+      { ...ask(user), max_tokens: 12_288 },
+      null,
+    ]),
+    ...[
       "enable thinking can not be support when `stream=False`.",
       "parameter.enable_thinking must be set to false for non-streaming calls",
       "<400> InternalError.Algo.InvalidParameter: This model only support stream mode, please enable the stream parameter to access the model. ",

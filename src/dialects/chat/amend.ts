@@ -89,7 +89,8 @@ function amendMaxTokens(list: EditList, orders: Orders, quirks: Quirks): void {
     if (quirks.maxTokensField === "max_tokens") list.remove(other);
     return;
   }
-  list.set(field, value);
+  const { maxOutputTokens: most } = quirks;
+  list.set(field, most !== undefined && typeof value === "number" && value > most ? most : value);
   list.remove(other);
 }
 

@@ -168,6 +168,10 @@ const TWO_FORMS = /\bonly one of\b|\b(?:use|set|specify) both\b/i;
 const THOUGHT_MISSED = /\breasoning_content\b.{0,40}\bmust be passed back|\bmissing ["'`]?reasoning_content\b/i;
 const CALLS_THOUGHT_MISSED = /\breasoning_content is missing in assistant tool call message/i;
 
+/** How servers name the highest ceiling that their model takes: Qianfan, Alibaba, Groq, and OpenAI's models at whoever serves them. */
+const CEILING =
+  /\bmax_(?:completion_)?tokens[`'"]?(?: range is \[\d+, ?| should be \[\d+, ?| must be less than or equal to [`'"]?| is too large: \d+\. This model supports at most )(\d+)/i;
+
 /** Quirks that follow from words. */
 type Taught = { rule: Quirks; isOnce?: boolean };
 
@@ -205,7 +209,9 @@ export function lessons(words: string, terms: VendorTerms): Lesson[] {
   }
   const { reasoningReplay = "reasoning_content" } = quirks;
   const forced: Taught = { rule: { toolChoiceRequired: "auto" }, isOnce: isOnce(OF_CHOICES) };
+  const most = Number(CEILING.exec(words)?.[1] ?? 0);
   const more: Taught[] = [
+    ...(most > 0 ? [{ rule: { maxOutputTokens: most }, isOnce: isBeside }] : []),
     ...RULES.flatMap(([pattern, rule]) => (pattern.test(words) ? [{ rule }] : [])),
     ...(THOUGHT_MISSED.test(words) ? [{ rule: { reasoningReplay, reasoningReplayAlways: true } }] : []),
     ...(CALLS_THOUGHT_MISSED.test(words) ? [{ rule: { reasoningReplay, reasoningReplayCalls: true } }] : []),
