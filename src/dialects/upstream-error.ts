@@ -524,8 +524,8 @@ function cutWords(body: string): string {
   return fault === undefined ? "" : `${place.replaceAll(/["\s]/g, "").replaceAll(",", ".")}: ${readCut(fault)}`;
 }
 
-/** How a vendor begins that tells an error as a record of the stream that it was asked for, with the error's own status (MiMo: Tencent/WeKnora #1302). */
-const RECORD = /^\s*(?:event:.*\r?\n)?data:(.*)/;
+/** How a vendor begins that tells an error as a record of the stream that it was asked for, with the error's own status (MiMo: Tencent/WeKnora #1302; Alibaba). */
+const RECORD = /^\s*(?:(?:event|id)?:.*\r?\n)*data:(.*)/;
 
 /** {@link upstreamError} for an HTTP answer whose body may be JSON in any shape, a record of a stream with that in it, HTML, or nothing. */
 export function readUpstreamError(status: number, body: string, retryAfterSeconds?: number): GatewayError {

@@ -128,6 +128,15 @@ test.each<[string, unknown, string]>([
   expect(message).toBe(`The vendor refused the request. It says: ${words}`);
 });
 
+test("the sentence of an error is found in a record of a stream, whatever stands before its data (MiMo, Alibaba)", () => {
+  const data = JSON.stringify({ code: "InvalidParameter", message: "Range of n should be [1, 4]", request_id: "r" });
+  for (const before of ["", "event: error\n", "id:1\nevent:error\n:HTTP_STATUS/400\n"]) {
+    expect(readUpstreamError(400, `${before}data:${data}\n\n`).message).toBe(
+      "The vendor refused the request. It says: Range of n should be [1, 4]",
+    );
+  }
+});
+
 test("an error that repeats what it was sent says why also where its end was not read", () => {
   const long = "x".repeat(70_000);
   const cut = (body: unknown, space?: number) =>
