@@ -294,7 +294,7 @@ describe("POST /v1/debug/translate", () => {
     expect(text).toContain(`"body":${call?.text}`);
     expect(JSON.stringify(route?.body)).toBe(JSON.stringify(call?.json));
     for (const [name, value] of Object.entries(route?.headers ?? {})) {
-      if (name === "x-request-id") continue;
+      if (name === "x-client-request-id") continue;
       if (value === "[secret]") expect(["x-api-key", "authorization"]).toContain(name);
       else expect([name, call?.headers[name]]).toEqual([name, value]);
     }

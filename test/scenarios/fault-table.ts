@@ -529,7 +529,7 @@ const BODIES: Fault[] = [
     name: "200 of a stream that is the JSON of an error",
     modes: STREAM,
     answer: (wire) => plain(JSON.stringify(wire.error("overloaded_error", leak)), "text/event-stream"),
-    outcome: refused("stream_truncated", "true"),
+    outcome: refused("upstream_overloaded", "true"),
     failsOver,
   },
   {
