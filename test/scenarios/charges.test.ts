@@ -504,6 +504,7 @@ describe("the money is used up", () => {
       const reply = (await response.json()) as { choices: { finish_reason: string; message: { content: string } }[] };
       expect(reply.choices[0]?.finish_reason).toBe("length");
       await lab.vendors.chat.calls[0]?.whenAborted;
+      expect(lab.vendors.chat.calls[0]?.json).toMatchObject({ stream: true });
       const output = Math.ceil((reply.choices[0]?.message.content.length ?? 0) / 4);
       expect(output).toBeGreaterThan(3_584);
       const row = { finish: "length", output, estimated: true, flags: 4 };
