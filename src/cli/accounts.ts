@@ -10,7 +10,8 @@ import { randomName } from "../lib/id.ts";
 import { type Books, dataFolderOf, findAccount, readPlans, withBooks } from "./context.ts";
 import { readUsd } from "./key-limits.ts";
 import type { AccountOptions, CreateAccountOptions, DepositOptions } from "./options.ts";
-import { Failure, formatTable, formatTime, print, printJson, WrongUsage } from "./output.ts";
+import { Failure, print, printJson, WrongUsage } from "./output.ts";
+import { formatTable, formatTime } from "./table.ts";
 
 /** The plan of an account for which none is named: it is bounded everywhere. */
 const DEFAULT_PLAN = "free";

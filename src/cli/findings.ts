@@ -1,4 +1,5 @@
-import { type Column, formatTable, paint } from "./output.ts";
+import { paint } from "./output.ts";
+import { type Column, formatTable } from "./table.ts";
 
 /** What one check of the doctor came to. Only a fault keeps the gateway from working as it should. */
 export type Finding = {

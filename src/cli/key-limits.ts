@@ -5,8 +5,9 @@ import { isoOrNull } from "../http/usage-shape.ts";
 import { toUsd } from "../lib/usd.ts";
 import { isAmount, MAX_USD } from "../wire/bounds.ts";
 import type { KeyLimitOptions } from "./options.ts";
-import { formatCount, formatTime, WrongUsage } from "./output.ts";
+import { WrongUsage } from "./output.ts";
 import { readSpan } from "./since.ts";
+import { formatCount, formatTime } from "./table.ts";
 
 /** What takes a limit away again. */
 const NONE = "none";

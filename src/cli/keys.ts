@@ -5,7 +5,8 @@ import { isoOrNull } from "../http/usage-shape.ts";
 import { type Books, findAccount, withBooks } from "./context.ts";
 import { describeLimits, describeState, publicLimits, readLimits } from "./key-limits.ts";
 import type { ChangeKeyOptions, CreateKeyOptions, FolderOptions, JsonOption } from "./options.ts";
-import { formatTable, formatTime, print, printJson, WrongUsage, warn } from "./output.ts";
+import { print, printJson, WrongUsage, warn } from "./output.ts";
+import { formatTable, formatTime } from "./table.ts";
 
 /** The account that is meant when none is named (contract 4). */
 const LOCAL = "local";

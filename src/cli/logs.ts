@@ -3,19 +3,10 @@ import { requestLogFolder } from "../config/data-folder.ts";
 import { LogFollower, type LoggedRequest, readLast } from "../observe/request-log-reader.ts";
 import { dataFolderOf } from "./context.ts";
 import type { LogsOptions } from "./options.ts";
-import {
-  type Column,
-  Failure,
-  formatTable,
-  paint,
-  print,
-  printJson,
-  toSafeJson,
-  toShownText,
-  WrongUsage,
-} from "./output.ts";
+import { Failure, paint, print, printJson, toSafeJson, toShownText, WrongUsage } from "./output.ts";
 import { systemCode } from "./port.ts";
 import { readSince } from "./since.ts";
+import { type Column, formatTable } from "./table.ts";
 
 /** How often a followed log is looked at, ms; the server writes it every half second. */
 const LOOK_MS = 250;

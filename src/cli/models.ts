@@ -11,7 +11,8 @@ import { registry, variableOf } from "../vendors/registry.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { BUILTIN_VENDORS, readConfig, readVendors } from "./context.ts";
 import type { ModelsOptions } from "./options.ts";
-import { type Column, formatCount, formatTable, print, printJson, warn } from "./output.ts";
+import { print, printJson, warn } from "./output.ts";
+import { type Column, formatCount, formatTable } from "./table.ts";
 import { VERSION } from "./version.ts";
 
 /** How long a vendor may take to list its models, ms. */

@@ -96,11 +96,7 @@ export function paint(text: string, colour: keyof typeof CODES): string {
   return showsColour() ? `\x1b[${CODES[colour]}m${text}\x1b[0m` : text;
 }
 
-/** What a terminal obeys, or turns and hides what stands beside it. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is being taken out.
-const UNSEEN = /[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
-
-/** Of those, what may stand in JSON as it is. */
+/** What a terminal obeys, or turns and hides what stands beside it, of what may stand in JSON as it is. */
 const BARE_IN_JSON = /[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
 /** The same JSON, in which a terminal finds nothing to obey: others named the models in it, and wrote the texts. */
@@ -112,33 +108,3 @@ const OBEYED = /(?![\t\n])[\p{Cc}\u2028-\u202e\u2066-\u2069]/gu;
 
 /** A text of several lines for a terminal, the further ones set in, so that none of them can be taken for one that we wrote. */
 export const toShownText = (text: string): string => text.replace(OBEYED, "?").replaceAll("\n", "\n  ");
-
-export type Column = { title: string; align?: "left" | "right" };
-
-/** Rows under titles, in aligned columns two spaces apart, no lines drawn. Of cells, control characters and those that turn or hide text are not passed to the terminal. */
-export function formatTable(columns: readonly Column[], rows: readonly (readonly string[])[]): string[] {
-  const clean = rows.map((row) => row.map((cell) => cell.replace(UNSEEN, "?")));
-  const widths = columns.map((column, index) =>
-    Math.max(column.title.length, ...clean.map((row) => Bun.stringWidth(row[index] ?? ""))),
-  );
-  const line = (cells: readonly string[]) =>
-    columns
-      .map((column, index) => {
-        const cell = cells[index] ?? "";
-        const space = " ".repeat(Math.max(0, widths[index]! - Bun.stringWidth(cell)));
-        return column.align === "right" ? space + cell : cell + space;
-      })
-      .join("  ")
-      .trimEnd();
-  return [paint(line(columns.map((column) => column.title)), "bold"), ...clean.map(line)];
-}
-
-/** A count with its thousands apart: 1,234,567. */
-export function formatCount(count: number | undefined): string {
-  return count === undefined ? "-" : count.toLocaleString("en-US");
-}
-
-/** A time as people read it, UTC, to the minute, which it says itself: 2026-01-31 14:05 UTC. */
-export function formatTime(at: number): string {
-  return `${new Date(at).toISOString().slice(0, 16).replace("T", " ")} UTC`;
-}

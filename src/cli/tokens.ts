@@ -5,7 +5,8 @@ import { withBooks } from "./context.ts";
 import { readCount, readExpiry, readScopes } from "./key-limits.ts";
 import { makeKeyFor, printKeys } from "./keys.ts";
 import type { CreateTokenOptions, FolderOptions, JsonOption } from "./options.ts";
-import { formatTime, print, printJson, warn } from "./output.ts";
+import { print, printJson, warn } from "./output.ts";
+import { formatTime } from "./table.ts";
 
 function readWish({ expires, scopes, capRequestsDay }: CreateTokenOptions): Omit<NewToken, "name"> {
   const now = Date.now();

@@ -12,17 +12,9 @@ import {
 } from "../ledger/usage-report.ts";
 import { type Books, findAccount, withBooks } from "./context.ts";
 import type { UsageOptions } from "./options.ts";
-import {
-  type Column,
-  formatCount,
-  formatTable,
-  print,
-  printJson,
-  printPieces,
-  toSafeJson,
-  WrongUsage,
-} from "./output.ts";
+import { print, printJson, printPieces, toSafeJson, WrongUsage } from "./output.ts";
 import { readSince } from "./since.ts";
+import { type Column, formatCount, formatTable } from "./table.ts";
 
 const COUNTS = ["requests", "input", "cacheRead", "cacheWrite", "output", "reasoning", "units"] as const;
 const TITLES = [

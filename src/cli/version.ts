@@ -1,6 +1,7 @@
 import manifest from "../../package.json" with { type: "json" };
 import type { JsonOption } from "./options.ts";
-import { type Column, formatTable, print, printJson } from "./output.ts";
+import { print, printJson } from "./output.ts";
+import { type Column, formatTable } from "./table.ts";
 
 /** Put in by the build of the executable; a run from source has none. */
 declare const SLUICE_BUILD:

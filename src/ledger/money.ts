@@ -1,7 +1,7 @@
 import type { Store } from "../db/open.ts";
 import type { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
-import { isAmount, MAX_DETAIL, REFERENCE_PATTERN } from "../wire/bounds.ts";
+import { isAmount, MAX_DETAIL, MAX_USD, REFERENCE_PATTERN } from "../wire/bounds.ts";
 import { type Balance, type LedgerEntry, LedgerError, type MoneyOrder, type Posted } from "./book.ts";
 import { ENTRY_COLUMNS, type Entries, type EntryRow, HOUSE, toEntry } from "./entries.ts";
 import { type Funds, walletOf } from "./funds.ts";
@@ -22,7 +22,8 @@ const SOURCE: Readonly<Record<Kind, string>> = {
 function checkOrder({ amountNano, reference, detail = "" }: MoneyOrder, signed: boolean): void {
   const size = amountNano < 0n && signed ? -amountNano : amountNano;
   if (!isAmount(size)) {
-    const range = signed ? "not 0, and at most 1,000,000 USD either way" : "above 0, and at most 1,000,000 USD";
+    const largest = `${MAX_USD.toLocaleString("en-US")} USD`;
+    const range = signed ? `not 0, and at most ${largest} either way` : `above 0, and at most ${largest}`;
     throw new LedgerError("bad_amount", `An amount is a whole number of nano-USD ${range}.`);
   }
   if (!REFERENCE.test(reference)) {
