@@ -572,6 +572,25 @@ test("the journal's row of a hold that could not be closed goes as soon as the s
   expect(faults).toEqual([full]);
 });
 
+test("what one hold takes over of another is the journal's too: a crash finds it at the one that goes on", async () => {
+  const { clock, ledger, fund, store, writer } = openBooks();
+  await fund(DOLLAR);
+  const main = await ledger.hold(wish("req_1"));
+  const beside = await ledger.hold(wish("req_2"));
+  const journal = async () => {
+    await clock.advance(50);
+    await writer.run(() => undefined);
+    return store.database.prepare("SELECT request_id, wallet_nano FROM ledger_hold ORDER BY 1").values();
+  };
+  const each = 1_100n * 3_000n + 4_096n * 15_000n;
+  expect(await journal()).toEqual([
+    ["req_1", each],
+    ["req_2", each],
+  ]);
+  await main.absorb?.(beside);
+  expect(await journal()).toEqual([["req_1", 2n * each]]);
+});
+
 test("it goes with the stop of the server too, which would not be there to take it away later", async () => {
   const books = openBooks();
   const { book, clock, ledger, fund, opened, store, writer } = books;
