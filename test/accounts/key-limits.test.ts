@@ -108,6 +108,8 @@ describe("keys that expire", () => {
     const later = new Keys(store, writer, { clock });
     expect(later.find(key)).toBeUndefined();
     await keys.change(id, { name: "renamed while expired" });
+    // Not one that is over as well, be it later than its own.
+    await expect(keys.change(id, { expiresAt: clock.now() })).rejects.toBeInstanceOf(AccountError);
     expect(keys.find(key)).toBeUndefined();
     await keys.change(id, { expiresAt: clock.now() + 5_000 });
     expect(keys.find(key)?.keyId).toBe(id);
