@@ -687,6 +687,17 @@ describe("a body that is not wanted", () => {
   });
 });
 
+test("who is refused between its head and its body is served on behind that", async () => {
+  const client = await lab.connect();
+  const body = bodyOf(HIDDEN);
+  await client.send(lines(CHAT, HOST, JSON_TYPE, lengthOf(body)));
+  const answer = await client.answer();
+  expect([answer.status, codeOf(answer)]).toEqual([401, ["chat", "invalid_api_key"]]);
+  await client.send(body);
+  expect([await askOn(client), client.rest, lab.vendor.calls.length]).toEqual(["serves", "", 0]);
+  client.leave();
+});
+
 describe("expect: 100-continue", () => {
   const EXPECT = "Expect: 100-continue";
 
