@@ -172,8 +172,10 @@ function parseLines(raw: string): Frame | undefined {
  * An object where a record should be, as some servers hand on what the engine behind them refused once they have promised a stream (Lemonade:
  * lemonade-sdk/lemonade #2975, OpenVINO's).
  */
-const bareObject = (raw: string): Frame | undefined =>
-  raw.startsWith("{") ? new Frame(`data: ${oneLine(raw)}`, undefined, raw) : undefined;
+function bareObject(raw: string): Frame | undefined {
+  const data = raw.replace(/^[\r\n]+/, "");
+  return data.startsWith("{") ? new Frame(`data: ${oneLine(data)}`, undefined, data) : undefined;
+}
 
 /**
  * Cuts SSE text into frames, whatever the chunk borders: LF, CRLF, CR and mixtures, a BOM at the start, comments, and a last record

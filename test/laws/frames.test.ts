@@ -65,17 +65,26 @@ const documents = fc
   )
   .map(([marked, lines, rest]) => (marked ? "\ufeff" : "") + lines.map((each) => each.join("")).join("") + rest);
 
-/** The same by the letter of the specification, with the whole text at hand; but a last record needs no blank line. */
+/**
+ * The same by the letter of the specification, with the whole text at hand; but a last record needs no blank line, and one without data that begins an object
+ * is data itself.
+ */
 function readAtLeisure(text: string): Record[] {
   const found: Record[] = [];
   let event: string | undefined;
   let data: string | undefined;
-  for (const each of [...text.split(/\r\n|\r|\n/), ""]) {
+  let raw = "";
+  let before = "";
+  for (const [, each = "", ending = ""] of `${text}\n\n`.matchAll(/([^\r\n]*)(\r\n|\r|\n)/g)) {
     if (each === "") {
       if (data !== undefined) found.push({ event, data });
+      else if (raw.startsWith("{")) found.push({ event: undefined, data: raw });
       event = data = undefined;
+      raw = before = "";
       continue;
     }
+    raw += before + each;
+    before = ending;
     const [, field = each, told = ""] = /^([^:]*):? ?(.*)$/s.exec(each) ?? [];
     if (field === "event") event = told;
     else if (field === "data") data = data === undefined ? told : `${data}\n${told}`;
