@@ -152,6 +152,23 @@ describe("what may be tried again, and what never is", () => {
     expect(lab.gateway.rows()).toMatchObject([{ vendor: "paint2", upstreamModel: "two-too", attempts: 2 }]);
   });
 
+  test("the next one is asked though all places at the first are taken by others meanwhile", async () => {
+    const { lab, clock, painter, second } = await start();
+    const refused = hang();
+    painter.create_ = [refused.script, hang().script];
+    second.create_ = [IMAGE];
+    const { id } = await lab.create({ model: "paint/two" });
+    await until(() => painter.creates.length === 1, "the first call");
+    for (let at = 0; at < VENDOR_SLOTS; at++) await lab.create();
+    await until(() => painter.running === VENDOR_SLOTS, "all places taken");
+    refused.end(refusesUs);
+    await until(() => painter.creates.length === VENDOR_SLOTS + 1, "the one that waited");
+    await clock.armed(0);
+    await clock.advance(0);
+    expect((await lab.ended(id)).status).toBe("succeeded");
+    expect([painter.running, second.creates.length]).toEqual([VENDOR_SLOTS, 1]);
+  });
+
   test("where every vendor refuses the gateway each is asked once, and the job fails uncharged", async () => {
     const { lab, clock, painter, second } = await start();
     for (const each of [painter, second]) each.create_ = [refusesUs];
