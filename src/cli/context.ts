@@ -9,7 +9,7 @@ import { refuseUnderServer } from "../db/folder-lock.ts";
 import { isThere, openStore, type Store } from "../db/open.ts";
 import { ofStore } from "../db/store-error.ts";
 import { Writer } from "../db/writer.ts";
-import { hideFromExcerpts } from "../dialects/upstream-error.ts";
+import { hideFromExcerpts } from "../dialects/scrub.ts";
 import type { Book } from "../ledger/book.ts";
 import { openLedger } from "../ledger/open-ledger.ts";
 import { messageOf } from "../lib/message-of.ts";

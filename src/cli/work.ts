@@ -1,4 +1,4 @@
-import { hideFromExcerpts } from "../dialects/upstream-error.ts";
+import { hideFromExcerpts } from "../dialects/scrub.ts";
 import { HttpServer } from "../http/server/listen.ts";
 import { stopListening } from "../http/server/stop-listening.ts";
 import { systemClock } from "../lib/clock.ts";

@@ -1,5 +1,6 @@
 import type { GatewayError } from "../canon/errors.ts";
-import { exceedsCredit, meansNoCredit, meansUsedUp, SHORTEST_LIMIT_SECONDS } from "../dialects/upstream-error.ts";
+import { SHORTEST_LIMIT_SECONDS } from "../dialects/upstream-error.ts";
+import { exceedsCredit, meansNoCredit, meansUsedUp } from "../dialects/vendor-account.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isObject } from "../lib/json.ts";
 import { Breakers } from "./breakers.ts";

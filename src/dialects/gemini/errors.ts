@@ -1,6 +1,8 @@
 import type { GatewayError } from "../../canon/errors.ts";
 import { isObject, objectsOf } from "../../lib/json.ts";
-import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
+import { statusOfRawError } from "../meant-status.ts";
+import { readRawError } from "../raw-error.ts";
+import { upstreamError } from "../upstream-error.ts";
 
 /** The error object inside a body, which may be an array around it. */
 function errorIn(value: unknown): Record<string, unknown> | undefined {

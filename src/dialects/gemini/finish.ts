@@ -1,7 +1,7 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { Finish, FinishReason } from "../../canon/events.ts";
 import { entryOf } from "../../lib/json.ts";
-import { scrub } from "../upstream-error.ts";
+import { scrub } from "../scrub.ts";
 
 const FILTERED = "content-filter";
 

@@ -1,4 +1,6 @@
-import { readRawError, readUpstreamError, scrub } from "../../dialects/upstream-error.ts";
+import { readRawError } from "../../dialects/raw-error.ts";
+import { scrub } from "../../dialects/scrub.ts";
+import { readUpstreamError } from "../../dialects/upstream-error.ts";
 import { retryAfterSeconds } from "../../lib/http1/retry-after.ts";
 import { isObject } from "../../lib/json.ts";
 import type { ImageStep } from "../image-upstream.ts";

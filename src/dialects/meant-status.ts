@@ -1,0 +1,117 @@
+import type { ErrorCode } from "../canon/errors.ts";
+import type { RawError } from "./raw-error.ts";
+
+/** Groq's status of its own for a tier that has no room left (console.groq.com, "Flex Processing"): nothing ran, and asking later helps. */
+const NO_ROOM_LEFT = 498;
+
+/** Meaning of an upstream status (reliability.md 6.2, contract 6). A vendor's 401 is never the client's 401. */
+export function codeOf(status: number): ErrorCode {
+  if (status === 401 || status === 403) return "upstream_auth";
+  if (status === 429 || status === NO_ROOM_LEFT) return "rate_limit_exceeded";
+  if (status === 502 || status === 503 || status === 529) return "upstream_overloaded";
+  if (status === 400 || status === 409 || status === 413 || status === 415 || status === 422) return "invalid_request";
+  return "upstream_error";
+}
+
+/**
+ * How vendors say in a 403 that they will not have what was said to the model: OpenRouter whose moderation flags the input, xAI under the very code
+ * that it has for keys without a right, Huawei's MaaS; and in a 424 Cloudflare's guardrails before another vendor. That is the request's own fault, as the same refusal is that comes as a 400 (Azure's).
+ */
+const CONTENT_REFUSED =
+  /\b(?:input|prompt|content|text|message|output)s?\b[^.]{0,40}\b(?:flagged|violates?|sensitive)\b|\bmoderation\b|\bblocked due to security configurations\b|\bcontent[ _-]?(?:policy|filter)|\bguardrail|\bprompt injection\b|\bSAFETY_CHECK_/i;
+
+/**
+ * And how they say so to programs, with whatever status, or inside a 200, where what the model said is refused: Azure's `content_filter`, Alibaba's
+ * `data_inspection_failed`, StepFun's `censorship_blocked`, Volcengine's `OutputTextSensitiveContentDetected`.
+ */
+const CONTENT_REFUSED_CODE =
+  /content_?(?:policy|filter)|data_?inspection|censor|moderation|sensitive_?(?:content|words)/i;
+
+/**
+ * How vendors say that they have no such thing as a request names, or may not read it: an item, a file, a container (OpenAI's and Anthropic's 404), a file of
+ * Google's store or of somebody's bucket (403). As a model's or a key's fault one such request would take the way from everybody.
+ */
+const NOT_STORED =
+  /^(?:item|file|container|conversation|prompt|vector store|skill)\b.{0,200}\bnot found\b|\bpermission to access the file\b|\bstorage\.objects\.get\b/i;
+/** OpenAI's word for a server of tools that the request names and that fails: a 424, with which others mean a fault of their own. */
+const TOOL_SERVER_FAILED = "external_connector_error";
+
+/**
+ * How a vendor says that it takes no request that has such a thing: OpenRouter in a 404 that none of a model's hosts takes tools, a forced one, or an
+ * image; llama.cpp in a 500 that its model cannot see or hear (ggml-org/llama.cpp #15377), or that it was started without tools; mlx-lm in a 404 that its
+ * model cannot see; vLLM that it was started without tools; another gateway of this kind of what a strict client would lose there. The model is there all the same for who asks for less.
+ */
+export const NEVER_TAKEN =
+  /^(?:No endpoints found that (?:support|can handle)|(?:image|audio) input is not supported|tools param requires --jinja|Only 'text' content type is supported|"auto" tool choice requires --enable-auto-tool-choice|This model's vendor cannot be told all of the request)\b/i;
+
+/** How a field is refused by its name, which stands first and is the client's own choice: such a sentence tells nothing of the gateway's account. */
+export const NAMED_FIELD = /: Extra inputs are not permitted/;
+
+/** A wrong key that is told as a bad request, by xAI (with a piece of the key) and Google: it is no 401 of the client's, and no fault of its request. */
+const KEY_REFUSED = /^(?:Incorrect API key provided|API key (?:not valid|expired)|Invalid API[ -]?key)/i;
+
+/**
+ * A model that the vendor does not have, told as a bad request: by DeepSeek, SiliconFlow, Mistral, OpenRouter, Workers AI and LiteLLM. Its name is the
+ * operator's choice.
+ */
+const NO_MODEL =
+  /^(?:Model (?:Not|does not) Exist|(?:\w+: )*No such model @|\S{1,200} is not a valid model ID|(?:\/[\w/]+: )?Invalid model name passed in)/i;
+const NO_MODEL_TYPE = /^(?:invalid_model|model_not_found)$/i;
+
+/**
+ * A conversation that a model's template refuses, which llama.cpp tells as a fault of its own: a 500, behind a piece of the template. Nothing has run,
+ * and asked again it says the same (ggml-org/llama.cpp #27367).
+ */
+export const TEMPLATE_REFUSED = /^.*\bError: (?=Jinja Exception: )/s;
+
+/** A model that is down, which NVIDIA tells as a bad request (tashfeenahmed/freellmapi #522): nothing ran, and asking later helps. */
+const MODEL_DOWN = /\bDEGRADED function cannot be invoked\b/;
+
+/**
+ * What a web server said of a file that the request names, which vLLM tells as a fault of its own, in its HTTP client's words (vllm-project/vllm #47163: a
+ * 422 since July 2026).
+ */
+const NOT_FETCHED = /^\d{3}, message='[^']{0,100}', url=/;
+
+/** What a request's reader in Python found amiss in its body, which llama-cpp-python's server tells as a fault of its own (ggml-org/llama.cpp #23463). */
+const BODY_REFUSED = /^\d+ validation errors?:\s+\{'type': '\w+', 'loc': \('body'/;
+
+/**
+ * A conversation that a model's template refuses (Qwen's, Gemma's, Mistral's, Llama's), which mlx-lm's server tells in a 404, as all that goes wrong before
+ * the first token (ml-explore/mlx-lm, `mlx_lm/server.py`). Its model is there all the same.
+ */
+const CONVERSATION_REFUSED =
+  /^No user query\b|\b(?:message|conversation|user|assistant|system|tool) roles?\b|\broles? (?:are|is|must|not|')|\b(?:system|user|assistant|tool) messages?\b|\bsingle tool-calls\b|^Tool call IDs\b/i;
+
+/** The status that a vendor's answer would have had at one that keeps to what they mean. */
+export function meantStatus(status: number, { type, code, message, isRelayed }: RawError): number {
+  // A request that LM Studio's engine refuses is a 500 of LM Studio's own.
+  if (status === 500 && isRelayed && code === "400") return 400;
+  if (status === 500 && [TEMPLATE_REFUSED, NOT_FETCHED, BODY_REFUSED].some((words) => words.test(message))) return 400;
+  if ((status === 403 || status === 424) && CONTENT_REFUSED.test(`${code} ${type} ${message}`)) return 400;
+  // 451 is what StepFun and Tencent have for it.
+  if (status === 451 || CONTENT_REFUSED_CODE.test(`${type} ${code}`)) return 400;
+  if ((status === 403 || status === 404) && NOT_STORED.test(message)) return 400;
+  if (status === 404 && CONVERSATION_REFUSED.test(message)) return 400;
+  if ((status === 404 || status === 500) && NEVER_TAKEN.test(message)) return 400;
+  if (type === TOOL_SERVER_FAILED || code === TOOL_SERVER_FAILED) return 400;
+  if (status !== 400 || NAMED_FIELD.test(message)) return status;
+  if (MODEL_DOWN.test(message)) return 503;
+  if (KEY_REFUSED.test(message)) return 401;
+  return NO_MODEL_TYPE.test(type) || NO_MODEL_TYPE.test(code) || NO_MODEL.test(message) ? 404 : status;
+}
+
+/** Errors sent inside a 200 carry no status: the vendor's own word for it says which it would have been. */
+export function statusOfRawError(raw: RawError): number {
+  const numeric = Number(raw.code);
+  if (Number.isInteger(numeric) && numeric >= 400 && numeric < 600) return numeric;
+  const word = `${raw.type} ${raw.code}`;
+  if (/overloaded|unavailable/i.test(word)) return 529;
+  if (/rate_?limit|resource_exhausted|too_many|throttl/i.test(word)) return 429;
+  if (/insufficient_quota|billing|credit/i.test(word)) return 402;
+  if (/authentication|invalid_api_key/i.test(word)) return 401;
+  if (/permission/i.test(word)) return 403;
+  if (/not_?found/i.test(word)) return 404;
+  if (/invalid_request|invalid_argument|bad_?request|validation/i.test(word)) return 400;
+  return 500;
+}

@@ -1,0 +1,48 @@
+import { NAMED_FIELD } from "./meant-status.ts";
+
+/**
+ * Words for programs by which vendors say that the account there is empty, whatever status they choose (Alibaba's `Arrearage` is a 400, new-api's
+ * `insufficient_user_quota`, Novita's `NOT_ENOUGH_BALANCE` and Volcengine's `AccountOverdueError` a 403).
+ */
+const NO_CREDIT_CODE =
+  /insufficient_(?:user_)?(?:quota|balance)|not_enough_balance|exceeded_current_quota|credit_balance|billing|arrearage|account_?overdue|(?:organization|project)_(?:spend|usage)_limit/i;
+/**
+ * And the beginnings of sentences of those that have no such word: Anthropic's 400 is an `invalid_request_error` like any other, xAI's 403 a right that
+ * is missing, SiliconFlow's 403, Z.ai's 429 and Fireworks' 412 have a code that tells nothing. Google's "check your plan and billing details" is a limit of the minute as
+ * well, and none; OpenRouter's 403 of a key that has spent what it may is one. Beginnings alone: what a request says is quoted further on, and would put
+ * the key to rest for everybody.
+ */
+const NO_CREDIT_TEXT =
+  /^(?:key limit exceeded\b|your (?:credit balance is too low|subscription payment is past due)|insufficient (?:account )?balance|(?:sorry, )?your account balance is insufficient|you have reached your specified API usage limits|your (?:newly created )?team\b[^"'`]{0,120}\b(?:used all available credits|reached (?:its|your|the) monthly spending limit)|(?:your )?account\b[^"'`]{0,120}\bsuspended\b[^"'`]{0,60}\b(?:balance|spending limit|invoices))/i;
+
+/**
+ * How OpenRouter says that an account has credit, but not as much as this request may come to: by the output that it asks for, which is its model's most
+ * where it names none (can1357/oh-my-pi #9569), or by its prompt (continuedev/continue #11227). Another request of the same minute is served.
+ */
+const EXCEEDS_CREDIT =
+  /^(?:This request requires more credits, or fewer max_tokens\b.*\bcan only afford [1-9]|Prompt tokens limit exceeded: \d+ > [1-9])/;
+
+/** Whether the gateway's account at the vendor has credit, and the request is too large for it: of the key and of its way that says nothing. */
+export const exceedsCredit = ({ message }: { message?: unknown }): boolean => EXCEEDS_CREDIT.test(String(message));
+
+/**
+ * How vendors say that a plan's hours or its week are used up, with a 429 that names no time: Z.ai's 1308 and 1310 (hugalafutro/model-hotel #955,
+ * dirge-code/dirge #818), MiniMax (MiniMax-AI/MiniMax-M2.7 #36) and Ollama's cloud (NousResearch/hermes-agent #68832); and with a 403 that of Kimi Code
+ * (MoonshotAI/kimi-code #2121, openclaw/openclaw #142656). It is not over in a moment, as a rate is.
+ */
+const PLAN_USED_UP =
+  /^(?:usage limit reached for \d|已达到 ?\d+ ?小时的使用上限|weekly\/monthly limit exhausted|usage limit exceeded, |you(?: \([^)]{1,100}\))?(?:'ve| have) reached your (?:(?:session|hourly|weekly|monthly) (?:\([^)]{1,20}\) )?)?usage limit)/i;
+
+/** Whether a vendor says so. Of the key's other models that tells nothing: a local Ollama has some of its own beside those of the cloud. */
+export const meansUsedUp = ({ message }: { message?: unknown }): boolean => PLAN_USED_UP.test(String(message));
+
+/** Whether an error means that the gateway's account at the vendor has no credit left: its key is of no use to any request (reliability 6.2). */
+export function meansNoCredit(
+  status: unknown,
+  { type, code, message }: { type?: unknown; code?: unknown; message?: unknown },
+): boolean {
+  if (exceedsCredit({ message })) return false;
+  if (status === 402 || NO_CREDIT_CODE.test(`${code} ${type}`)) return true;
+  const words = String(message);
+  return NO_CREDIT_TEXT.test(words) && !NAMED_FIELD.test(words);
+}
