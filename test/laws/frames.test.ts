@@ -75,7 +75,7 @@ function readAtLeisure(text: string): Record[] {
   let data: string | undefined;
   let raw = "";
   let before = "";
-  for (const [, each = "", ending = ""] of `${text}\n\n`.matchAll(/([^\r\n]*)(\r\n|\r|\n)/g)) {
+  for (const [, each = "", ending = ""] of `${text.replace(/^\ufeff/, "")}\n\n`.matchAll(/([^\r\n]*)(\r\n|\r|\n)/g)) {
     if (each === "") {
       if (data !== undefined) found.push({ event, data });
       else if (raw.startsWith("{")) found.push({ event: undefined, data: raw });
