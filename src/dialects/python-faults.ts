@@ -1,7 +1,7 @@
 /** How a list of faults begins that a server shows as Python does: FastAPI's `str()` of one, and pydantic's errors themselves. */
 const BEGINNING = /^(?:\d+ validation errors?:\s+|\[)\{'type': '/;
 /** One fault of it: where it is, and what is wrong. What was sent stands behind that. */
-const FAULT = /\{'type': '\w+', 'loc': \(([^)]*)\), 'msg': (?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")/g;
+const FAULT = /\{'type': '\w+', 'loc': \(([^()]*)\), 'msg': (?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")/g;
 
 /**
  * What a server in Python found amiss in a request, told as FastAPI does in JSON: `body.messages.1.content: Input should be a valid string; …`. A request that

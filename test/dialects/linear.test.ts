@@ -10,6 +10,7 @@ import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
 import { toInputSchema } from "../../src/dialects/input-schema.ts";
 import { Lines, OnceLines } from "../../src/dialects/lines.ts";
 import { parseDataUrl } from "../../src/dialects/media-url.ts";
+import { plainFaults } from "../../src/dialects/python-faults.ts";
 import { weave } from "../../src/dialects/replay.ts";
 import { toStrictSchema } from "../../src/dialects/strict-schema.ts";
 import { toInput } from "../../src/dialects/tool-input.ts";
@@ -307,5 +308,13 @@ describe("what stands inside a string, where a body's own bounds do not reach, i
     const split = leastWork(() => url.split(";"), RUNS);
     expect(leastWork(() => parseDataUrl(url), RUNS)).toBeLessThan(split);
     expect(parseDataUrl(url)).toEqual({ mediaType: "image/png", data: "iVBORw0KGgo=" });
+  });
+
+  test("a vendor's list of faults of which none is whole", () => {
+    const readAt = (count: number) => {
+      const words = `[${"{'type': 'x', 'loc': (".repeat(count)}`;
+      return leastWork(() => plainFaults(words), RUNS);
+    };
+    expect(readAt(8_000)).toBeLessThan(readAt(1_000) * 24);
   });
 });
