@@ -27,6 +27,9 @@ const CONTENT_REFUSED =
 const CONTENT_REFUSED_CODE =
   /content_?(?:policy|filter)|data_?inspection|censor|moderation|sensitive_?(?:content|words)/i;
 
+/** What is the gateway's key's, or passes, is no word about what was said, whatever it is called. */
+const NEVER_CONTENT: ReadonlySet<number> = new Set([401, 429, 503, 529]);
+
 /**
  * How vendors say that they have no such thing as a request names, or may not read it: an item, a file, a container (OpenAI's and Anthropic's 404), a file of
  * Google's store or of somebody's bucket (403). As a model's or a key's fault one such request would take the way from everybody.
@@ -90,7 +93,7 @@ export function meantStatus(status: number, { type, code, message, isRelayed }: 
   if (status === 500 && [TEMPLATE_REFUSED, NOT_FETCHED, BODY_REFUSED].some((words) => words.test(message))) return 400;
   if ((status === 403 || status === 424) && CONTENT_REFUSED.test(`${code} ${type} ${message}`)) return 400;
   // 451 is what StepFun and Tencent have for it.
-  if (status === 451 || CONTENT_REFUSED_CODE.test(`${type} ${code}`)) return 400;
+  if (status === 451 || (!NEVER_CONTENT.has(status) && CONTENT_REFUSED_CODE.test(`${type} ${code}`))) return 400;
   if ((status === 403 || status === 404) && NOT_STORED.test(message)) return 400;
   if (status === 404 && CONVERSATION_REFUSED.test(message)) return 400;
   if ((status === 404 || status === 500) && NEVER_TAKEN.test(message)) return 400;

@@ -1,6 +1,6 @@
 import type { ClientDialect } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
-import { isObject, JsonText } from "../lib/json.ts";
+import { isObject, JsonText, mayBeInexact, parseExactly } from "../lib/json.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -21,7 +21,10 @@ export function inOwnForms(client: ClientDialect, body: JsonText): Told {
   if (!client.ownForms || !isObject(value)) return { body, lost: NOTHING };
   if (client.name === "chat" && value["messages"] === undefined && value["input"] != null) return asChat(value);
   const edits = client.ownForms(value);
-  return edits ? { body: new JsonText(body.edit(edits)), lost: NOTHING } : { body, lost: NOTHING };
+  if (!edits) return { body, lost: NOTHING };
+  // Whole numbers of its calls that are longer than a double is exact stay as they came.
+  const exact = mayBeInexact(body.text) ? client.ownForms(parseExactly(body.text) as Wire) : edits;
+  return { body: new JsonText(body.edit(exact ?? edits)), lost: NOTHING };
 }
 
 /**

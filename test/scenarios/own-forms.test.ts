@@ -80,6 +80,21 @@ describe("a chat client that tells its tools as another dialect does", () => {
     ]);
   });
 
+  test("keeps each digit of a long number in its calls", async () => {
+    const use = { type: "tool_use", id: "toolu_1", name: "Read", input: { id: "LONG" } };
+    const body = JSON.stringify({
+      model: ONE_ROUTE.chat,
+      messages: [user, { role: "assistant", content: [use] }, conversation[2]],
+      tools: CLAUDES,
+    }).replace('"LONG"', "12345678901234567890");
+    const { answer, calls } = lab.vendors.chat;
+    answer(PATH.chat, json(WIRES.chat.reply()));
+    expect((await lab.gateway.post(PATH.chat, body)).status).toBe(200);
+    expect(calls[0]?.json).toMatchObject({
+      messages: [user, { tool_calls: [{ function: { arguments: '{"id":12345678901234567890}' } }] }, {}, {}],
+    });
+  });
+
   test("has them reach a vendor of that dialect as they were", async () => {
     const { status, sent } = await ask({ messages: conversation, tools: CLAUDES }, "messages");
     expect([status, sent?.tools]).toMatchObject([200, CLAUDES]);

@@ -6,6 +6,8 @@ import { decideRetry, isUntold, pauseBeforeRepeat, type Ran, ranOf } from "../..
 
 const fresh = { elapsedMs: 100, routesLeft: 1 };
 const answer = (status: number, message = "no") => upstreamError(status, { message, type: "", code: "" });
+/** As a vendor may name a fault of its own filter. */
+const moderation = { message: "no", type: "", code: "content_filter_unavailable" };
 const lost = () => new GatewayError("upstream_error", "lost", { retry: false, cause: new ConnectionLost("reset") });
 
 /** Reliability 6.2, row by row: what happened, whether it ran, what a fresh attempt with one route left does. */
@@ -35,6 +37,8 @@ const TABLE: [string, GatewayError, Ran, "next-route" | "stop"][] = [
   ["502", answer(502), "no", "next-route"],
   ["503", answer(503), "no", "next-route"],
   ["503 of its moderation", answer(503, "Moderation is overloaded."), "no", "next-route"],
+  ["429 under its filter's name", upstreamError(429, moderation), "no", "next-route"],
+  ["503 under its filter's name", upstreamError(503, moderation), "no", "next-route"],
   ["529", answer(529), "no", "next-route"],
   ["HTML or half a body", new GatewayError("upstream_error", "x"), "maybe", "next-route"],
   ["a stream without an end", new GatewayError("stream_truncated", "x"), "maybe", "next-route"],
