@@ -3,8 +3,8 @@ import type { Steps } from "./faults.ts";
 
 /** A line that begins with a key: what stands before it, dashes of a list too, and its name. */
 const KEY_LINE = /^(\s*)((?:-\s+)*)(["']?)([A-Za-z_][\w.-]*)\3\s*:(?:\s|$)/;
-/** A key between brackets, with what stands before its name. */
-const INNER_KEY = /([{,]\s*["']?)([A-Za-z_][\w.-]*)["']?\s*:(?=\s|["'[{]|$)/g;
+/** A bracket of a mapping, or the name of a key between brackets. */
+const INNER = /[{}]|(?<=[{,]\s*["']?)[A-Za-z_][\w.-]*(?=["']?\s*:(?:[\s"'[{]|$))/g;
 /** Places that look like a key written twice and are looked at more closely: each costs one parse. */
 const MAX_LOOKS = 20;
 /** Most that is parsed for it, characters. */
@@ -43,16 +43,19 @@ function findSuspects(lines: readonly string[]): Suspect[] {
   return suspects;
 }
 
-/** Keys that stand between brackets of one line twice, of one mapping or of several. */
+/** Keys that stand twice in one mapping between brackets of one line, as far as brackets tell. */
 function findInnerSuspects(lines: readonly string[]): Suspect[] {
-  return lines.flatMap((text, line) => {
-    const known = new Set<string>();
-    return [...text.matchAll(INNER_KEY)].flatMap(({ index, 1: before = "", 2: name = "" }) => {
-      if (known.has(name)) return [{ name, line, column: index + before.length }];
-      known.add(name);
-      return [];
-    });
+  const suspects: Suspect[] = [];
+  lines.forEach((text, line) => {
+    const open: Set<string>[] = [];
+    for (const { 0: found, index: column } of text.matchAll(INNER)) {
+      if (found === "{") open.push(new Set());
+      else if (found === "}") open.pop();
+      else if (open.at(-1)?.has(found)) suspects.push({ name: found, line, column });
+      else open.at(-1)?.add(found);
+    }
   });
+  return suspects;
 }
 
 /** Where a mapping has both keys. */
