@@ -71,7 +71,7 @@ const MAXIMUM: readonly RegExp[] = [
   "max_(?:num_tokens|seq_len) \\(#",
   "model capacity #",
   "max(?:imum)? input tokens:? #",
-  "maximum (?:input )?length \\(?#",
+  "maximum input length \\(?#",
   "context window limit \\(#",
   "total tokens limit #",
 ].map(figure);

@@ -3,10 +3,10 @@ import { planOf } from "../accounts/plans.ts";
 import type { WebToolName } from "../canon/web-tools.ts";
 import type { Entry } from "../catalog/entry.ts";
 import type { ClientDialect } from "../dialects/dialect.ts";
+import type { Told } from "../dialects/own-forms.ts";
 import type { BroughtTool, OfferedTool, ServerToolHalf } from "../dialects/server-tools.ts";
 import { type Edits, isObject, JsonText, listOf } from "../lib/json.ts";
 import type { Served, Services } from "./job.ts";
-import type { Told } from "./own-forms.ts";
 import { dearerParts, isBound, isPriced } from "./stray-fields.ts";
 
 /** A body, and what is to be done of the tools in it that vendors run. `lost`: those that are left out of it, by their places. */

@@ -201,12 +201,9 @@ export function lessons(words: string, terms: VendorTerms): Lesson[] {
       ? [{ ...places.reduce(withoutField, terms), isOnce: isOnce(OF_FIELDS_VALUE) }]
       : [];
   taught.push(...imageLessons(words, terms));
-  if (REASONING_REFUSED.test(words)) {
-    taught.push({ quirks, refuses: [...refuses, ...REASONING_FIELDS, "think"], isOnce: isOnce(OF_LEVELS) });
-  }
-  if (NO_THOUGHT_BEFORE.test(words)) {
-    taught.push({ quirks, refuses: [...refuses, ...REASONING_FIELDS, "think"], isOnce: true });
-  }
+  const unreasoned = { quirks, refuses: [...refuses, ...REASONING_FIELDS, "think"] };
+  if (REASONING_REFUSED.test(words)) taught.push({ ...unreasoned, isOnce: isOnce(OF_LEVELS) });
+  if (NO_THOUGHT_BEFORE.test(words)) taught.push({ ...unreasoned, isOnce: true });
   const { reasoningReplay = "reasoning_content" } = quirks;
   const forced: Taught = { rule: { toolChoiceRequired: "auto" }, isOnce: isOnce(OF_CHOICES) };
   const most = Number(CEILING.exec(words)?.[1] ?? 0);

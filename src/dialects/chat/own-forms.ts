@@ -1,5 +1,6 @@
-import { type Edits, isObject, listOf } from "../../lib/json.ts";
+import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
+import { dataUrl } from "../media-url.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -62,7 +63,10 @@ function imageOf(part: unknown): unknown {
   const source = isObject(part) && part["type"] === "image" ? part["source"] : undefined;
   if (!isObject(source)) return part;
   const { type, media_type: kind, data, url } = source;
-  return { type: "image_url", image_url: { url: type === "base64" ? `data:${kind};base64,${data}` : url } };
+  return {
+    type: "image_url",
+    image_url: { url: type === "base64" ? dataUrl({ mediaType: stringOf(kind), data: stringOf(data) }) : url },
+  };
 }
 
 function toCall({ id, name, input }: Wire): Wire {

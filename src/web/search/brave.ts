@@ -1,5 +1,5 @@
-import { isObject, stringOf } from "../../lib/json.ts";
-import { firstText, keyHeader, objectsOf, resultsOf, type SearchEngine, withDate } from "./engine.ts";
+import { isObject, objectsOf, stringOf } from "../../lib/json.ts";
+import { firstText, keyHeader, resultsOf, type SearchEngine, withDate } from "./engine.ts";
 import { type Recency, withSites } from "./query.ts";
 
 /** A query's bounds there. */

@@ -1,4 +1,4 @@
-import { isObject } from "../../lib/json.ts";
+import { objectsOf } from "../../lib/json.ts";
 import type { RawResult, SearchQuery } from "./query.ts";
 
 /** Engines that can be configured, in the order in which `auto` takes them (contract 9); `fixture` only by its name. */
@@ -58,10 +58,6 @@ export type SearchEngine = {
   /** What a refusal means, by its JSON, `{}` where it has none, where its status alone does not tell; undefined: what its status says. */
   kindOf?(answer: EngineAnswer): Refusal | undefined;
 };
-
-/** The objects of a list; an empty list for anything else. */
-export const objectsOf = (value: unknown): Record<string, unknown>[] =>
-  Array.isArray(value) ? value.filter(isObject) : [];
 
 /** The objects of a list of results; undefined for what is no list, and does not say that nothing was found. */
 export const resultsOf = (value: unknown): Record<string, unknown>[] | undefined =>

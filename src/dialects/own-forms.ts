@@ -1,6 +1,6 @@
-import type { ClientDialect } from "../dialects/dialect.ts";
-import { dialects } from "../dialects/index.ts";
 import { isObject, JsonText, mayBeInexact, parseExactly } from "../lib/json.ts";
+import type { ClientDialect } from "./dialect.ts";
+import { dialects } from "./index.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -19,7 +19,7 @@ const NOTHING: readonly string[] = [];
 export function inOwnForms(client: ClientDialect, body: JsonText): Told {
   const { value } = body;
   if (!client.ownForms || !isObject(value)) return { body, lost: NOTHING };
-  if (client.name === "chat" && value["messages"] === undefined && value["input"] != null) return asChat(value);
+  if (value["messages"] === undefined && value["input"] != null) return asChat(value);
   const edits = client.ownForms(value);
   if (!edits) return { body, lost: NOTHING };
   // Whole numbers of its calls that are longer than a double is exact stay as they came.
