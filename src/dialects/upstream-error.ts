@@ -135,17 +135,23 @@ function cutWords(body: string): string {
   return fault === undefined ? "" : `${place.replaceAll(/["\s]/g, "").replaceAll(",", ".")}: ${readCut(fault)}`;
 }
 
+/** Not a page of a proxy in between, and no JSON that is torn. */
+const PLAIN = /^\s*[^\s<{[]/;
+
 /** How a vendor begins that tells an error as a record of the stream that it was asked for, with the error's own status (MiMo: Tencent/WeKnora #1302; Alibaba). */
 const RECORD = /^\s*(?:(?:event|id)?:.*\r?\n)*data:(.*)/;
 
-/** {@link upstreamError} for an HTTP answer whose body may be JSON in any shape, a record of a stream with that in it, HTML, or nothing. */
+/**
+ * {@link upstreamError} for an HTTP answer whose body may be JSON in any shape, a record of a stream with that in it, plain text (axum's refusals, and so
+ * TGI's and DeepSeek's, huggingface/smolagents #1158; Docker Model Runner's), HTML, or nothing.
+ */
 export function readUpstreamError(status: number, body: string, retryAfterSeconds?: number): GatewayError {
   let value: unknown;
   try {
     value = JSON.parse(RECORD.exec(body)?.[1] ?? body);
   } catch {
-    // HTML of a proxy in between, or plain text: it tells a client nothing, and is not shown. But some servers say in it what is too long.
-    value = cutWords(body);
+    value = PLAIN.test(body) ? body : cutWords(body);
+    // Words may stand elsewhere in what is not read: some servers say so what is too long.
     const overflow = readOverflow(status, body);
     if (overflow) return new ContextOverflow(overflow, { status, message: scrub(body) });
   }

@@ -45,6 +45,15 @@ test.each([
   );
 });
 
+test("a refusal in plain text is told, a web page and what is torn are not", () => {
+  const said = (body: string) => readUpstreamError(422, body).message;
+  expect(said("\n Failed to read sk-abcdefgh12345678: unknown variant `x`\n")).toBe(
+    "The vendor refused the request. It says: Failed to read [removed]: unknown variant `x`",
+  );
+  for (const body of ["", "  \n", "<html>Not this.</html>", " <!doctype html>Not", '{"odd":"Not', "[1, 2"])
+    expect(said(body)).toBe("The vendor refused the request.");
+});
+
 test("what another gateway of this kind says of its vendor's refusal is not said twice", () => {
   expect(shown(shown("Not this."))).toBe("The vendor refused the request. It says: Not this.");
 });

@@ -25,8 +25,16 @@ const INPUT_SCHEMA = {
 };
 
 /** What a vendor says who refuses a request, and how. */
-type Refusal = { status?: number; words: string } | { status?: number; body: Wire } | { record: Wire };
+type Refusal =
+  | { status?: number; words: string }
+  | { status?: number; body: Wire }
+  | { record: Wire }
+  | { text: string };
 const refuse = (refusal: Refusal): Answer => {
+  if ("text" in refusal) {
+    const headers = { "content-type": "text/plain; charset=utf-8" };
+    return { status: 422, headers, parts: [refusal.text], framing: "length", finish: "end" };
+  }
   if ("record" in refusal) return { ...sse(`data:${JSON.stringify(refusal.record)}\n\n`), status: 400 };
   const error = "words" in refusal ? { error: { message: refusal.words, type: "invalid_request_error" } } : undefined;
   return json(error ?? ("body" in refusal ? refusal.body : {}), { status: refusal.status ?? 400 });
@@ -364,6 +372,16 @@ describe("a chat server of which nothing is known", () => {
       {
         words:
           "Failed to deserialize the JSON body: messages[0].role: unknown variant `developer`, expected one of `system`",
+      },
+      ask({ ...brief, role: "system" }, user),
+      null,
+    ],
+    [
+      "a developer, in plain text, as servers in Rust do",
+      ask(brief, user),
+      isDeveloper,
+      {
+        text: "Failed to deserialize the JSON body into the target type: messages[0].role: unknown variant `developer`, expected one of `system`, `user` at line 1 column 40",
       },
       ask({ ...brief, role: "system" }, user),
       null,
@@ -794,8 +812,9 @@ describe("a chat server of which nothing is known", () => {
       "`reasoning_effort` must be one of `low`, `medium`, or `high`",
       "Failed to format request body, reasoning_effort is none, not one of ['low', 'medium', 'high', 'xhigh', 'max'].",
       "reasoning_effort: Invalid enum value. Expected 'low' | 'medium' | 'high', received 'none'",
+      "Failed to deserialize the JSON body into the target type: reasoning_effort: unknown variant `none`, expected one of `low`, `medium`, `high` at line 1 column 90",
     ].map((words): [string, Wire, Wire, (body: Wire) => boolean, string] => [
-      `a depth of reasoning that is none of its own (vLLM, Groq, Huawei, Zod: ${words.slice(0, 40)})`,
+      `a depth of reasoning that is none of its own (vLLM, Groq, Huawei, Zod, serde: ${words.slice(0, 40)})`,
       { reasoning_effort: "none" },
       { reasoning_effort: "high" },
       ({ reasoning_effort: effort }) => effort === "none",

@@ -74,11 +74,11 @@ const OF_MESSAGES: ReadonlySet<string> = new Set(
 );
 
 /**
- * A model that does not think, a depth that is none of the server's own (Ollama; vLLM, FastAPI, LMDeploy and TensorRT-LLM, Groq, Huawei, Zod), and an off where a model has none
+ * A model that does not think, a depth that is none of the server's own (Ollama; vLLM, FastAPI, LMDeploy and TensorRT-LLM, Groq, Huawei, Zod, Rust's readers), and an off where a model has none
  * (OpenRouter). Nothing is rejected for such reasons (interface 4.8, 7).
  */
 const REASONING_REFUSED =
-  /^Reasoning is mandatory for this endpoint\b|\bdoes not support (?:thinking|reasoning)\b|\binvalid reasoning value\b|\breasoning_effort\b[^;]{0,60}\b(?:input should be|must be one of|not one of|invalid enum value)\b/i;
+  /^Reasoning is mandatory for this endpoint\b|\bdoes not support (?:thinking|reasoning)\b|\binvalid reasoning value\b|\breasoning_effort\b[^;]{0,60}\b(?:input should be|must be one of|not one of|invalid enum value|unknown variant)\b/i;
 
 /** Claude behind a server of this dialect, which has no place for what proves its thoughts: where the calls before stand without any, it does not think. */
 const NO_THOUGHT_BEFORE = /\bmust start with a thinking block\b/i;
