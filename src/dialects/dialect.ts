@@ -28,7 +28,7 @@ export type RemoteMedia = (typeof REMOTE_MEDIA)[number];
 export type Quirks = {
   /** chat: the field that carries the output ceiling. Default `max_completion_tokens`. */
   maxTokensField?: "max_tokens" | "max_completion_tokens";
-  /** chat: a higher ceiling is refused; it is brought down to this, tokens. Default: as it is. */
+  /** A higher output ceiling is refused; it is brought down to this, tokens. Default: as it is. */
   maxOutputTokens?: number;
   /** chat: the highest ceiling of a reply that comes whole; one with a higher is asked for as a stream, and put together (Fireworks). */
   maxWholeTokens?: number;

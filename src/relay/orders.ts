@@ -15,19 +15,31 @@ const defaultCeiling = ({ contextLength = Number.POSITIVE_INFINITY }: Entry): nu
   Math.min(DEFAULT_MAX_OUTPUT, Math.ceil(contextLength / 2));
 
 /** The ceiling to send when it differs from the client's: what is paid for, where that is less than would be sent otherwise. */
-function outputCeiling(intent: Intent, entry: Entry, upstream: UpstreamDialect, paidFor?: number): number | undefined {
-  const told = modelCeiling(intent, entry, upstream);
+function outputCeiling(
+  intent: Intent,
+  entry: Entry,
+  upstream: UpstreamDialect,
+  quirks: Quirks,
+  paidFor?: number,
+): number | undefined {
+  const told = modelCeiling(intent, entry, upstream, quirks);
   const sent = told ?? intent.maxOutputTokens;
   return paidFor !== undefined && (sent === undefined || sent > paidFor) ? paidFor : told;
 }
 
-/** The catalog's maximum where the client asks for more, or for none where one is demanded. Of what a vendor's own list says the vendor judges. */
-function modelCeiling(intent: Intent, entry: Entry, upstream: UpstreamDialect): number | undefined {
+/**
+ * The most that the catalog or the vendor's row allows, or a refusal has told of, where the client asks for more, or for none where one is demanded. Of what
+ * a vendor's own list says the vendor judges.
+ */
+function modelCeiling(intent: Intent, entry: Entry, upstream: UpstreamDialect, quirks: Quirks): number | undefined {
   const asked = intent.maxOutputTokens;
-  const most = entry.maxOutputTokens;
-  if (asked !== undefined && entry.isListed) return undefined;
-  if (asked !== undefined) return most !== undefined && asked > most ? most : undefined;
-  return upstream.demandsOutputCeiling ? (most ?? defaultCeiling(entry)) : undefined;
+  const { maxOutputTokens: taken = Number.POSITIVE_INFINITY } = quirks;
+  const { maxOutputTokens: listed, isListed } = entry;
+  if (asked === undefined) {
+    return upstream.demandsOutputCeiling ? Math.min(listed ?? defaultCeiling(entry), taken) : undefined;
+  }
+  const most = isListed || listed === undefined ? taken : Math.min(listed, taken);
+  return asked > most ? most : undefined;
 }
 
 /**
@@ -67,7 +79,7 @@ export function planOrders(
   const isAcross = !isSame(client, upstream);
   const wish = isAcross ? (intent.turnReasoning ?? intent.reasoning) : intent.reasoning;
   const reasoning = planReasoning(wish, steered(entry, isAcross), withForm(route, entry, upstream));
-  const maxOutputTokens = outputCeiling(intent, entry, upstream, money?.ceiling);
+  const maxOutputTokens = outputCeiling(intent, entry, upstream, quirks, money?.ceiling);
   const orders: Orders = {
     upstreamModel: route.model,
     stream: intent.stream || money?.asStream === true,

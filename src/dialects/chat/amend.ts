@@ -59,8 +59,7 @@ function amendMaxTokens(list: EditList, orders: Orders, quirks: Quirks): void {
     if (quirks.maxTokensField === "max_tokens") list.remove(other);
     return;
   }
-  const { maxOutputTokens: most } = quirks;
-  list.set(field, most !== undefined && typeof value === "number" && value > most ? most : value);
+  list.set(field, value);
   list.remove(other);
 }
 

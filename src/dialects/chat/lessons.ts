@@ -1,5 +1,6 @@
 import { imageLessons } from "../blind-models.ts";
 import type { Lesson, Quirks, VendorTerms } from "../dialect.ts";
+import { ceilingLessons, taughtCeiling } from "../output-ceiling.ts";
 import { LEAD } from "../relayed-error.ts";
 import { REASONING_FIELDS } from "./intent.ts";
 
@@ -168,10 +169,6 @@ const TWO_FORMS = /\bonly one of\b|\b(?:use|set|specify) both\b/i;
 const THOUGHT_MISSED = /\breasoning_content\b.{0,40}\bmust be passed back|\bmissing ["'`]?reasoning_content\b/i;
 const CALLS_THOUGHT_MISSED = /\breasoning_content is missing in assistant tool call message/i;
 
-/** How servers name the highest ceiling that their model takes: Qianfan, Alibaba, Groq, and OpenAI's models at whoever serves them. */
-const CEILING =
-  /\bmax_(?:completion_)?tokens[`'"]?(?: range is \[\d+, ?| should be \[\d+, ?| must be less than or equal to [`'"]?| is too large: \d+\. This model supports at most )(\d+)/i;
-
 /** Quirks that follow from words. */
 type Taught = { rule: Quirks; isOnce?: boolean };
 
@@ -188,11 +185,12 @@ function formatLessons(words: string, isOnce: boolean): Taught[] {
 
 /**
  * See {@link UpstreamDialect.lessons}: servers of this dialect differ in what they know of it, and say so in words alone. A vendor that knows all that the
- * dialect's own one does is taught nothing.
+ * dialect's own one does is taught nothing but how much its model writes.
  */
 export function lessons(words: string, terms: VendorTerms): Lesson[] {
   const { quirks, refuses = [] } = terms;
-  if (words === "" || quirks.customTools === true) return [];
+  if (words === "") return [];
+  if (quirks.customTools === true) return ceilingLessons(words, terms);
   const isBeside = BESIDE_OTHERS.test(words);
   const isOnce = (pattern: RegExp) => isBeside || pattern.test(words);
   const places = unknownPlaces(words);
@@ -206,9 +204,9 @@ export function lessons(words: string, terms: VendorTerms): Lesson[] {
   if (NO_THOUGHT_BEFORE.test(words)) taught.push({ ...unreasoned, isOnce: true });
   const { reasoningReplay = "reasoning_content" } = quirks;
   const forced: Taught = { rule: { toolChoiceRequired: "auto" }, isOnce: isOnce(OF_CHOICES) };
-  const most = Number(CEILING.exec(words)?.[1] ?? 0);
+  const ceiling = taughtCeiling(words);
   const more: Taught[] = [
-    ...(most > 0 ? [{ rule: { maxOutputTokens: most }, isOnce: isBeside }] : []),
+    ...(ceiling ? [{ rule: ceiling, isOnce: isBeside }] : []),
     ...RULES.flatMap(([pattern, rule]) => (pattern.test(words) ? [{ rule }] : [])),
     ...(THOUGHT_MISSED.test(words) ? [{ rule: { reasoningReplay, reasoningReplayAlways: true } }] : []),
     ...(CALLS_THOUGHT_MISSED.test(words) ? [{ rule: { reasoningReplay, reasoningReplayCalls: true } }] : []),

@@ -2,6 +2,7 @@ import { REASONING_FORMS_OF } from "../../canon/intent.ts";
 import { remember } from "../../lib/remember.ts";
 import { geminiCounter } from "../counters.ts";
 import type { UpstreamDialect } from "../dialect.ts";
+import { ceilingLessons } from "../output-ceiling.ts";
 import { amend, repairs } from "./amend.ts";
 import { decodeStream } from "./decode-stream.ts";
 import { encodeRequest } from "./encode-request.ts";
@@ -25,5 +26,6 @@ export const gemini: UpstreamDialect = {
   decoder: decodeStream,
   decodeError,
   repairs,
+  lessons: ceilingLessons,
   provesReasoning: true,
 };

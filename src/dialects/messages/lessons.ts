@@ -1,5 +1,6 @@
 import { imageLessons } from "../blind-models.ts";
 import type { Lesson, VendorTerms } from "../dialect.ts";
+import { ceilingLessons } from "../output-ceiling.ts";
 import { LEAD } from "../relayed-error.ts";
 
 /**
@@ -49,4 +50,4 @@ function newerLessons(words: string, terms: VendorTerms): Lesson[] {
 export const lessons = (words: string, terms: VendorTerms): Lesson[] =>
   THOUGHT_MISSED.test(words) || CHOICE_REFUSED.test(words)
     ? [{ ...terms, missesThought: true, isOnce: true }]
-    : [...newerLessons(words, terms), ...imageLessons(words, terms)];
+    : [...newerLessons(words, terms), ...ceilingLessons(words, terms), ...imageLessons(words, terms)];

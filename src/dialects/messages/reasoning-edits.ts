@@ -138,8 +138,12 @@ function configWith(config: unknown, effort: string | undefined): Body | undefin
  */
 export function editReasoning(body: Body, edits: Edits, orders: Orders): void {
   if (orders.reasoning.kind === "keep" && !orders.missesThought) {
-    const isRefused = thinkingOf(body)["type"] === "enabled" && continuesWithoutThinking(body["messages"]);
-    if (isRefused) edits["thinking"] = DISABLED.thinking;
+    const { type, budget_tokens: budget } = thinkingOf(body);
+    if (type !== "enabled") return;
+    const { maxOutputTokens: lowered } = orders;
+    const isAbove = lowered !== undefined && typeof budget === "number" && budget >= lowered;
+    if (isAbove) edits["thinking"] = budgeted(body, budget, lowered).thinking;
+    else if (continuesWithoutThinking(body["messages"])) edits["thinking"] = DISABLED.thinking;
     return;
   }
   const own = body["max_tokens"];

@@ -4,6 +4,7 @@ import { mapChanged } from "../../lib/map-changed.ts";
 import { imageLessons } from "../blind-models.ts";
 import type { Lesson, Quirks, ReplyChanges, VendorTerms } from "../dialect.ts";
 import { EARLIER_REASONING, loopBegin, type Said } from "../lost-reasoning.ts";
+import { ceilingLessons } from "../output-ceiling.ts";
 import { isReplayable } from "../reasoning-proof.ts";
 import { formatName } from "../schema-format.ts";
 import { isCall, isOutput } from "./client-tools.ts";
@@ -186,7 +187,7 @@ const SUMMARY_REFUSED = /\breasoning[. ]summar(?:y|ies)\b/i;
 export const lessons = (words: string, terms: VendorTerms): Lesson[] =>
   SUMMARY_REFUSED.test(words)
     ? [{ ...terms, quirks: { ...terms.quirks, noReasoningSummary: true } }]
-    : imageLessons(words, terms);
+    : [...ceilingLessons(words, terms), ...imageLessons(words, terms)];
 
 const isDeveloper = (item: unknown): item is Wire => isObject(item) && item["role"] === "developer";
 
