@@ -30,7 +30,7 @@ const WORDINGS: readonly RegExp[] = [
   /context window exceeds limit|context length of only \d/i,
   // Mistral, Moonshot, Z.ai, Qwen, TGI
   /too large for model with \d|exceeded model token limit|model max length exceeded|tokens? limit exceeded/i,
-  /prompt exceeds max length|prompt 超长|range of input length should be/i,
+  /prompt exceeds max length|prompt 超长|range of (?:input|total) length should be/i,
   /`?inputs`? (?:must have less than|tokens \+ `?max_new_tokens)|too many tokens/i,
   /prompt is \d[\d,]* tokens long/i,
   // SGLang's scheduler, TensorRT-LLM, LMDeploy, SiliconFlow, OpenVINO, ONNX Runtime, MLC, Xinference, Huawei, DeepInfra, Volcengine, watsonx
@@ -38,6 +38,8 @@ const WORDINGS: readonly RegExp[] = [
   /should not exceed max_num_tokens|\bdefault_max_tokens`? \(-?\d+\) must be greater than 0|must be less than (?:or equal to )?max_seq_len/i,
   /prompt tokens: \d+ exceeds model max length|input_ids size \(\d+\).{0,60}exceeds max length|larger than the model capacity \d|prompt has \d+ tokens, but/i,
   /number of input tokens \d+ cannot exceed the total tokens limit/i,
+  // Volcengine and BytePlus (agentscope-ai/QwenPaw #272), Snowflake (posit-dev/positron #11737)
+  /\bexceed max message tokens\b|\bmax tokens of \d+ exceeded\b/i,
 ];
 
 /** More than a minute's allowance in one request: no waiting cures that, a shorter one does (Groq, OpenAI). */
@@ -74,6 +76,8 @@ const MAXIMUM: readonly RegExp[] = [
   "maximum input length \\(?#",
   "context window limit \\(#",
   "total tokens limit #",
+  "total length should be less than or equal to #",
+  "max tokens of # exceeded",
 ].map(figure);
 
 /** Where the request's own size stands. */
@@ -107,6 +111,7 @@ const SPLIT: readonly RegExp[] = [
   "\\(# (?:in the messages|of text input)[^)]{0,80}?,? (?:and )?# in the (?:completion|output)",
   "# tokens from the input messages and # tokens for the completion",
   "given: # `?inputs`? tokens and # `?max_new_tokens",
+  "input tokens length is #\\. output tokens length is #",
 ].map(figure);
 
 /**

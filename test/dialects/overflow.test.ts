@@ -120,6 +120,28 @@ const WORDINGS: readonly Told[] = [
     150_002,
     131_072,
   ],
+  [
+    "volcengine",
+    400,
+    {
+      error: {
+        ...{ code: "InvalidParameter", param: "", type: "BadRequest" },
+        message:
+          "Total tokens of image and text exceed max message tokens. Request id: 021772413947435d24b0b4d764165756d4018ab78dadfac58ac58",
+      },
+    },
+  ],
+  [
+    "alibaba, input and output",
+    400,
+    openai(
+      "<400> InternalError.Algo.InvalidParameter: Input tokens length is 29618. Output tokens length is 8192. Range of total length should be less than or equal to 32768",
+      "invalid_parameter_error",
+    ),
+    37_810,
+    32_768,
+  ],
+  ["snowflake", 400, { message: "max tokens of 200000 exceeded", request_id: "5f0b" }, undefined, 200_000],
   ["groq", 400, openai("Please reduce the length of the messages or completion.")],
   ["groq without its code", 400, openai("Please reduce the length of the messages or completion.", null)],
   [
