@@ -113,7 +113,7 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
     const said = [inner, writeIssues(value["issues"])].filter((words) => words !== "").join(": ");
     return readRelayed({ message: said, type: text(value["type"]), code: text(value["code"]) }, wrappings);
   }
-  const behind = readBehind(value["value"], wrappings);
+  const behind = readBehind(value["value"], wrappings) ?? readBehind(recordIn(value["details"]), wrappings);
   if (behind) return behind;
   const words = wordsIn(value, wrappings);
   const place = text(value["param"]);
@@ -137,6 +137,16 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
 function readBehind(record: unknown, wrappings: number): RawError | undefined {
   const found = isObject(record) ? readRawError(record, wrappings - 1) : undefined;
   return found && found.message !== "" ? { ...found, isRelayed: true } : undefined;
+}
+
+/** What GMI's edge has as JSON beside words that say no more than that a model's server refused (vercel/ai, `gmicloud-error.ts`). */
+function recordIn(details: unknown): unknown {
+  if (typeof details !== "string" || !details.startsWith("{")) return undefined;
+  try {
+    return JSON.parse(details);
+  } catch {
+    return undefined;
+  }
 }
 
 /** An error as the vendor behind a gateway told it, where that gateway's words are no more than a wrapping of its. */

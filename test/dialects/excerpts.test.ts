@@ -110,6 +110,10 @@ test("a vendor's words are one line of whole characters, wherever they are cut",
 
 const FAULT = { type: "extra_forbidden", loc: ["body", "messages", 0, "x"], msg: "Extra inputs are not permitted" };
 const SENT = { messages: [{ content: "what the user said" }] };
+/** What GMI's edge says where a model's server refused, with that server's words beside its own. */
+const behindGmi = (details: string) => ({
+  error: { message: "Backend request failed with status 400", type: "backend_error", code: 400, details },
+});
 
 test.each<[string, unknown, string]>([
   [
@@ -126,6 +130,16 @@ test.each<[string, unknown, string]>([
   ["Cloudflare's", { success: false, errors: [{ code: 5007, message: "No such thing." }] }, "No such thing."],
   ["Cloudflare's, of one", { success: false, errors: { code: 5006, message: "Bad input." } }, "Bad input."],
   ["Amazon's", { Message: "Not so." }, "Not so."],
+  [
+    "GMI's, of a server behind it",
+    behindGmi('{"error":{"type":"invalid_request_error","message":"No such tool."}}'),
+    "No such tool.",
+  ],
+  ...['{"error":{"code":"500"}}', '{"error', "<html>nginx</html>", ""].map((details): [string, unknown, string] => [
+    `GMI's, of one that says nothing (${details})`,
+    behindGmi(details),
+    "Backend request failed with status 400",
+  ]),
   ["MiniMax's", { base_resp: { status_code: 2013, status_msg: "invalid params" } }, "invalid params"],
   [
     "MiMo's",

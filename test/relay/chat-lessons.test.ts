@@ -60,7 +60,7 @@ const ask = (...messages: Wire[]): Wire => ({ messages });
 
 const image = { type: "image_url", image_url: { url: `data:image/png;base64,${Buffer.from(PNG).toString("base64")}` } };
 const seesImage = (body: Wire) => JSON.stringify(body).includes("image_url");
-/** How vLLM, Ollama, LM Studio, llama.cpp, OpenRouter, mlx-lm and Venice say that a model takes text alone, with their status. */
+/** How vLLM, Ollama, LM Studio, llama.cpp, OpenRouter, mlx-lm, Venice and DeepSeek say that a model takes text alone, with their status. */
 const BLIND: readonly [words: string, status?: number][] = [
   ["big/m is not a multimodal model None"],
   ["At most 0 image(s) may be provided in one prompt."],
@@ -70,6 +70,9 @@ const BLIND: readonly [words: string, status?: number][] = [
   ["No endpoints found that support image input", 404],
   ["Only 'text' content type is supported.", 404],
   ["messages: Image content is not supported by this model. Please use a model that supports vision."],
+  [
+    "Failed to deserialize the JSON body into the target type: messages[0]: unknown variant `image_url`, expected `text` at line 1 column 265",
+  ],
 ];
 const PASSED_BACK = "in the thinking mode must be passed back to the API.";
 /** An error of Xiaomi's servers. */
@@ -555,6 +558,27 @@ describe("a chat server of which nothing is known", () => {
       { ...ask(user), stream: true },
       null,
     ]),
+    [
+      "a tool that is forced, in the words of a server behind GMI's edge",
+      { ...ask(user), tools: [tool], tool_choice: "required" },
+      (body) => body["tool_choice"] === "required",
+      {
+        body: {
+          error: {
+            ...{ message: "Backend request failed with status 400", type: "backend_error", code: 400 },
+            details: JSON.stringify({
+              error: {
+                ...{ type: "invalid_request_error", code: "400001", source: "client" },
+                message:
+                  "The request is invalid: tool_choice required is not supported. Please check the request body, required fields, and request format.",
+              },
+            }),
+          },
+        },
+      },
+      { tool_choice: "auto" },
+      null,
+    ],
     [
       "fields, as Zod does in a list behind a sentence (Venice)",
       { ...ask(user), store: true, user: "u" },
