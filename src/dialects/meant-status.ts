@@ -4,12 +4,18 @@ import type { RawError } from "./raw-error.ts";
 /** Groq's status of its own for a tier that has no room left (console.groq.com, "Flex Processing"): nothing ran, and asking later helps. */
 const NO_ROOM_LEFT = 498;
 
+/**
+ * Statuses by which vendors refuse a request itself, beside the usual ones: Scaleway's for a ceiling beyond the model's (scaleway.com, "Fixing common
+ * issues"), and Portkey's for one that its guardrails deny (Portkey-AI/gateway, `src/handlers/handlerUtils.ts`).
+ */
+const REFUSED: ReadonlySet<number> = new Set([400, 409, 413, 415, 416, 422, 446]);
+
 /** Meaning of an upstream status (reliability.md 6.2, contract 6). A vendor's 401 is never the client's 401. */
 export function codeOf(status: number): ErrorCode {
   if (status === 401 || status === 403) return "upstream_auth";
   if (status === 429 || status === NO_ROOM_LEFT) return "rate_limit_exceeded";
   if (status === 502 || status === 503 || status === 529) return "upstream_overloaded";
-  if (status === 400 || status === 409 || status === 413 || status === 415 || status === 422) return "invalid_request";
+  if (REFUSED.has(status)) return "invalid_request";
   return "upstream_error";
 }
 
@@ -54,12 +60,13 @@ export const NAMED_FIELD = /: Extra inputs are not permitted/;
 const KEY_REFUSED = /^(?:Incorrect API key provided|API key (?:not valid|expired)|Invalid API[ -]?key)/i;
 
 /**
- * A model that the vendor does not have, told as a bad request: by DeepSeek, SiliconFlow, Mistral, OpenRouter, Workers AI and LiteLLM. Its name is the
- * operator's choice.
+ * A model that the vendor does not have, told as a bad request: by DeepSeek, SiliconFlow, Mistral, OpenRouter, Workers AI, LiteLLM, Hugging Face's router
+ * (huggingface/smolagents #2584, huggingface/huggingface.js #2225), and as one that cannot be processed (422) by AI21 (elastic/elasticsearch #131238) and
+ * Scaleway (scaleway.com, "Understanding errors"). Its name is the operator's choice.
  */
 const NO_MODEL =
-  /^(?:Model (?:Not|does not) Exist|(?:\w+: )*No such model @|\S{1,200} is not a valid model ID|(?:\/[\w/]+: )?Invalid model name passed in)/i;
-const NO_MODEL_TYPE = /^(?:invalid_model|model_not_found)$/i;
+  /^(?:Model (?:(?:Not|does not) Exist|Not Found\b|not supported by provider\b)|The provided model is not supported\b|(?:\w+: )*No such model @|\S{1,200} is not a valid model ID|(?:\/[\w/]+: )?Invalid model name passed in)/i;
+const NO_MODEL_TYPE = /^(?:invalid_model|model_not_(?:found|supported))$/i;
 
 /**
  * A conversation that a model's template refuses, which llama.cpp tells as a fault of its own: a 500, behind a piece of the template. Nothing has run,
@@ -98,7 +105,7 @@ export function meantStatus(status: number, { type, code, message, isRelayed }: 
   if (status === 404 && CONVERSATION_REFUSED.test(message)) return 400;
   if ((status === 404 || status === 500) && NEVER_TAKEN.test(message)) return 400;
   if (type === TOOL_SERVER_FAILED || code === TOOL_SERVER_FAILED) return 400;
-  if (status !== 400 || NAMED_FIELD.test(message)) return status;
+  if ((status !== 400 && status !== 422) || NAMED_FIELD.test(message)) return status;
   if (MODEL_DOWN.test(message)) return 503;
   if (KEY_REFUSED.test(message)) return 401;
   return NO_MODEL_TYPE.test(type) || NO_MODEL_TYPE.test(code) || NO_MODEL.test(message) ? 404 : status;

@@ -853,6 +853,52 @@ const OTHERS: readonly (readonly [name: string, status: number, body: unknown, c
     { success: false, errors: [{ code: 5007, message: "AiError: No such model @cf/a/b or task" }] },
     "upstream_error",
   ],
+  [
+    "a model that is gone, Hugging Face's router",
+    400,
+    openai("The requested model 'a/b' is not supported by any provider you have enabled.", "model_not_supported"),
+    "upstream_error",
+  ],
+  [
+    "a model that is gone, Hugging Face's router before a provider",
+    400,
+    { error: "Model not supported by provider together" },
+    "upstream_error",
+  ],
+  [
+    "a model that is gone, AI21",
+    422,
+    {
+      detail:
+        "The provided model is not supported. See https://docs.ai21.com/docs/jamba-foundation-models#api-versioning for a list of supported models",
+    },
+    "upstream_error",
+  ],
+  [
+    "a model that is gone, Scaleway",
+    422,
+    { object: "error", message: "Model not found", type: "NotFoundError", param: null, code: 422 },
+    "upstream_error",
+  ],
+  [
+    "a ceiling beyond the model's, Scaleway",
+    416,
+    { error: { message: "max_completion_tokens is limited for this model", type: "invalid_request", code: 416 } },
+    "invalid_request",
+  ],
+  [
+    "a guardrail, Portkey",
+    446,
+    {
+      error: {
+        ...{ type: "hooks_failed", param: null, code: null },
+        message:
+          "The guardrail checks defined in the config failed. You can find more information in the `hook_results` object.",
+      },
+      hook_results: { before_request_hooks: [], after_request_hooks: [] },
+    },
+    "invalid_request",
+  ],
   ["load", 529, { type: "error", error: { type: "overloaded_error", message: "Overloaded" } }, "upstream_overloaded"],
   [
     "tools",
