@@ -380,10 +380,13 @@ export class Scheduler {
     }
   }
 
-  /** The job's ratio, or the nearest that the model has at this vendor: not all of them draw the same ones. */
+  /**
+   * The ratio that the model has at this vendor for what was asked: not all of them draw the same ones, so that the job's, which is that of the vendor before,
+   * may be farther from the size that was wanted.
+   */
   #ratioAt({ vendor, model }: Route, { ratio, width, height }: JobRow): string {
     const ratios = this.parts.upstream(vendor)?.traits(model).ratios;
-    if (!ratios || ratios.includes(ratio)) return ratio;
+    if (!ratios) return ratio;
     return nearestRatio(width !== null && height !== null ? { width, height } : readRatio(ratio), ratios);
   }
 

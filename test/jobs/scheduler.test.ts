@@ -135,6 +135,17 @@ describe("what may be tried again, and what never is", () => {
     expect([painter.creates.length, second.creates.length]).toEqual([1, 1]);
   });
 
+  test("a vendor that is asked again after another one is asked for its own ratio again", async () => {
+    const { lab, clock, painter, second } = await start();
+    second.ratios = ["1:1", "16:9"];
+    painter.create_ = [unreachable(), IMAGE];
+    second.create_ = [unreachable()];
+    const { id } = await lab.create({ model: "paint/two", size: "1536x1024" });
+    await turnUntil(clock, () => ["succeeded", "failed"].includes(`${stateOf(lab, id)}`));
+    expect([...painter.creates, ...second.creates].map(({ ratio }) => ratio)).toEqual(["3:2", "3:2", "16:9"]);
+    expect(await lab.ended(id)).toMatchObject({ status: "succeeded", aspect_ratio: "3:2" });
+  });
+
   const refusesUs = { kind: "failed", message: "No credit.", ran: "no", fault: true, elsewhere: true } as const;
 
   test.each([
