@@ -20,6 +20,7 @@ import { findEntry } from "./generate.ts";
 import type { GenerateRequest, Services } from "./job.ts";
 import { measurePrompt, sumTokens } from "./measure.ts";
 import { planOrders } from "./orders.ts";
+import { namesAt } from "./prepare.ts";
 import { showTools } from "./server-tools.ts";
 import type { Tokenizer } from "./tokenizer/tokenizer.ts";
 import { settleTools, type Tooled } from "./vendor-tools.ts";
@@ -186,6 +187,7 @@ async function askVendor(job: CountJob, asked: Counter, abort: Abort): Promise<C
   const { request, services, body, intent, entry } = job;
   const { route, vendor, upstream, counter } = asked;
   const orders = planOrders(intent, entry, route, request.client, upstream, vendor.quirks);
+  orders.vendorName = namesAt(vendor, services.catalog);
   const { text: translated } = translateRequest(body, request.client, upstream, orders, vendor.quirks);
   const answer = await send(vendor, {
     path: counter.path(route.model),

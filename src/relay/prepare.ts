@@ -9,6 +9,7 @@ import type { Fields } from "../lib/http1/fields.ts";
 import { JsonText, wholeText } from "../lib/json.ts";
 import { generationPath } from "../vendors/outgoing.ts";
 import type { Sending } from "../vendors/send.ts";
+import type { Vendor } from "../vendors/vendor.ts";
 import { DROPPED_HEADER, STRICT_HEADER } from "../wire/header-names.ts";
 import type { Job } from "./job.ts";
 import { byEffort, isCollectable, onlyStreams, planOrders } from "./orders.ts";
@@ -42,9 +43,11 @@ const isAnyProof = (): boolean => true;
 
 const NO_IDS: readonly string[] = [];
 
-/** The name by which a vendor knows the model of an ID, as its route says; a name that is the ID of no model of this vendor's, as it is. */
-const vendorName = (model: string, vendor: string, catalog: Catalog): string =>
-  catalog.find(model)?.routes.find((route) => route.vendor === vendor)?.model ?? model;
+/** Gives the name by which a vendor knows the model of an ID, as its route says; a name that is the ID of no model of this vendor's, as it is. */
+export const namesAt =
+  (vendor: Vendor, catalog: Catalog) =>
+  (model: string): string =>
+    catalog.find(model)?.routes.find((route) => route.vendor === vendor.id)?.model ?? model;
 
 /** The ids of the calls in the client's conversation. */
 const callIdsIn = ({ body }: Asked, { replay }: ClientDialect): readonly string[] =>
@@ -62,7 +65,7 @@ export function prepare(asked: Asked, target: Target): Prepared {
   const orders = planOrders(asked.intent, asked.entry, route, client, upstream, quirks, asked.money);
   if (refuses) orders.remove = [...orders.remove, ...refuses];
   if (missesThought) orders.missesThought = true;
-  orders.vendorName = (model) => vendorName(model, vendor.id, services.catalog);
+  orders.vendorName = namesAt(vendor, services.catalog);
   if (thinksByEffort) orders.reasoning = byEffort(orders.reasoning, asked.intent.reasoning);
   if (!orders.stream && onlyStreams(orders, asked.intent, quirks)) orders.stream = isCollectable(asked.body.value);
   const { sessionHeader, sessionField } = quirks;

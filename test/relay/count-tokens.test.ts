@@ -381,6 +381,13 @@ describe("counted by the vendor", () => {
     expect(app.log.filter((line) => line["event"] === "count-fallback")).toEqual([]);
   });
 
+  test("an adviser is named as the vendor does", async () => {
+    upstream.answer(PATH, json({ input_tokens: 2345 }));
+    const adviser = { type: "advisor_20260301", name: "advisor", model: CLAUDE };
+    expect(await count({ ...body, tools: [adviser] })).toMatchObject({ by: "vendor", tokens: 2345 });
+    expect((await upstream.called()).json).toMatchObject({ tools: [{ ...adviser, model: "claude-sonnet-4-6" }] });
+  });
+
   test("a vendor without the flag is not asked, though it speaks the dialect", async () => {
     expect(await count({ ...body, model: "plain/claude-sonnet-4-6" })).toMatchObject({ by: "local" });
     expect(upstream.calls).toEqual([]);
