@@ -41,6 +41,7 @@ function asChat(value: Wire): Told {
   for (const field of SHARED_FIELDS) if (value[field] != null) told[field] = value[field];
   const { reasoning } = value;
   if (isObject(reasoning) && reasoning["effort"] != null) told["reasoning_effort"] = reasoning["effort"];
-  const lost = [...dropped, ...written.dropped].filter((field) => !SHARED_FIELDS.includes(field));
+  const isShared = (place: string) => SHARED_FIELDS.some((field) => place === field || place.startsWith(`${field}.`));
+  const lost = [...dropped, ...written.dropped].filter((place) => !isShared(place));
   return { body: new JsonText(JSON.stringify(told)), lost };
 }

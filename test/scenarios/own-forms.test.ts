@@ -146,6 +146,14 @@ describe("a whole body of the responses dialect at the chat endpoint", () => {
     expect(saidIn("chat", readRecords(await response.text()))).toBe(SAID);
   });
 
+  test("loses nothing of what both dialects say of a stream", async () => {
+    lab.vendors.chat.answer(PATH.chat, sse([soundStream(WIRES.chat)]));
+    const asked = { model: ONE_ROUTE.chat, input: "Mend it.", stream: true, stream_options: { include_usage: true } };
+    const response = await lab.gateway.post(PATH.chat, asked, { headers: { "x-sluice-strict": "1" } });
+    expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, null]);
+    expect(readRecords(await response.text()).at(-2)?.value).toMatchObject({ choices: [], usage: {} });
+  });
+
   test("is refused by its own fields' names where it is none", async () => {
     expect((await ask({ input: 5 })).told.error?.param).toBe("input");
     expect((await ask({})).told.error?.param).toBe("messages");
