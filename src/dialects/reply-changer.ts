@@ -42,6 +42,8 @@ export class ReplyChanger {
       case "block-signature":
       case "block-citation":
         return [...this.#takeStart(), event];
+      case "error":
+        return [...this.#heldText(), event];
       default:
         return [event];
     }
@@ -110,6 +112,12 @@ export class ReplyChanger {
     const start = open.start;
     open.start = undefined;
     return [start];
+  }
+
+  /** What might have begun a stop sequence, where the reply breaks off before it does: it is paid for. */
+  #heldText(): Event[] {
+    const text = this.#open.kind === "text" ? (this.#watch?.end() ?? "") : "";
+    return text === "" ? [] : [...this.#takeStart(), ...deltas(text)];
   }
 
   #end(): readonly Event[] {

@@ -62,6 +62,14 @@ describe("a vendor that may write its reasoning into its text", () => {
     }
   });
 
+  test.each([CHAT, MESSAGES])("also where it may have begun a stop sequence: %s", async (path) => {
+    chat.answer(CHAT, sse([chunk("tiny", "So far EN"), ": nothing more\n\n"]));
+    const stops = { [path === CHAT ? "stop" : "stop_sequences"]: ["1", "2", "3", "4", "END"] };
+    const text = await (await app.post(path, { ...ask("lab/tiny"), ...stops })).text();
+    expect([...text.matchAll(/"(?:content|text)":"([^"]+)"/g)].map(([, said]) => said).join("")).toBe("So far EN");
+    expect(text.indexOf("EN")).toBeLessThan(text.indexOf('"error"'));
+  });
+
   test.each(["first", "second"])("also where the gateway runs its web tools, in the %s round", async (round) => {
     const call = { index: 0, id: "call_1", type: "function", function: { name: "web_fetch", arguments: "{}" } };
     const calls = { id: "c1", model: "tiny-r1", choices: [{ index: 0, delta: { tool_calls: [call] } }] };
