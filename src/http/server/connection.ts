@@ -55,6 +55,18 @@ export type ServerRules = {
   readonly isStopping: boolean;
 };
 
+/**
+ * How far a connection is. `idle`: nothing is asked. `due`: what was kept of a next request is taken up in a turn of its own. `head`: a part of a head is
+ * there. `asked`: a request is answered, or what is none. `answered`: all of the answer is on its way, and some of the body is still to come. `ending`: no
+ * more is answered, and what comes is thrown away. `over`: it is closed.
+ */
+type Phase = "idle" | "due" | "head" | "asked" | "answered" | "ending" | "over";
+
+/** In these the next request is taken up. */
+const FREE: ReadonlySet<Phase> = new Set(["idle", "due", "head"]);
+/** In these nothing is asked. */
+const RESTING: ReadonlySet<Phase> = new Set(["idle", "head", "ending", "over"]);
+
 /** A client's connection, on which one request follows another. */
 export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
   #socket: Socket<ClientConnection> | undefined;
@@ -62,22 +74,14 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
   /** Bytes of a head that has not come whole, or of what follows the request under way. */
   #held: Buffer | undefined;
   #isPaused = false;
+  #phase: Phase = "idle";
+  /** The request that was asked, until its body has come too. */
   #incoming: Incoming | undefined;
-  /** All of the answer is on its way. */
-  #isAnswered = false;
   /** No other request is taken up behind this one. */
   #ends = false;
-  /** What comes cannot be understood any more. */
-  #isGarbled = false;
-  /** Its answer was given while more of its body was to come that nobody wants: the client may be sending still when that goes out. */
+  /** The client may be sending still when its last answer goes out: the rest of a body that nobody wants, or what cannot be understood. */
   #isUnread = false;
-  /** What was kept is taken up in the next turn. */
-  #readsSoon = false;
-  #lingers = false;
-  #over = false;
   #timer: Timeout | undefined;
-  /** What the timer waits for is a head. */
-  #awaitsHead = false;
   /** A request came on it. */
   #hasAsked = false;
   /** Monotonic ms. */
@@ -93,12 +97,12 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
 
   /** A request that came whole waits for its answer, or an answer has not gone out whole. */
   get isBusy(): boolean {
-    return (this.#incoming?.isWhole === true && !this.#isAnswered) || this.#sender?.hasBegun === true;
+    return (this.#phase === "asked" && this.#incoming?.isWhole === true) || this.#sender?.hasBegun === true;
   }
 
   /** Nothing is asked on it. */
   get isResting(): boolean {
-    return (this.#incoming === undefined && !this.#readsSoon) || this.#lingers;
+    return RESTING.has(this.#phase);
   }
 
   /** Nothing ever was: a client has it for later, or nobody has. */
@@ -113,15 +117,14 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
 
   /** Ends it, on which nothing is asked, so that another one has its place: what the system has of its last answer still goes out. */
   giveWay(): void {
-    if (this.#lingers) this.close();
+    if (this.#phase === "ending") this.close();
     else this.#shut();
   }
 
   /** Ends it, if nothing is under way. */
   stop(): void {
-    if (this.#lingers) return;
-    if (!this.#incoming) this.#shut();
-    else if (this.#isAnswered) this.#end();
+    if (FREE.has(this.#phase)) this.#shut();
+    else if (this.#phase === "answered") this.#end();
   }
 
   // What a request needs of it.
@@ -157,8 +160,8 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
 
   onData(bytes: Buffer): void {
     const incoming = this.#incoming;
-    if (this.#lingers || this.#over) return;
     if (!incoming) {
+      if (!FREE.has(this.#phase)) return;
       this.#keep(bytes);
       this.#readOn();
     } else if (incoming.isWhole) this.#keepAhead(bytes);
@@ -174,7 +177,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
    * read is not to be paid for. What only asks for something that is there is told.
    */
   onEnd(): void {
-    const incoming = this.#isAnswered ? undefined : this.#incoming;
+    const incoming = this.#phase === "asked" ? this.#incoming : undefined;
     if (this.#sender?.isWritten || (incoming && READING.has(incoming.method))) this.#ends = true;
     else if (incoming) this.close();
     else this.#shut();
@@ -209,7 +212,8 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
   /** Takes up the first request of what was kept. */
   #readOn(): void {
     const held = this.#held;
-    if (this.#incoming || !held || this.#lingers || this.#over) return;
+    if (!held || !FREE.has(this.#phase)) return;
+    if (this.#phase === "due") this.#phase = "idle";
     try {
       this.#takeUp(held);
     } catch (thrown) {
@@ -219,9 +223,8 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
 
   /** The next request was there before this one was answered. It has a turn of its own: thousands that came at once would be answered in a single one. */
   #readSoon(): void {
-    this.#readsSoon = true;
+    this.#phase = "due";
     setImmediate(() => {
-      this.#readsSoon = false;
       try {
         this.#readOn();
       } catch (thrown) {
@@ -242,8 +245,8 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
       if (held.buffer.byteLength > 2 * MAX_HEAD_BYTES) this.#held = Buffer.from(held);
       if (held.indexOf(BARE_HEAD_END, start) >= 0) throw new MalformedMessage("lines without carriage returns");
       // An empty line behind the last body begins no head.
-      if (!this.#awaitsHead && start < held.length) {
-        this.#awaitsHead = true;
+      if (this.#phase === "idle" && start < held.length) {
+        this.#phase = "head";
         this.#wait(HEAD_MS);
       }
       return;
@@ -251,10 +254,9 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     this.#held = undefined;
     const incoming = new Incoming(parseRequestHead(held.toString("latin1", start, at)), this);
     this.#timer?.stop();
-    this.#awaitsHead = false;
+    this.#phase = "asked";
     this.#incoming = incoming;
     this.#hasAsked = true;
-    this.#isAnswered = false;
     this.rules.asked();
     const next = at + HEAD_END.length;
     // Its body is still to come, and nobody else waits for what follows.
@@ -276,7 +278,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
       this.#refuse(thrown, pathOf(incoming.headers.path));
       return;
     }
-    if (this.#isAnswered && incoming.isWhole) this.#next();
+    if (this.#phase === "answered" && incoming.isWhole) this.#next();
   }
 
   /** Answers what is no HTTP, and ends: nothing that follows can be believed. */
@@ -284,13 +286,14 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     if (!(thrown instanceof MalformedMessage)) throw thrown;
     this.#held = undefined;
     // Of an answer that has begun nobody could tell where this one begins.
-    if (this.#isAnswered || this.#sender?.hasBegun) {
+    if (this.#phase === "answered" || this.#sender?.hasBegun) {
       this.close();
       return;
     }
+    this.#phase = "asked";
     this.#incoming = undefined;
     this.#ends = true;
-    this.#isGarbled = true;
+    this.#isUnread = true;
     const told = this.rules.door.refuse(thrown.message, path);
     this.#sender?.sendWhole({ ...told, ends: true, chunks: false }, told.body);
   }
@@ -340,15 +343,15 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
   }
 
   broke(thrown: unknown): void {
-    if (this.#over) return;
+    if (this.#isOver) return;
     this.rules.door.broke(thrown);
     this.close();
   }
 
   answered(): void {
-    if (this.#over) return;
+    if (this.#phase !== "asked") return;
     const incoming = this.#incoming;
-    this.#isAnswered = true;
+    this.#phase = "answered";
     incoming?.discard();
     if (this.#ends || this.#sender?.isEndless) this.#end();
     else if (!incoming || incoming.isWhole) this.#next();
@@ -356,8 +359,8 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
   }
 
   #next(): void {
+    this.#phase = "idle";
     this.#incoming = undefined;
-    this.#isAnswered = false;
     if (this.rules.isStopping) {
       this.#end();
       return;
@@ -373,13 +376,13 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
 
   /** Ends it behind its last answer. */
   #end(): void {
-    const isWhole = this.#incoming?.isWhole !== false && !this.#isUnread;
-    const isRead = isWhole && this.#held === undefined && !this.#isGarbled;
-    if (isRead) {
+    const isWhole = this.#incoming?.isWhole !== false;
+    if (isWhole && this.#held === undefined && !this.#isUnread) {
       this.#shut();
       return;
     }
-    this.#lingers = true;
+    this.#phase = "ending";
+    this.#incoming = undefined;
     this.#held = undefined;
     this.#socket?.shutdown();
     if (this.#isPaused) this.resume();
@@ -388,10 +391,16 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
 
   /** Says that nothing more comes; the client says so too, or is cut off. */
   #shut(): void {
-    this.#lingers = true;
+    this.#phase = "ending";
+    this.#incoming = undefined;
     this.#sender?.flush();
     this.#socket?.end();
-    if (!this.#over) this.#wait(LINGER_MS);
+    if (!this.#isOver) this.#wait(LINGER_MS);
+  }
+
+  /** Also for who has just ended the socket: that may have told of its end before it returned. */
+  get #isOver(): boolean {
+    return this.#phase === "over";
   }
 
   #wait(ms: number): void {
@@ -401,21 +410,21 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
 
   /** What it waited for has not come. */
   wake(): void {
-    if (this.#lingers || this.#awaitsHead || this.#incoming) this.close();
-    else this.#shut();
+    if (this.#phase === "idle") this.#shut();
+    else this.close();
   }
 
   #leave(reason: unknown): void {
-    if (this.#over) return;
-    this.#over = true;
+    if (this.#isOver) return;
+    const unanswered = this.#phase === "asked" ? this.#incoming : undefined;
+    this.#phase = "over";
     // Before all that others do about it, and may fail at.
     this.rules.gone(this);
     this.#timer?.stop();
     this.#held = undefined;
-    const incoming = this.#incoming;
     this.#incoming = undefined;
     this.#sender?.leave();
-    if (!this.#isAnswered) incoming?.leave(reason);
+    unanswered?.leave(reason);
   }
 }
 
