@@ -27,6 +27,20 @@ type Text = { text: string; cited: Citation[] };
 type Open = { kind: "shown" } | ({ kind: "text" } & Text) | { kind: "served"; call: ServedCall } | { kind: "held" };
 
 /**
+ * What one round has brought so far. `said`: what its model is told again; `calls`: those that the gateway answers behind it; `held`: calls of the
+ * client's own that wait for the end of the reply.
+ */
+type Round = {
+  changer: ReplyChanger | undefined;
+  said: Event[];
+  calls: ServedCall[];
+  held: Event[];
+  finish: Finish | undefined;
+};
+
+const newRound = (): Round => ({ changer: undefined, said: [], calls: [], held: [], finish: undefined });
+
+/**
  * What is lost behind what was lost before: what the vendor could answer, and a reply of several rounds cannot. Where the request is translated, that names
  * it. Undefined: nothing.
  */
@@ -49,8 +63,6 @@ export function lostInRounds(
 export class ServedLoop {
   /** The request as it stands, for the vendor. */
   job: Job;
-  /** Another round follows. */
-  goesOn = false;
   /** Where the round under way goes: a later one may go along another way. */
   target: Target;
   way: Way;
@@ -61,7 +73,8 @@ export class ServedLoop {
   #rounds = 1;
   #calls = 0;
   #started = false;
-  #changer: ReplyChanger | undefined;
+  /** The one under way. */
+  #round = newRound();
   #open: Open | undefined;
   /** A text block whose end waits for what follows it. */
   #ended: Text | undefined;
@@ -70,11 +83,6 @@ export class ServedLoop {
   #cited = 0;
   /** When the last round ended, monotonic ms. */
   #endedAt = 0;
-  // Of the round under way.
-  #said: Event[] = [];
-  #pending: ServedCall[] = [];
-  #held: Event[] = [];
-  #finish: Finish | undefined;
   /** Where the vendor has run code in any round: the next one finds its files there, and so does the client's next request. */
   #ran: Pick<Finish, "container"> = {};
 
@@ -92,16 +100,17 @@ export class ServedLoop {
 
   /** The model has made calls that the gateway is to answer, and the round has ended. */
   get hasCalls(): boolean {
-    return this.#finish !== undefined && this.#pending.length > 0;
+    return this.#round.finish !== undefined && this.#round.calls.length > 0;
   }
 
   /** Takes the next events of the vendor's reply and gives those for the client: all but its end. */
   take(events: readonly Event[]): Event[] {
     const { changes } = this.target.context;
-    if (changes && !this.#changer) this.#changer = new ReplyChanger(changes);
+    const round = this.#round;
+    if (changes) round.changer ??= new ReplyChanger(changes);
     const out: Event[] = [];
     for (const event of events) {
-      if (this.#changer) for (const changed of this.#changer.push(event)) this.#take(changed, out);
+      if (round.changer) for (const changed of round.changer.push(event)) this.#take(changed, out);
       else this.#take(event, out);
     }
     return out;
@@ -127,7 +136,7 @@ export class ServedLoop {
         this.#end(event, out);
         return;
       case "finish":
-        this.#finish = event.finish;
+        this.#round.finish = event.finish;
         if (event.finish.container) this.#ran = { container: event.finish.container };
         return;
       case "error":
@@ -145,7 +154,7 @@ export class ServedLoop {
     if (served && block.kind === "tool-call") {
       const call = this.#newCall(block.id, served);
       this.#open = { kind: "served", call };
-      this.#said.push(event);
+      this.#round.said.push(event);
       const shown = this.#half.callBlock(call);
       if (shown) out.push(this.#opaque(shown));
     } else if (block.kind === "tool-call") {
@@ -154,7 +163,7 @@ export class ServedLoop {
     } else {
       this.#open = block.kind === "text" ? { kind: "text", text: "", cited: [] } : { kind: "shown" };
       // What the vendor has run itself it is told again too: its model would not know of it, and run it once more.
-      this.#said.push(event);
+      this.#round.said.push(event);
       out.push(event);
     }
   }
@@ -172,7 +181,7 @@ export class ServedLoop {
     const open = this.#open;
     if (!open) return;
     if (open.kind === "served") {
-      this.#said.push(event);
+      this.#round.said.push(event);
       if (event.type === "block-delta") open.call.arguments += event.text;
       return;
     }
@@ -185,13 +194,13 @@ export class ServedLoop {
     this.#open = undefined;
     if (!open) return;
     if (open.kind === "served") {
-      this.#said.push(event);
-      this.#pending.push(open.call);
+      this.#round.said.push(event);
+      this.#round.calls.push(open.call);
       // Shown when it is whole: clients break off a stream whose input is no object, and here it is only the model that has to be told.
       if (this.#half.callBlock(open.call))
         out.push({ type: "block-delta", text: this.#half.callInput(open.call) }, event);
     } else if (open.kind === "text") {
-      this.#said.push(event);
+      this.#round.said.push(event);
       this.#ended = open;
     } else this.#say(open, event, out);
   }
@@ -199,10 +208,10 @@ export class ServedLoop {
   /** To the client, and into what is repeated to the model; a client's own calls wait where no result could go with them. */
   #say(open: Open, event: Event, out: Event[]): void {
     if (open.kind === "held") {
-      this.#held.push(event);
+      this.#round.held.push(event);
       return;
     }
-    this.#said.push(event);
+    this.#round.said.push(event);
     out.push(event);
   }
 
@@ -222,29 +231,29 @@ export class ServedLoop {
   }
 
   /**
-   * Answers the calls of the round that has ended, and gives what the client sees of it. Then `goesOn` tells whether the vendor is to be asked
-   * again. `onAnswered` is told of each call that has run. Throws the reason of the request's signal.
+   * Answers the calls of the round that has ended. `shown`: what the client sees of it; `goesOn`: the vendor is to be asked again. `onAnswered` is told of
+   * each call that has run. Throws the reason of the request's signal.
    */
-  async answerCalls(onAnswered?: () => void): Promise<Event[]> {
+  async answerCalls(onAnswered?: () => void): Promise<{ shown: Event[]; goesOn: boolean }> {
     this.#endedAt = this.job.services.clock.monotonic();
-    const out: Event[] = [];
-    this.#endText(out, false);
-    const finish = this.#finish;
+    const round = this.#round;
+    const shown: Event[] = [];
+    this.#endText(shown, false);
     // A call that was cut off may not be what the model meant.
-    const sound = finish?.reason === "tool-calls" || finish?.reason === "stop";
-    const calls = this.#pending;
-    this.#pending = [];
+    const sound = round.finish?.reason === "tool-calls" || round.finish?.reason === "stop";
+    const { calls } = round;
+    round.calls = [];
     const outcomes = sound ? await this.#run(calls, onAnswered) : calls.map((call) => faultOf(call, "unavailable"));
     for (const outcome of outcomes) {
       this.#note(outcome);
-      const shown = this.#half.resultBlock(outcome);
-      if (shown) out.push(this.#opaque(shown), { type: "block-end" });
+      const block = this.#half.resultBlock(outcome);
+      if (block) shown.push(this.#opaque(block), { type: "block-end" });
     }
-    const ownCalls = this.#half.keepsResults && this.#said.some((event) => this.#isOwnCall(event));
-    this.goesOn = sound && !ownCalls && this.#rounds < MAX_ROUNDS;
-    if (this.goesOn) this.#extend(outcomes);
-    else if (sound && !ownCalls) this.#finish = { reason: "stop", raw: "pause_turn" };
-    return out;
+    const ownCalls = this.#half.keepsResults && round.said.some((event) => this.#isOwnCall(event));
+    const goesOn = sound && !ownCalls && this.#rounds < MAX_ROUNDS;
+    if (goesOn) this.#extend(outcomes);
+    else if (sound && !ownCalls) round.finish = { reason: "stop", raw: "pause_turn" };
+    return { shown, goesOn };
   }
 
   #isOwnCall(event: Event): boolean {
@@ -297,15 +306,12 @@ export class ServedLoop {
     delete told.changes;
     // Its vendor is told what it thought.
     delete told.hidesReasoning;
-    const said: Event[] = [...this.#said, { type: "finish", finish: { reason: "tool-calls", ...this.#ran } }];
+    const said: Event[] = [...this.#round.said, { type: "finish", finish: { reason: "tool-calls", ...this.#ran } }];
     const reply = client.encodeReply(said, told);
     const last = this.#rounds === MAX_ROUNDS;
     const edits = this.#half.extend(job.body.value as Record<string, unknown>, reply, outcomes, last);
     this.job = { ...job, body: new JsonText(editObject(job.body.text, edits)) };
-    this.#said = [];
-    this.#held = [];
-    this.#finish = undefined;
-    this.#changer = undefined;
+    this.#round = newRound();
   }
 
   /**
@@ -319,8 +325,8 @@ export class ServedLoop {
     const estimate = () => estimateInputTokens(job.body, intent.model);
     const bounded = boundOutput(job);
     if (!bounded || !(await reserveInput(job, estimate))) {
-      this.#finish = { reason: "length" };
-      exchange.meter.finish = this.#finish;
+      this.#round.finish = { reason: "length" };
+      exchange.meter.finish = this.#round.finish;
       return undefined;
     }
     watchSpending(job);
@@ -392,11 +398,11 @@ export class ServedLoop {
   finish(cut?: Finish): Event[] {
     const { exchange } = this.job;
     const out: Event[] = [];
-    const finish = cut ?? this.#finish ?? { reason: "stop" };
+    const finish = cut ?? this.#round.finish ?? { reason: "stop" };
     if (this.#open?.kind === "text") this.#ended = this.#open;
     else if (this.#open && this.#isShown(this.#open)) out.push({ type: "block-end" });
     this.#endText(out, this.#half.citesAll && finish.reason === "stop");
-    if (!cut) out.push(...this.#held);
+    if (!cut) out.push(...this.#round.held);
     const { usage } = exchange.counted;
     out.push({ type: "usage", usage }, { type: "finish", finish: { ...finish, ...this.#ran } });
     return out;

@@ -141,9 +141,10 @@ export class RoundsReader implements UpstreamReader {
 
   async #answer(): Promise<Read> {
     // As long as calls are answered nobody waits for the vendor.
-    this.#shown.push(...(await this.loop.answerCalls(() => this.watch.touch())));
-    this.#state = this.loop.goesOn ? "opening" : "reading";
-    this.#ready = step({ frames: [{ frame: NO_FRAME, events: [] }], ended: !this.loop.goesOn });
+    const { shown, goesOn } = await this.loop.answerCalls(() => this.watch.touch());
+    this.#shown.push(...shown);
+    this.#state = goesOn ? "opening" : "reading";
+    this.#ready = step({ frames: [{ frame: NO_FRAME, events: [] }], ended: !goesOn });
     return MADE;
   }
 
@@ -239,8 +240,9 @@ export async function finishWhole(loop: ServedLoop, first: readonly Event[], rea
   const shown = loop.take(first);
   while (loop.hasCalls) {
     if (exchange.stopped) break;
-    shown.push(...(await loop.answerCalls()));
-    if (!loop.goesOn) break;
+    const answered = await loop.answerCalls();
+    shown.push(...answered.shown);
+    if (!answered.goesOn) break;
     const read = await loop.openRound(({ answer, type }) => readWhole(answer, type, loop.target, reading));
     if (!read) break;
     const { events } = read;
