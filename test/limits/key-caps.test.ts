@@ -27,7 +27,8 @@ async function open(caps: KeyChange, store: Store = openStore(":memory:"), keyId
     id = (await keys.create({ accountId: made?.account.id ?? "", name: "capped", kind: "api", ...caps })).id;
   }
   const spend = new KeySpend(store, writer, (key) => keys.capsOf(key), clock);
-  const ledger = new CappedLedger(openLedger(store, writer, { clock }).ledger, spend);
+  const { book, ledger: inner } = openLedger(store, writer, { clock });
+  const ledger = new CappedLedger(inner, spend);
   let requests = 0;
   const hold = async (more: Partial<HoldRequest> = {}) =>
     ledger.hold({
@@ -43,7 +44,7 @@ async function open(caps: KeyChange, store: Store = openStore(":memory:"), keyId
       ...more,
     });
   const rows = () => store.database.query("SELECT day, requests, nano FROM key_spend ORDER BY day").values();
-  return { clock, store, writer, keys, spend, keyId: id, hold, rows };
+  return { clock, store, writer, keys, spend, keyId: id, book, hold, rows };
 }
 
 const used = (input: number, output: number): Settlement => ({
@@ -258,6 +259,21 @@ describe("caps of a key (contract 4)", () => {
     const held = await hold({ stream: true, maxOutputTokens: 50_000, payment });
     expect(held.growAt).toBe(growAt);
     expect(await held.extend({ vendor: "lab", upstreamModel: "priced", output: growAt + 1 })).toBe(false);
+  });
+
+  test("a key whose slice is the shorter one asks its account for no more than that has paid for", async () => {
+    const { hold } = await open({ capTotalNano: cost(6_000n) });
+    const other = await hold({ maxOutputTokens: 2_900 });
+    // Of the account's money there is one slice, and no second one.
+    const payment = { windowNano: cost(4_096n), premium: false, sliced: true, unseenOutput: 0 };
+    const held = await hold({ stream: true, maxOutputTokens: 50_000, payment });
+    const own = held.growAt;
+    expect(own < 3_584).toBe(true);
+    await other.release();
+    const reading = { vendor: "lab", upstreamModel: "priced" };
+    expect(await held.extend({ ...reading, output: own + 1 })).toBe(true);
+    expect(held.growAt).toBe(3_584);
+    expect(await held.extend({ ...reading, output: 3_585 })).toBe(false);
   });
 
   test("a stream that both have money for grows in the account's slices", async () => {
@@ -494,6 +510,43 @@ test("money that one hold takes over from another is used or given back with it,
   const late = await hold({ requests: 0, maxOutputTokens: 1, terms });
   await main.absorb?.(late);
   expect(free()).toBe(100_000_000n - 200n * 1_000n - 5_000n * 10_000n);
+});
+
+test("a further call of a reply may make as much again as its model: the key's money is asked for it", async () => {
+  const { hold } = await open({ capTotalNano: 45_000_000n });
+  const terms = { windowNano: 0n, premium: false, sliced: true, unseenOutput: 0, maxOutputTokens: 4_000 };
+  const main = await hold({ maxOutputTokens: 50_000, stream: true, terms });
+  // One call cannot become longer than what is set aside.
+  expect(main.growAt).toBe(Number.POSITIVE_INFINITY);
+  await main.absorb?.(await hold({ requests: 0, maxOutputTokens: 1, terms: { ...terms, maxOutputTokens: 1 } }));
+  expect(main.growAt).toBe(3_500);
+  const reading = { vendor: "lab", upstreamModel: "priced" };
+  expect(await main.extend({ ...reading, output: 3_501 })).toBe(true);
+  // Until the cap ends it.
+  expect(await main.extend({ ...reading, output: main.growAt + 1 })).toBe(false);
+});
+
+test("what a key's hold takes over, its account's hold does too, and gives it back with its own", async () => {
+  const { hold, book } = await open({ capTotalNano: 200_000_000n });
+  const windowNano = 200_000_000n;
+  const payment = { windowNano, premium: false, sliced: true, unseenOutput: 0 };
+  const heldNano = () => book.window("acct_1", windowNano)?.heldNano;
+  const main = await hold({ stream: true, payment });
+  const beside = await hold({ maxOutputTokens: 1, requests: 0, payment });
+  const both = heldNano();
+  await main.absorb?.(beside);
+  expect(heldNano()).toBe(both);
+  await main.release();
+  expect(heldNano()).toBe(0n);
+});
+
+test("a hold takes over what was set aside after its key's caps were taken away", async () => {
+  const { hold, keys, keyId } = await open({ capTotalNano: 100_000_000n });
+  const payment = { windowNano: 100_000_000n, premium: false, sliced: true, unseenOutput: 0 };
+  const main = await hold({ stream: true, payment });
+  await keys.change(keyId, { capTotalNano: null });
+  await main.absorb?.(await hold({ maxOutputTokens: 1, payment }));
+  expect((await main.settle(used(100, 1_000))).chargedNano).toBe(10_100_000n);
 });
 
 test("a cap of requests that was lowered below what was made keeps no job of before from being gone on with", async () => {
