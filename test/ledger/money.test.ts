@@ -363,6 +363,16 @@ test("what one hold takes over of another stays held beside its own, which grows
   expect(book.balance(ACCOUNT).postedNano).toBe(DOLLAR - (cost(8_000n) - 100_000_000n));
 });
 
+test("a hold that is closed meanwhile takes nothing over: what was set aside beside it is free again", async () => {
+  const { book, ledger, fund } = openBooks();
+  await fund(DOLLAR);
+  const main = await ledger.hold(wish("req_1"));
+  const beside = await ledger.hold(wish("req_2"));
+  await main.settle(cameTo(100, 100));
+  await main.absorb?.(beside);
+  expect(book.balance(ACCOUNT).heldNano).toBe(0n);
+});
+
 test("of a hold of a later window no more is taken over than its wallet's part: the earlier one pays from its own", async () => {
   const { book, ledger, clock } = openBooks();
   const payment = { ...PAYMENT, windowNano: 50_000_000n };
