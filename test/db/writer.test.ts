@@ -131,11 +131,14 @@ describe("the writer", () => {
       store.close();
     });
 
-    test("who never comes is waited for no longer than a batch may gather", async () => {
+    test("who never comes is waited for no longer than a batch may gather, each time", async () => {
       const { store, add, lines, writer } = await busyWriter(() => 1_000);
       await Promise.all([writer.run(() => add("third")), writer.run(() => add("fourth"))]);
       expect(lines()).toHaveLength(4);
       expect(writer.counts.commits).toBe(2);
+      await Promise.all([writer.run(() => add("fifth")), writer.run(() => add("sixth"))]);
+      expect(lines()).toHaveLength(6);
+      expect(writer.counts.commits).toBe(3);
       await writer.close();
       store.close();
     });

@@ -363,12 +363,13 @@ test("what one hold takes over of another stays held beside its own, which grows
   expect(book.balance(ACCOUNT).postedNano).toBe(DOLLAR - (cost(8_000n) - 100_000_000n));
 });
 
-test("a hold that is closed meanwhile takes nothing over: what was set aside beside it is free again", async () => {
+test("a hold that is closed meanwhile neither grows nor takes anything over: what was set aside beside it is free again", async () => {
   const { book, ledger, fund } = openBooks();
   await fund(DOLLAR);
   const main = await ledger.hold(wish("req_1"));
   const beside = await ledger.hold(wish("req_2"));
   await main.settle(cameTo(100, 100));
+  expect(main.extend({ vendor: "lab", upstreamModel: "m", output: 3_600 })).toBe(false);
   await main.absorb?.(beside);
   expect(book.balance(ACCOUNT).heldNano).toBe(0n);
 });
