@@ -75,6 +75,7 @@ const quirkProperties = late(
       no_strict_tools: Type.Optional(flag()),
       plain_schemas: Type.Optional(flag()),
       letter_first_names: Type.Optional(flag()),
+      no_streams: Type.Optional(flag()),
       no_stream_options: Type.Optional(flag()),
       no_developer_role: Type.Optional(flag()),
       tool_choice_required: Type.Optional(

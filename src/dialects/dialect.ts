@@ -65,6 +65,8 @@ export type Quirks = {
   noStrictTools?: boolean;
   /** chat: a tool's name must begin with a letter (Moonshot). */
   letterFirstNames?: boolean;
+  /** chat, responses: a stream is refused: the reply is asked for whole, and told as a stream. */
+  noStreams?: boolean;
   /** chat: `stream_options` is refused. */
   noStreamOptions?: boolean;
   /** chat, responses: the role `developer` is unknown and becomes `system`. */

@@ -102,8 +102,8 @@ export type Job = {
   body: JsonText;
   intent: Intent;
   entry: Entry;
-  /** What the account's money means for what is sent: a ceiling, and whether a blocking reply is asked for as a stream. */
-  money?: Pick<Hold, "ceiling" | "asStream"> | undefined;
+  /** What the account's money means for what is sent: a ceiling, whether a blocking reply is asked for as a stream, and from where on more is asked for. */
+  money?: Pick<Hold, "ceiling" | "asStream" | "growAt"> | undefined;
   /** A vendor has refused the proofs of earlier reasoning: it is to leave out what does not belong there itself, or the request goes without any. */
   proofs?: "matching" | "none";
   /**

@@ -43,6 +43,9 @@ const isAnyProof = (): boolean => true;
 
 const NO_IDS: readonly string[] = [];
 
+/** Whether money is set aside while the reply is made: of one that comes at once it would be known too late that there is not enough. */
+const growsPaid = ({ money }: Asked): boolean => money !== undefined && money.growAt < Number.POSITIVE_INFINITY;
+
 /** Gives the name by which a vendor knows the model of an ID, as its route says; a name that is the ID of no model of this vendor's, as it is. */
 export const namesAt =
   (vendor: Vendor, catalog: Catalog) =>
@@ -68,6 +71,7 @@ export function prepare(asked: Asked, target: Target): Prepared {
   orders.vendorName = namesAt(vendor, services.catalog);
   if (thinksByEffort) orders.reasoning = byEffort(orders.reasoning, asked.intent.reasoning);
   if (!orders.stream && onlyStreams(orders, asked.intent, quirks)) orders.stream = isCollectable(asked.body.value);
+  else if (orders.stream && quirks.noStreams && !growsPaid(asked)) orders.stream = !isCollectable(asked.body.value);
   const { sessionHeader, sessionField } = quirks;
   const isRefused = sessionField !== undefined && orders.remove.includes(sessionField);
   const session = isRefused ? undefined : sessionKey(asked, quirks);

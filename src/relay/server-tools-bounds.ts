@@ -14,7 +14,9 @@ export function boundOutput(job: Job): Job | undefined {
   const ceiling = Math.min(intent.maxOutputTokens ?? Infinity, exchange.hold?.ceiling ?? Infinity);
   if (ceiling === Infinity) return job;
   const left = ceiling - exchange.counted.usage.output;
-  return left < 1 ? undefined : { ...job, money: { ceiling: left, asStream: exchange.hold?.asStream === true } };
+  if (left < 1) return undefined;
+  const { asStream = false, growAt = Number.POSITIVE_INFINITY } = exchange.hold ?? {};
+  return { ...job, money: { ceiling: left, asStream, growAt } };
 }
 
 /**

@@ -2,6 +2,7 @@ import { imageLessons } from "../blind-models.ts";
 import type { Lesson, Quirks, VendorTerms } from "../dialect.ts";
 import { ceilingLessons, taughtCeiling } from "../output-ceiling.ts";
 import { LEAD } from "../relayed-error.ts";
+import { wholeLessons } from "../whole-replies.ts";
 import { REASONING_FIELDS } from "./intent.ts";
 
 /** The place of a field in words, such as `body.messages.0.name`, `messages[0].name` or `'body', 'messages', 0, 'name'`. */
@@ -198,7 +199,7 @@ export function lessons(words: string, terms: VendorTerms): Lesson[] {
     places.length > 0 && !places.some(isEssential)
       ? [{ ...places.reduce(withoutField, terms), isOnce: isOnce(OF_FIELDS_VALUE) }]
       : [];
-  taught.push(...imageLessons(words, terms));
+  taught.push(...imageLessons(words, terms), ...wholeLessons(words, terms));
   const unreasoned = { quirks, refuses: [...refuses, ...REASONING_FIELDS, "think"] };
   if (REASONING_REFUSED.test(words)) taught.push({ ...unreasoned, isOnce: isOnce(OF_LEVELS) });
   if (NO_THOUGHT_BEFORE.test(words)) taught.push({ ...unreasoned, isOnce: true });

@@ -7,6 +7,7 @@ import { EARLIER_REASONING, loopBegin, type Said } from "../lost-reasoning.ts";
 import { ceilingLessons } from "../output-ceiling.ts";
 import { isReplayable } from "../reasoning-proof.ts";
 import { formatName } from "../schema-format.ts";
+import { wholeLessons } from "../whole-replies.ts";
 import { isCall, isOutput } from "./client-tools.ts";
 import { isAgentMessage, isMessage, isReasoning } from "./items.ts";
 import { isGivenHere } from "./output-items.ts";
@@ -187,7 +188,7 @@ const SUMMARY_REFUSED = /\breasoning[. ]summar(?:y|ies)\b/i;
 export const lessons = (words: string, terms: VendorTerms): Lesson[] =>
   SUMMARY_REFUSED.test(words)
     ? [{ ...terms, quirks: { ...terms.quirks, noReasoningSummary: true } }]
-    : [...ceilingLessons(words, terms), ...imageLessons(words, terms)];
+    : [...ceilingLessons(words, terms), ...wholeLessons(words, terms), ...imageLessons(words, terms)];
 
 const isDeveloper = (item: unknown): item is Wire => isObject(item) && item["role"] === "developer";
 
