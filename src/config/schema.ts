@@ -94,6 +94,7 @@ const quirkProperties = late(
       user_first: Type.Optional(flag()),
       alternating_roles: Type.Optional(flag()),
       strict_role_order: Type.Optional(flag()),
+      no_system_role: Type.Optional(flag()),
       one_system_message: Type.Optional(flag()),
       max_stop_sequences: Type.Optional(count("a whole number from 0 to 100", 0, 100)),
       max_temperature: Type.Optional(amount("a temperature, 0 or more")),

@@ -104,6 +104,8 @@ export type Quirks = {
   userFirst?: boolean;
   /** chat: behind the system messages, which all stand first, user and assistant take turns: neighbours of one role become one message (Perplexity). */
   alternatingRoles?: boolean;
+  /** chat: the system does not speak (Gemma's first templates): what it says, the user says first. */
+  noSystemRole?: boolean;
   /** chat: the system speaks once, and first: what it says later is joined to that (Qwen's template). */
   oneSystemMessage?: boolean;
   /** chat: at most this many stop sequences; the gateway drops and names the rest. Default 4. */

@@ -490,6 +490,36 @@ describe("a chat server of which nothing is known", () => {
       null,
     ],
     [
+      "the system, as the template of Gemma 1 and 2 does",
+      ask(brief, user, { role: "system", content: "c" }, { role: "assistant", content: "b" }, user),
+      somewhere(({ role }) => role === "system" || role === "developer"),
+      { words: "System role not supported" },
+      ask({ ...user, content: "Be brief.\nc\nHi" }, { role: "assistant", content: "b" }, user),
+      null,
+    ],
+    [
+      "the system, as TGI tells it of such a template",
+      ask({ ...brief, role: "system" }, { ...user, content: [image] }),
+      somewhere(({ role }) => role === "system"),
+      {
+        status: 422,
+        body: {
+          error: "Template error: invalid operation: System role not supported (in <string>:1)",
+          error_type: "template_error",
+        },
+      },
+      ask({ ...user, content: [{ type: "text", text: "Be brief." }, image] }),
+      null,
+    ],
+    [
+      "the system, since it is no turn of the user's (Mistral's first templates)",
+      ask({ ...brief, role: "system" }, user),
+      somewhere(({ role }) => role === "system"),
+      { words: "Conversation roles must alternate user/assistant/user/assistant/..." },
+      ask({ ...user, content: "Be brief.\nHi" }),
+      null,
+    ],
+    [
       "turns out of turn, in Chinese (Tencent)",
       ask(brief, user, user, { role: "assistant", content: "b" }, user),
       isOutOfTurn,

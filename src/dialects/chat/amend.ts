@@ -15,7 +15,7 @@ import { isUsageWish } from "./intent.ts";
 import { toFunctionMessages, toolEdits } from "./older-tools.ts";
 import { fitFormat } from "./output-format.ts";
 import { withPlainFormat } from "./plain-schema.ts";
-import { inRoleOrder, inTurns, openedByUser, withOneSystem } from "./role-order.ts";
+import { inRoleOrder, inTurns, openedByUser, withOneSystem, withoutSystem } from "./role-order.ts";
 import { soundMessages } from "./sound-messages.ts";
 import { saidStops } from "./stops.ts";
 import { nameEdits } from "./wire-names.ts";
@@ -118,7 +118,8 @@ const mindsRoleOrder = (quirks: Quirks, { upstreamModel }: Orders): boolean =>
   quirks.strictRoleOrder === true || upstreamModel.startsWith("mistralai/");
 
 function inOrder(messages: readonly unknown[], orders: Orders, quirks: Quirks): readonly unknown[] {
-  const led = quirks.oneSystemMessage ? withOneSystem(messages) : messages;
+  const said = quirks.noSystemRole ? withoutSystem(messages) : messages;
+  const led = quirks.oneSystemMessage ? withOneSystem(said) : said;
   const turns = quirks.alternatingRoles ? inTurns(led) : led;
   const opened = quirks.userFirst ? openedByUser(turns) : turns;
   return mindsRoleOrder(quirks, orders) ? inRoleOrder(opened) : opened;

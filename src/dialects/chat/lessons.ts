@@ -113,6 +113,10 @@ const IN_TURNS: Quirks = {
   noDeveloperRole: true,
 };
 
+/** Of some templates the system's words are out of turn, or nobody's (Mistral's and Gemma's first ones): the user says them. */
+const TURNS_REFUSED = /\balternat(?:e|ing)\b|unexpected role '\w+' after role|角色需交替出现/i;
+const SYSTEM_REFUSED = /\bSystem role not supported\b/i;
+
 /**
  * What else servers refuse of what the dialect's own vendor takes, and how each can be told it. A rule that changes nothing of a request is passed
  * by; none loses anything that is not named.
@@ -137,7 +141,8 @@ const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
     /\bsystem messages?\b.*\b(?:beginning|first|start|one|multiple)\b|\b(?:one|multiple) system messages?\b/i,
     { oneSystemMessage: true, noDeveloperRole: true },
   ],
-  [/\balternat(?:e|ing)\b|unexpected role '\w+' after role|角色需交替出现/i, IN_TURNS],
+  [TURNS_REFUSED, IN_TURNS],
+  [new RegExp(`${SYSTEM_REFUSED.source}|${TURNS_REFUSED.source}`, "i"), { ...IN_TURNS, noSystemRole: true }],
   // LM Studio, in the words of its reader, and OpenAI's models behind others.
   [
     /"parameters",\s*"properties"\s*\],\s*"message":\s*"Required"|\bobject schema missing properties\b/,

@@ -91,6 +91,13 @@ export function withOneSystem(messages: readonly unknown[]): readonly unknown[] 
   return [{ ...first, content }, ...messages.filter((message) => roleOf(message) !== "system")];
 }
 
+/** A conversation in which the user says first what the system has to say. The same array where that is nothing. */
+export function withoutSystem(messages: readonly unknown[]): readonly unknown[] {
+  const isSystem = (message: unknown): message is Wire => roleOf(message) === "system";
+  const said = messages.filter(isSystem).map((message) => ({ ...message, role: "user" }));
+  return said.length === 0 ? messages : [...said, ...messages.filter((message) => !isSystem(message))];
+}
+
 /** Opens a conversation that does not begin with the user (dialects.md 4.3). */
 const OPENING = { role: "user", content: CONTINUE_TEXT };
 
