@@ -22,11 +22,13 @@ const WORDINGS: readonly RegExp[] = [
   /(?:is|are) longer than the (?:model'?s? )?(?:maximum )?(?:context|model) length/i,
   // What older vLLM says when nothing is left for the answer, and newer where the answer alone would not fit.
   /max_tokens must be at least 1, got -\d/i,
+  // And of a prompt with pictures.
+  /is too long to fit into the model\b/i,
   /\bmax_\w{0,20}tokens=\d+ cannot be greater than max_model_len\b/i,
   // Google, Bedrock, Copilot, GitHub Models (a 413: tashfeenahmed/freellmapi #426)
   /request body too large for \S+ model\. max size: \d|input token count|number of input tokens exceeds|too many input tokens|token count of \d[\d,]* exceeds the limit/i,
-  // llama.cpp, LM Studio, MiniMax
-  /available context size|configured context size|greater than the context length|context the overflows/i,
+  // llama.cpp, LM Studio, MiniMax, LocalAI
+  /available context size|larger than the max context size|configured context size|greater than the context length|context the overflows/i,
   /context window exceeds limit|context length of only \d/i,
   // Mistral, Moonshot, Z.ai, Qwen, TGI
   /too large for model with \d|exceeded model token limit|model max length exceeded|tokens? limit exceeded/i,
@@ -93,7 +95,7 @@ const ASKED: readonly RegExp[] = [
   "input token count:? (?:is )?\\(?#",
   "token count of #",
   "current length is #",
-  "\\(length #\\)",
+  "\\((?:total )?length #\\)",
   "(?:prompt|input) length \\(?#",
   "prompt[_ ](?:tokens|len)[:`]? \\(?#",
   "input_ids size \\(#",

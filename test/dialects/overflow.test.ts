@@ -16,6 +16,24 @@ const plain = (message: string) => ({ object: "error", message, type: "BadReques
 
 /** How each vendor says it, with the figures that can be read in its words. */
 const WORDINGS: readonly Told[] = [
+  [
+    "vLLM, of a prompt with pictures",
+    400,
+    plain(
+      "The prompt (total length 25938) is too long to fit into the model (context length 4096). Make sure that `max_model_len` is no smaller than the number of text tokens plus multimodal tokens.",
+    ),
+    25_938,
+    4_096,
+  ],
+  [
+    "LocalAI, whose llama.cpp shifts its window",
+    400,
+    {
+      error: { code: 400, message: "input (9739 tokens) is larger than the max context size (8192 tokens). skipping" },
+    },
+    9_739,
+    8_192,
+  ],
   ["anthropic", 400, anthropic("prompt is too long: 215000 tokens > 200000 maximum"), 215_000, 200_000],
   [
     "anthropic, input and output",
