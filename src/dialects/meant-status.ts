@@ -48,10 +48,11 @@ const TOOL_SERVER_FAILED = "external_connector_error";
 /**
  * How a vendor says that it takes no request that has such a thing: OpenRouter in a 404 that none of a model's hosts takes tools, a forced one, or an
  * image; llama.cpp in a 500 that its model cannot see or hear (ggml-org/llama.cpp #15377), or that it was started without tools; mlx-lm in a 404 that its
- * model cannot see; vLLM that it was started without tools; another gateway of this kind of what a strict client would lose there. The model is there all the same for who asks for less.
+ * model cannot see; vLLM and Triton that they were started without tools; Ollama that its model calls none, GPT4All that none does; another gateway of this
+ * kind of what a strict client would lose there. The model is there all the same for who asks for less.
  */
 export const NEVER_TAKEN =
-  /^(?:No endpoints found that (?:support|can handle)|(?:image|audio) input is not supported|tools param requires --jinja|Only 'text' content type is supported|"auto" tool choice requires --enable-auto-tool-choice|This model's vendor cannot be told all of the request)\b/i;
+  /^(?:No endpoints found that (?:support|can handle)|(?:image|audio) input is not supported|tools param requires --jinja|Only 'text' content type is supported|"auto" tool choice requires --|having tools in the request requires --|\S{1,200} does not support tools|'tools' is not supported|This model's vendor cannot be told all of the request)\b/i;
 
 /** How a field is refused by its name, which stands first and is the client's own choice: such a sentence tells nothing of the gateway's account. */
 export const NAMED_FIELD = /: Extra inputs are not permitted/;
@@ -60,12 +61,12 @@ export const NAMED_FIELD = /: Extra inputs are not permitted/;
 const KEY_REFUSED = /^(?:Incorrect API key provided|API key (?:not valid|expired)|Invalid API[ -]?key)/i;
 
 /**
- * A model that the vendor does not have, told as a bad request: by DeepSeek, SiliconFlow, Mistral, OpenRouter, Workers AI, LiteLLM, Hugging Face's router
+ * A model that the vendor does not have, told as a bad request: by DeepSeek, SiliconFlow, Mistral, OpenRouter, Workers AI, LiteLLM, llama-swap, Triton, Hugging Face's router
  * (huggingface/smolagents #2584, huggingface/huggingface.js #2225), and as one that cannot be processed (422) by AI21 (elastic/elasticsearch #131238) and
  * Scaleway (scaleway.com, "Understanding errors"). Its name is the operator's choice.
  */
 const NO_MODEL =
-  /^(?:Model (?:(?:Not|does not) Exist|Not Found\b|not supported by provider\b)|The provided model is not supported\b|(?:\w+: )*No such model @|\S{1,200} is not a valid model ID|(?:\/[\w/]+: )?Invalid model name passed in)/i;
+  /^(?:Model (?:(?:Not|does not) Exist|Not Found\b|not supported by provider\b)|The provided model is not supported\b|(?:\w+: )*No such model @|\S{1,200} is not a valid model ID|(?:\/[\w/]+: )?Invalid model name passed in|could not find real modelID for |Unknown model: )/i;
 const NO_MODEL_TYPE = /^(?:invalid_model|model_not_(?:found|supported))$/i;
 
 /**

@@ -917,6 +917,8 @@ const OTHERS: readonly (readonly [name: string, status: number, body: unknown, c
     },
     "invalid_request",
   ],
+  ["a model that is gone, llama-swap", 400, { error: "could not find real modelID for a/b" }, "upstream_error"],
+  ["a model that is gone, Triton", 400, { detail: "Unknown model: a" }, "upstream_error"],
   ["load", 529, { type: "error", error: { type: "overloaded_error", message: "Overloaded" } }, "upstream_overloaded"],
   [
     "tools",

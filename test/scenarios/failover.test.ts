@@ -670,6 +670,10 @@ describe("a way along which the request cannot be told", () => {
     [500, "image input is not supported", " - hint: if this is unexpected, you may need to provide the mmproj"],
     [500, "tools param requires --jinja flag", ""],
     [400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set', ""],
+    [400, '"auto" tool choice requires --tool-call-parser to be set', ""],
+    [400, "having tools in the request requires --tool-call-parser to be set", ""],
+    [400, "registry.ollama.ai/library/gemma2:2b does not support tools", ""],
+    [400, "'tools' is not supported", ""],
   ])("is passed by as well where its vendor says so (%d, %s), and is there for others", async (status, words, more) => {
     const refusal = json({ error: { code: status, message: words + more } }, { status });
     first.always(PATH, ({ text }) => (text.includes("tools") ? refusal : json(chatReply("one"))));
