@@ -293,6 +293,14 @@ const STATUSES: Fault[] = [
   },
   {
     number: 15,
+    name: "a fault told by FastChat's number in the first record of a 200",
+    upstreams: ["chat"],
+    answer: () => record({ text: "**NETWORK ERROR DUE TO HIGH TRAFFIC.**", error_code: 50_001 }),
+    outcome: refused("upstream_error", "true"),
+    failsOver,
+  },
+  {
+    number: 15,
     name: "a fault told by SiliconFlow's number in the first record of a 200",
     upstreams: ["chat"],
     answer: () => record({ code: 50_505, message: "Model service overloaded. Please try again later.", data: null }),

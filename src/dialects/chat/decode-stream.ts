@@ -23,12 +23,22 @@ import { readUsage } from "./usage.ts";
 
 /**
  * Whether a record without a word of a reply tells of a fault by other names: FastAPI's `detail`, MiniMax's `base_resp` (dialects.md 1.5), what DeepInfra and
- * Venice have in place of a 400 (NousResearch/hermes-agent #65631, #68451), SiliconFlow's number and its sentence.
+ * Venice have in place of a 400 (NousResearch/hermes-agent #65631, #68451), SiliconFlow's number and its sentence, FastChat's number, behind which it says
+ * that the reply is whole (lm-sys/FastChat, `openai_api_server.py`).
  */
 function isRefusal(value: Record<string, unknown>): boolean {
-  const { choices, usage, detail, error_message: sentence, code, message, base_resp: response } = value;
+  const {
+    choices,
+    usage,
+    detail,
+    error_message: sentence,
+    error_code: fault,
+    code,
+    message,
+    base_resp: response,
+  } = value;
   if ((Array.isArray(choices) && choices.length > 0) || usage) return false;
-  if (detail || sentence || (code && message)) return true;
+  if (detail || sentence || fault || (code && message)) return true;
   return isObject(response) && Number(response["status_code"]) > 0;
 }
 
