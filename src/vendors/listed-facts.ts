@@ -26,10 +26,11 @@ function lengthOf(entry: Listed): number | undefined {
   return LENGTHS.map((field) => entry[field]).find(isLength);
 }
 
-/** What Xinference and Lemonade say that a model can do, in words. */
-const abilitiesOf = ({ model_ability: abilities, labels }: Listed): unknown[] => [
+/** What Xinference, Lemonade and exo (exo-explore/exo #1930) say that a model can do, in words. */
+const abilitiesOf = ({ model_ability: abilities, labels, capabilities }: Listed): unknown[] => [
   ...listOf(abilities),
   ...listOf(labels),
+  ...listOf(capabilities),
 ];
 
 /** OpenRouter's list names the parameters of each model; the rest say what it can do, as a gateway of this kind does (interface 2.3). */

@@ -142,6 +142,11 @@ describe("listModels", () => {
       { reasoning: "reasoning-object", mustReason: true },
     ],
     ["vLLM", { max_model_len: 32_768 }, { contextLength: 32_768 }],
+    [
+      "exo",
+      { context_length: 262_144, capabilities: ["text", "thinking", "vision"] },
+      { contextLength: 262_144, vision: true },
+    ],
     ["TabbyAPI", { parameters: { max_seq_len: 65_536, draft: null } }, { contextLength: 65_536 }],
     [
       "Xinference",
