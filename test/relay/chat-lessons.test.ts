@@ -173,6 +173,18 @@ describe("a chat server of which nothing is known", () => {
       null,
     ],
     [
+      "null content beside no calls, as text-generation-webui does",
+      ask(user, { role: "assistant", content: null, reasoning_content: "Hm" }, user),
+      somewhere(({ content }) => content === null),
+      {
+        body: {
+          error: { message: "messages: missing content", code: 400, type: "InvalidRequestError", param: "messages" },
+        },
+      },
+      { messages: [user, { role: "assistant", content: "", reasoning_content: "Hm" }, user] },
+      null,
+    ],
+    [
       "an answer's form, as llama-cpp-python does",
       { ...ask(user), response_format: { type: "json_schema", json_schema: { name: "a", schema: SCHEMA } } },
       ({ response_format: form }) => (form as Wire | undefined)?.["type"] === "json_schema",

@@ -128,7 +128,7 @@ const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
   ],
   // Null, or a list of parts: which of them the words seldom say, and neither loses anything.
   [
-    /\bcontent\b(?!.*\b(?:too long|length|empty|policy|flagged)\b).{0,80}\b(?:string|str|null|none)\b|missing (?:field )?["'`]content|\bcontent["'`]?(?: field)?:? (?:is |field )?required|invalid ["'`]content|invalid type: (?:sequence|null), expected a string|invalid message (?:format|content type)|`text` is not (?:set|present)/i,
+    /\bcontent\b(?!.*\b(?:too long|length|empty|policy|flagged)\b).{0,80}\b(?:string|str|null|none)\b|missing (?:field )?["'`]content|: missing content$|\bcontent["'`]?(?: field)?:? (?:is |field )?required|invalid ["'`]content|invalid type: (?:sequence|null), expected a string|invalid message (?:format|content type)|`text` is not (?:set|present)/i,
     { emptyContent: true, joinedContent: true },
   ],
   [/\btext content blocks must be non-empty\b/, { blankContent: true }],
