@@ -28,10 +28,11 @@ export const exceedsCredit = ({ message }: { message?: unknown }): boolean => EX
 /**
  * How vendors say that a plan's hours or its week are used up, with a 429 that names no time: Z.ai's 1308 and 1310 (hugalafutro/model-hotel #955,
  * dirge-code/dirge #818), MiniMax (MiniMax-AI/MiniMax-M2.7 #36) and Ollama's cloud (NousResearch/hermes-agent #68832); and with a 403 that of Kimi Code
- * (MoonshotAI/kimi-code #2121, openclaw/openclaw #142656). It is not over in a moment, as a rate is.
+ * (MoonshotAI/kimi-code #2121, openclaw/openclaw #142656), and with a 429 again what Cloudflare's Workers AI gives away in a day
+ * (developers.cloudflare.com/workers-ai/platform/errors). It is not over in a moment, as a rate is.
  */
 const PLAN_USED_UP =
-  /^(?:usage limit reached for \d|已达到 ?\d+ ?小时的使用上限|weekly\/monthly limit exhausted|usage limit exceeded, |you(?: \([^)]{1,100}\))?(?:'ve| have) reached your (?:(?:session|hourly|weekly|monthly) (?:\([^)]{1,20}\) )?)?usage limit)/i;
+  /^(?:(?:AiError: )?(?:\d{4}: )?you have used up your daily free allocation\b|usage limit reached for \d|已达到 ?\d+ ?小时的使用上限|weekly\/monthly limit exhausted|usage limit exceeded, |you(?: \([^)]{1,100}\))?(?:'ve| have) reached your (?:(?:session|hourly|weekly|monthly) (?:\([^)]{1,20}\) )?)?usage limit)/i;
 
 /** Whether a vendor says so. Of the key's other models that tells nothing: a local Ollama has some of its own beside those of the cloud. */
 export const meansUsedUp = ({ message }: { message?: unknown }): boolean => PLAN_USED_UP.test(String(message));
