@@ -52,16 +52,24 @@ export class BlockCiter {
   /** Made for the first one: hardly any reply has some. */
   #keeper: CitationKeeper | undefined;
   #before = 0;
+  #found: readonly Cited[] = [];
 
   /** Characters of the blocks of text so far. */
   get before(): number {
     return this.#before;
   }
 
+  /** Pages that the vendor found before its text, and that the next block rests on if it names none of its own. */
+  find(pages: readonly Cited[]): void {
+    this.#found = [...this.#found, ...pages].slice(0, MAX_CITED);
+  }
+
   /** The events that go before the end of a block of text of `length` characters. Places count from its beginning; without one, all of it rests on the page. */
-  end(length: number, cited: readonly Cited[]): readonly Event[] {
+  end(length: number, own: readonly Cited[]): readonly Event[] {
     const before = this.#before;
     this.#before += length;
+    const cited = own.length > 0 ? own : this.#found;
+    this.#found = [];
     if (cited.length === 0) return NO_EVENTS;
     this.#keeper ??= new CitationKeeper();
     this.#keeper.add(

@@ -15,8 +15,8 @@ const fixtures = fixturesOf("responses");
 const { cases, read, streamOf } = fixtures;
 const TERMINATOR = /response\.(?:completed|incomplete|failed)/;
 
-/** A stream that leaves out what the SDK insists on, and that is read all the same. */
-const TOO_POOR_FOR_THE_SDK = new Set(["no-item-done"]);
+/** Streams that leave out what the SDK insists on, or say what it does not know, and that are read all the same. */
+const TOO_POOR_FOR_THE_SDK = new Set(["no-item-done", "own-search"]);
 
 describe("every fixture", () => {
   testFixtures(fixtures, run, TERMINATOR);
@@ -107,6 +107,30 @@ describe("decoder", () => {
       { type: "block-end" },
       { type: "finish", finish: { reason: "tool-calls", raw: "completed" } },
     ]);
+  });
+
+  test("a call that is whole as it is announced is told once, however it ends", () => {
+    const call = {
+      id: "fc_1",
+      type: "function_call",
+      call_id: "c1",
+      name: "f",
+      arguments: '{"a":1}',
+      status: "completed",
+    };
+    const added = { type: "response.output_item.added", output_index: 0, item: call };
+    const delta = { type: "response.function_call_arguments.delta", output_index: 0, delta: call.arguments };
+    const done = { type: "response.output_item.done", output_index: 0, item: call };
+    const last = { type: "response.completed", response: { status: "completed", output: [call] } };
+    for (const records of [[delta, done], [done], [delta], []]) {
+      const { events } = run([typedStream(added, ...records, last)]);
+      expect(plain(events.slice(1))).toEqual([
+        { type: "block-start", block: { kind: "tool-call", id: "c1", name: "f" } },
+        { type: "block-delta", text: call.arguments },
+        { type: "block-end" },
+        { type: "finish", finish: { reason: "tool-calls", raw: "completed" } },
+      ]);
+    }
   });
 
   test("too many open items end the stream", () => {
@@ -311,6 +335,15 @@ describe("a vendor's stream that clients of its own dialect cannot follow", () =
     const ids = recordsOf(sse).flatMap((record) => (record["response"] as { id: string } | undefined)?.id ?? []);
     expect(new Set(ids).size).toBe(1);
     expect(recordsOf(sse).at(-1)).toMatchObject({ type: "response.failed", response: { status: "failed" } });
+  });
+
+  test("is written anew where its messages have no parts and its search is an item of its own (Perplexity)", async () => {
+    const sse = stream(diagonal, await streamOf("own-search"));
+    expect(sse).not.toContain("search_web");
+    const { output, output_text: text } = await accumulate(sse);
+    expect([output.map((item): string => item.type), text]).toEqual([["search_results", "message"], "At five [2]."]);
+    const cited = ["https://a.example/sun", "https://b.example/dawn"].map((url) => ({ type: "url_citation", url }));
+    expect(output[1]).toMatchObject({ content: [{ annotations: cited }] });
   });
 
   test("is forwarded where its items have places, and where nothing else comes than an error", () => {

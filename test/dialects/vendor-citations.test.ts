@@ -359,3 +359,28 @@ describe.each([false, true])("a vendor that cites by itself where the gateway of
     expect(deltas.filter(({ type }) => type === "citations_delta")).toMatchObject([{ citation }]);
   });
 });
+
+/** Its search is a call that is whole as it begins, and ends as the pages that it found; the text numbers those (vercel/ai, `agent-web-search`). */
+describe("a vendor that searches by itself (Perplexity) has found pages, and called no tool", async () => {
+  const stream = await Bun.file(`${import.meta.dir}/../fixtures/responses/own-search/stream.sse`).text();
+  const whole = dataOf(stream).at(-1)?.["response"] as Wire;
+  const urls = ["https://a.example/sun", "https://b.example/dawn"];
+
+  test.each([
+    ["whole", json(whole), false],
+    ["streamed", sse(stream), true],
+  ])("%s", async (_mode, answer, streams) => {
+    upstream.answer("/v1/responses", answer);
+    const asked = [{ role: "user", content: "When is dawn?" }];
+    const body = { model: "responses/x", max_tokens: 99, messages: asked, stream: streams };
+    const chat = await (await gateway.post("/v1/chat/completions", body)).text();
+    expect(chat).toContain('"finish_reason":"stop"');
+    expect(chat).not.toContain("search_web");
+    expect([...chat.matchAll(/"url":"([^"]+)"/g)].map(([, url]) => url)).toEqual(urls);
+    upstream.answer("/v1/responses", answer);
+    const messages = await (await gateway.post("/v1/messages", body)).text();
+    expect(messages).toContain('"stop_reason":"end_turn"');
+    expect(messages).not.toContain("search_web");
+    expect([...messages.matchAll(/"url":"([^"]+)"/g)].map(([, url]) => url)).toEqual(urls);
+  });
+});

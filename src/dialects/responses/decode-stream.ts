@@ -56,11 +56,13 @@ const BEGINNINGS: ReadonlySet<string> = new Set(["response.created", "response.q
 
 /**
  * Whether clients can follow a stream that comes to this record: they put it together by the places of its items, and official SDKs break off where a
- * server tells none (llama.cpp, ggml-org/llama.cpp #20607). Such servers number no record either.
+ * server tells none (llama.cpp, ggml-org/llama.cpp #20607). Such servers number no record either. Nor by the parts of a message whose content is null as it
+ * begins, and records that only their vendor knows: Perplexity's, whose `truncation` is a word that the dialect does not have.
  */
 export function canFollow(frame: Frame): boolean | undefined {
   if (isEmptyFrame(frame) || !isObject(frame.value)) return undefined;
   const { value } = frame;
+  if (isObject(value["response"]) && value["response"]["truncation"] === "") return false;
   if (typeof value["sequence_number"] === "number" || typeof value["output_index"] === "number") return true;
   return BEGINNINGS.has(typeOf(value, frame)) ? undefined : false;
 }
@@ -111,6 +113,8 @@ function statusOfFailure(code: string, general: number): number {
 
 /** Whether what an item says just now is its answer's text. */
 const isAnswer = ({ type, source }: OpenItem): boolean => type === "message" && source !== REFUSAL_DELTA;
+
+const isNamedCall = ({ type, item }: OpenItem): boolean => isCallType(type) && stringOf(item["name"]) !== "";
 
 /** Reads one stream of this dialect. Items are taken in the order in which they began, whatever interleaves (contract 7). */
 class ResponsesDecoder implements Decoder {
@@ -181,7 +185,8 @@ class ResponsesDecoder implements Decoder {
     const earlier = index === undefined ? undefined : this.#lane.find(index);
     if (earlier) this.#close(earlier, earlier.state.item, out);
     const slot = this.#open(index, stringOf(item["type"]), item, out);
-    if (isCallType(slot.state.type) && stringOf(item["name"]) !== "") this.#beginCall(slot, item, out);
+    // One that is whole as it is announced may be the vendor's own, and end as what that brought (Perplexity's search): its end tells.
+    if (isNamedCall(slot.state) && callText(item) === "") this.#beginCall(slot, item, out);
   }
 
   #beginCall(slot: OpenSlot, item: Item, out: Event[][]): void {
@@ -215,7 +220,7 @@ class ResponsesDecoder implements Decoder {
     const events: Event[] = [];
     if (turns) {
       // What it rests on is told with the item's end, and this block's is now.
-      if (!isAnswer(state)) this.#citer.end(state.length, []);
+      if (!isAnswer(state)) events.push(...this.#citer.end(state.length, []));
       state.length = 0;
       events.push({ type: "block-end" });
     }
@@ -235,7 +240,8 @@ class ResponsesDecoder implements Decoder {
     const text = value["delta"];
     const slot = this.#lane.find(value["output_index"]);
     // A call that was never announced has no name: its done record brings it whole.
-    if (typeof text !== "string" || text === "" || !slot?.state.began || !isCallType(slot.state.type)) return;
+    if (typeof text !== "string" || text === "" || !slot || !isNamedCall(slot.state)) return;
+    this.#beginCall(slot, slot.state.item, out);
     slot.state.wrote = true;
     this.#lane.write(slot, [{ type: "block-delta", text }], out);
   }
@@ -251,8 +257,9 @@ class ResponsesDecoder implements Decoder {
   #close(slot: OpenSlot, item: Item, out: Event[][]): void {
     const { state } = slot;
     if (!state.began && !state.wrote) {
-      if (isCallType(state.type)) this.#calledTool = true;
-      this.#lane.close(slot, this.#eventsOf({ ...item, type: state.type }), out);
+      const type = stringOf(item["type"]) || state.type;
+      if (isCallType(type)) this.#calledTool = true;
+      this.#lane.close(slot, this.#eventsOf({ ...item, type }), out);
       return;
     }
     if (!state.wrote) {

@@ -1,6 +1,6 @@
 import type { BlockStart, Event, Picture } from "../../canon/events.ts";
 import { newId } from "../../lib/id.ts";
-import { isObject, listOf, stringOf } from "../../lib/json.ts";
+import { isObject, listOf, objectsOf, stringOf } from "../../lib/json.ts";
 import { type BlockCiter, type Cited, citedAt, citedPage, MAX_CITED } from "../cited.ts";
 import { mediaTypeOf } from "../media-type.ts";
 import { carriedIn, packReasoning } from "../reasoning-proof.ts";
@@ -49,6 +49,14 @@ export function citedIn(item: Item): Cited[] {
   }
   return cited;
 }
+
+/** The item of the pages that Perplexity's own search found; its text numbers them, and seldom says more of them. */
+const FOUND = "search_results";
+
+const pagesIn = (item: Item): Cited[] =>
+  objectsOf(item["results"])
+    .slice(0, MAX_CITED)
+    .flatMap(({ url, title, snippet }) => citedPage(url, title, snippet));
 
 /** What one of a client's agents tells another: the only place where a sub-agent's task stands (openai/codex #26210). */
 const AGENT_MESSAGE = "agent_message";
@@ -159,6 +167,7 @@ export function readWholeItem(item: Item, citer: BlockCiter, events: Event[]): v
   } else if (type === "reasoning") readWholeReasoning(item, events);
   else if (isCallType(type)) writeBlock(startOfCall(item), callText(item), "", events);
   else {
+    if (type === FOUND) citer.find(pagesIn(item));
     const picture = pictureIn(item);
     const block: BlockStart = picture
       ? { kind: "image", ...picture }
