@@ -94,14 +94,19 @@ const BODY_REFUSED = /^\d+ validation errors?:\s+\{'type': '\w+', 'loc': \('body
 const CONVERSATION_REFUSED =
   /^No user query\b|\b(?:message|conversation|user|assistant|system|tool) roles?\b|\broles? (?:are|is|must|not|')|\b(?:system|user|assistant|tool) messages?\b|\bsingle tool-calls\b|^Tool call IDs\b/i;
 
+/** Whether a vendor will not have what was said to its model, or what that said: the fault of the request, to which it says the same again. */
+export function refusesContent(status: number, { type, code, message }: RawError): boolean {
+  // 451 is what StepFun and Tencent have for it.
+  if (status === 451 || (!NEVER_CONTENT.has(status) && CONTENT_REFUSED_CODE.test(`${type} ${code}`))) return true;
+  return (status === 403 || status === 424) && CONTENT_REFUSED.test(`${code} ${type} ${message}`);
+}
+
 /** The status that a vendor's answer would have had at one that keeps to what they mean. */
 export function meantStatus(status: number, { type, code, message, isRelayed }: RawError): number {
   // A request that LM Studio's engine refuses is a 500 of LM Studio's own.
   if (status === 500 && isRelayed && code === "400") return 400;
   if (status === 500 && [TEMPLATE_REFUSED, NOT_FETCHED, BODY_REFUSED].some((words) => words.test(message))) return 400;
-  if ((status === 403 || status === 424) && CONTENT_REFUSED.test(`${code} ${type} ${message}`)) return 400;
-  // 451 is what StepFun and Tencent have for it.
-  if (status === 451 || (!NEVER_CONTENT.has(status) && CONTENT_REFUSED_CODE.test(`${type} ${code}`))) return 400;
+  if (refusesContent(status, { type, code, message })) return 400;
   if ((status === 403 || status === 404) && NOT_STORED.test(message)) return 400;
   if (status === 404 && CONVERSATION_REFUSED.test(message)) return 400;
   if ((status === 404 || status === 500) && NEVER_TAKEN.test(message)) return 400;

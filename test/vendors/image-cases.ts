@@ -523,6 +523,9 @@ export const CASES: readonly VendorCase[] = [
     blocked: [
       { [GENERATIONS]: [openaiError(400, "content_policy_violation")] },
       { [GENERATIONS]: [json({ images: [`data:image/png;base64,${PNG_BASE64}`], nsfw_content_detected: [true] })] },
+      // As StepFun says it of all it does, and Alibaba.
+      { [GENERATIONS]: [openaiError(451, null, "The content you provided is blocked.", "censorship_blocked")] },
+      { [GENERATIONS]: [openaiError(400, "data_inspection_failed", "Input data may be inappropriate.")] },
     ],
     fails: [{ [GENERATIONS]: [openaiError(400, null, "model sdxl is not loaded")] }, /model sdxl is not loaded/],
   },

@@ -1,3 +1,4 @@
+import { refusesContent } from "../../dialects/meant-status.ts";
 import { readRawError } from "../../dialects/raw-error.ts";
 import { scrub } from "../../dialects/scrub.ts";
 import { readUpstreamError } from "../../dialects/upstream-error.ts";
@@ -64,10 +65,12 @@ const PLAIN: ReadonlySet<number> = new Set([401, 402, 404, 405, 408, 429]);
 
 function isRefusal({ status, json }: Answer, text: string, refusal: Refusal): boolean {
   if (status < 400 || status > 499 || PLAIN.has(status)) return false;
+  // What the vendor behind an aggregator said is wrapped in that one's error.
+  const raw = readRawError(json);
+  if (refusesContent(status, raw)) return true;
   const { code } = refusal;
   if (code && collect(json, CODES).some((word) => code.test(word))) return true;
-  // What the vendor behind an aggregator said is wrapped in that one's error.
-  const sentences = json === undefined ? text : [...collect(json, SENTENCES), readRawError(json).message].join("\n");
+  const sentences = json === undefined ? text : [...collect(json, SENTENCES), raw.message].join("\n");
   return refusal.text?.test(sentences.slice(0, MAX_SEARCHED)) === true;
 }
 
