@@ -120,3 +120,17 @@ test.each([
     expect(budget).toBeLessThan(8_000);
   },
 );
+
+test("so does the model's own ceiling, to which a client's is brought down", async () => {
+  upstream.always("/v1/chat/completions", (call: Call) =>
+    Number((call.json as Wire)["max_completion_tokens"]) > 8_000
+      ? refusal("Range of max_tokens should be [1, 8000]")
+      : qwen(call),
+  );
+  const thinking = { type: "enabled", budget_tokens: 31_999 };
+  const asked = { model: "qwen/thinker", messages, max_tokens: 32_000, thinking };
+  expect(await outcome("/v1/messages", asked)).toMatchObject({ status: 200, says: true });
+  const sent = upstream.calls.at(-1)?.json as Wire;
+  expect(sent).toMatchObject({ max_completion_tokens: 8_000, enable_thinking: true });
+  expect(Number(sent["thinking_budget"])).toBeLessThan(8_000);
+});

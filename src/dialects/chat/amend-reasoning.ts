@@ -58,12 +58,12 @@ function reasoningFields(order: ReasoningOrder, body: Wire, ceiling: unknown): W
   }
 }
 
-/** Writes a reasoning order in the place of what the client says of reasoning; an order to keep that changes nothing. */
+/** Writes a reasoning order in the place of what the client says of reasoning; an order to keep that changes nothing. The ceiling is set before. */
 export function amendReasoning(list: EditList, orders: Orders): void {
   if (orders.reasoning.kind === "keep") return;
   for (const field of REASONING_FIELDS) list.remove(field);
   if (orders.reasoning.kind === "nothing") return;
-  const ceiling = orders.maxOutputTokens ?? list.body["max_completion_tokens"] ?? list.body["max_tokens"];
+  const ceiling = list.get("max_completion_tokens") ?? list.get("max_tokens");
   for (const [field, value] of Object.entries(reasoningFields(orders.reasoning, list.body, ceiling))) {
     if (value !== undefined) list.set(field, value);
   }
