@@ -6,7 +6,7 @@ import { tellsOfBinding } from "../dialects/messages/block-binding.ts";
 import { ContextOverflow } from "../dialects/overflow.ts";
 import { randomName } from "../lib/id.ts";
 import { isObject, wholeText } from "../lib/json.ts";
-import type { Answer } from "../vendors/answer.ts";
+import { type Answer, BegunAnswer, type Read } from "../vendors/answer.ts";
 import type { Way } from "../vendors/health.ts";
 import { send } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
@@ -199,7 +199,27 @@ export type Opened = { answer: Answer; type: string };
 /** {@link dispatch} for an answer that can be read. Throws GatewayError for any other. */
 export async function open(job: Job, target: Target): Promise<Opened> {
   const answer = await dispatch(job, target);
-  return { answer, type: await typeOf(answer, job, target) };
+  const type = await typeOf(answer, job, target);
+  return type === STREAM ? { answer, type } : lookInto(answer, type);
+}
+
+const STREAM = "text/event-stream";
+/** Bytes of a body's first piece in which its beginning is looked for, behind white space. */
+const MAX_LOOKED_INTO = 64;
+/** How a record of SSE begins, with a field's name or as a comment: no JSON does. */
+const RECORD_STARTS = /^[deir:]/;
+
+/**
+ * Some proxies call a stream JSON (vllm-project/vllm-ascend #6985, microsoft/foundry-dev-tools #195), plain text (containers/ramalama #2837) or nothing
+ * (nearai/private-ml-sdk #20), and the vendors' SDKs, which do not ask, read it: the first piece shows what it is.
+ */
+async function lookInto(answer: Answer, type: string): Promise<Opened> {
+  const first = answer.read();
+  const beginsRecord = ({ value }: Read) =>
+    RECORD_STARTS.test(new TextDecoder().decode(value?.subarray(0, MAX_LOOKED_INTO)).trimStart());
+  // A body that breaks off here is told so to whoever reads it.
+  const isStream = await first.then(beginsRecord, () => false);
+  return { answer: new BegunAnswer(answer, first), type: isStream ? STREAM : type };
 }
 
 /** The media type of an answer that can be read. Throws GatewayError for any other. */

@@ -12,7 +12,7 @@ import { timeoutsOf } from "../lib/timeouts.ts";
 import type { Way } from "../vendors/health.ts";
 import { breathe } from "./breathe.ts";
 import { type Chunks, type PieceTaker, tellLater } from "./chunks.ts";
-import { dispatch, tryRoutes, typeOf } from "./dispatch.ts";
+import { dispatch, open, tryRoutes, typeOf } from "./dispatch.ts";
 import { Ended } from "./ended.ts";
 import { Exchange, tollHeaders } from "./exchange.ts";
 import type { GenerateRequest, Job, Reply, Services } from "./job.ts";
@@ -144,7 +144,7 @@ async function answerWhole(job: Job): Promise<Reply> {
     const whole = await tryRoutes(job, async (target, way): Promise<Whole | FirstRound> => {
       try {
         const loop = job.served && serveTools(job, target, way);
-        const opened = loop && (await loop.send());
+        const opened = loop ? await loop.send() : job.money?.asStream ? await open(job, target) : undefined;
         const answer = opened?.answer ?? (await dispatch(job, target));
         const kind = opened?.type ?? typeOf(answer, job, target);
         const type = typeof kind === "string" ? kind : await kind;

@@ -107,6 +107,44 @@ export class ResponseAnswer implements Answer {
   }
 }
 
+/** An answer of which `first` has been asked for already, by somebody who had to look at it: to its reader it is as it came. */
+export class BegunAnswer implements Answer {
+  readonly status: number;
+  readonly headers: Fields;
+  #first: Promise<Read> | undefined;
+
+  constructor(
+    private readonly answer: Answer,
+    first: Promise<Read>,
+  ) {
+    this.status = answer.status;
+    this.headers = answer.headers;
+    this.#first = first;
+  }
+
+  read(): Promise<Read> {
+    const first = this.#first;
+    this.#first = undefined;
+    return first ?? this.answer.read();
+  }
+
+  text(maxBytes: number): Promise<string> {
+    return readText(this, maxBytes);
+  }
+
+  release(piece: Uint8Array): void {
+    this.answer.release?.(piece);
+  }
+
+  cancel(): void {
+    this.answer.cancel();
+  }
+
+  finish(ms: number): void {
+    this.answer.finish(ms);
+  }
+}
+
 /** The length is told, and is that of the body itself: reading it in one piece costs half of reading it piece by piece. */
 function isSurelyWithin(headers: Fields, maxBytes: number): boolean {
   const length = headers.get("content-length");

@@ -488,6 +488,19 @@ describe("the money is used up", () => {
       ]);
     });
 
+    test.each(["application/json", "text/plain", ""])(
+      "also by a proxy before its vendor that does not call it a stream: %p",
+      async (type) => {
+        await lab.fund(holdOf(big("chat", "chat"), 60_000) * 2n);
+        const stream = sse(soundStream(WIRES.chat), { headers: { "content-type": type } });
+        lab.vendors.chat.answer(PATH.chat, stream);
+        const response = await lab.gateway.post(PATH.chat, big("chat", "chat"));
+        expect([response.status, lab.vendors.chat.calls[0]?.json]).toMatchObject([200, { stream: true }]);
+        expect(await response.text()).toContain(SAID);
+        expect(lab.rows()).toMatchObject([{ input: INPUT, output: OUTPUT, estimated: false }]);
+      },
+    );
+
     test.each([
       ["of the account", {}],
       ["of the account, by a key that is capped in requests alone", { capRequestsDay: 100 }],

@@ -691,6 +691,21 @@ describe("what passes through", () => {
     expect(JSON.stringify([...response.headers])).not.toContain(HIDDEN_MODEL);
   });
 
+  test.each(WAYS)("a stream that a proxy before its vendor calls JSON is one: $name", async (way) => {
+    const wire = WIRES[way.upstream];
+    const more = gate();
+    const headers = { "content-type": "application/json" };
+    const parts = [`\n${begun(wire)}`, more.opened, rest(wire)];
+    lab.vendors[way.upstream].answer(PATH[way.upstream], sse(parts, { headers }));
+    const reading = readAlong(await post(way));
+    await reading.has(PIECES[0]);
+    more.open();
+    const records = readRecords(await reading.end());
+    expectFinished(way.client, records);
+    expect(saidIn(way.client, records)).toBe(SAID);
+    expect(charged(lab.rows())).toMatchObject([{ outcome: "completed", input: INPUT, output: OUTPUT }]);
+  });
+
   test("chat: unknown fields survive byte by byte", async () => {
     const odd = '"big":12345678901234567890,"spelling":1.0e2,"future":{"b":1,"a":[2]}';
     // A sum that is missing would be added.
