@@ -27,6 +27,7 @@ import { ownVariables } from "./variables.ts";
 import {
   allowedHosts,
   authorityWarnings,
+  closedRouteWarnings,
   exposureWarnings,
   listeningWarnings,
   lostModelWarnings,
@@ -143,8 +144,8 @@ export function loadConfig(context: LoadContext): Config {
   if (path !== undefined) warnings.push(...exposureWarnings(path, raw, context.platform));
   const vendorIds = vendorIdsOf(file.vendors ?? [], context);
   const models = file.models ?? [];
-  warnings.push(...lostModelWarnings(models, vendorIds), ...tokenPriceWarnings(models));
-  warnings.push(...tierCacheWarnings(models), ...lostPriceWarnings(models));
+  warnings.push(...lostModelWarnings(models, vendorIds), ...closedRouteWarnings(models, file.vendors ?? []));
+  warnings.push(...tokenPriceWarnings(models), ...tierCacheWarnings(models), ...lostPriceWarnings(models));
   return {
     dataFolder,
     file: path,

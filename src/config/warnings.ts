@@ -1,10 +1,10 @@
 import { statSync } from "node:fs";
-import { builtInRows } from "../catalog/rows.ts";
+import { builtInRows, routesOf } from "../catalog/rows.ts";
 import { OWN_HOSTS } from "../http/guard.ts";
 import { isObject } from "../lib/json.ts";
 import { nearest } from "./nearest.ts";
 import { readCertificate } from "./pem.ts";
-import type { ModelSetting } from "./schema.ts";
+import type { ModelSetting, VendorSetting } from "./schema.ts";
 import { isLoopback } from "./values.ts";
 
 const hostOf = (url: string) => new URL(url).hostname.toLowerCase();
@@ -49,6 +49,24 @@ export function lostModelWarnings(models: readonly ModelSetting[], vendorIds: re
     if (routes || vendorIds.includes(prefix) || builtInRows.some((row) => row.id === id)) return [];
     const meant = nearest(prefix, vendorIds);
     return [`models[${index}]: ${id} has no vendor: there is no ${prefix}${meant ? `; did you mean ${meant}?` : "."}`];
+  });
+}
+
+/**
+ * Ways to models of the file that the list of models of their vendor's own row closes: it holds all that is had there. A built-in model whose row here
+ * says nothing of where it is had may be closed on purpose.
+ */
+export function closedRouteWarnings(models: readonly ModelSetting[], vendors: readonly VendorSetting[]): string[] {
+  const lists = new Map(vendors.map(({ id, models: list }) => [id, list]));
+  return models.flatMap((row, index) => {
+    if (!row.routes && builtInRows.some(({ id }) => id === row.id)) return [];
+    return routesOf(row).flatMap(({ vendor, model }) => {
+      const list = lists.get(vendor);
+      if (!Array.isArray(list) || list.includes(model)) return [];
+      return [
+        `models[${index}]: ${row.id} is not had from ${vendor}: the models of its row are a list without ${model}.`,
+      ];
+    });
   });
 }
 

@@ -18,10 +18,11 @@ export function refuseModel(catalog: Catalog, id: string, list: string): never {
   throw new GatewayError("model_not_found", text, { param: "model" });
 }
 
-/** Says what would switch each vendor of the model on. */
+/** Says what would switch each vendor of the model on. Where all are on, the lists of models in their rows leave it out. */
 function switchedOff({ entry, switchedOnBy }: Listing): GatewayError {
-  const where = switchedOnBy.length > 0 ? `: ${switchedOnBy.map(describeVendor).join(", ")}` : "";
-  const text = `The model ${entry.id} is known, but no vendor that serves it is switched on here${where}.`;
+  const where = `no vendor that serves it is switched on here: ${switchedOnBy.map(describeVendor).join(", ")}`;
+  const why = switchedOnBy.length > 0 ? where : "the configured lists of its vendors' models leave it out";
+  const text = `The model ${entry.id} is known, but ${why}.`;
   return new GatewayError("vendor_not_configured", text, { param: "model" });
 }
 

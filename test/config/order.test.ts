@@ -260,6 +260,27 @@ describe("warnings", () => {
     ]);
   });
 
+  test("a way to a model that the list of its vendor's models leaves out", () => {
+    const folder = makeFolder();
+    const models = [
+      "{ id: lab/a }",
+      "{ id: lab/b }",
+      "{ id: lab/c, routes: [{ vendor: lab, model: a }, { vendor: far, model: c }, { vendor: near, model: c }] }",
+      "{ id: openai/gpt-5, context_length: 9 }",
+    ];
+    const vendors = [
+      "{ id: lab, dialect: chat, base_url: 'http://x/v1', models: [a] }",
+      "{ id: far, dialect: chat, base_url: 'http://y/v1', models: [a] }",
+      "{ id: near, dialect: chat, base_url: 'http://z/v1', models: discover }",
+      "{ id: openai, models: [gpt-4.1] }",
+    ];
+    writeIn(folder, "sluice.yaml", `vendors: [${vendors.join()}]\nmodels: [${models.join()}]`);
+    expect(load(folder).warnings).toEqual([
+      "models[1]: lab/b is not had from lab: the models of its row are a list without b.",
+      "models[2]: lab/c is not had from far: the models of its row are a list without c.",
+    ]);
+  });
+
   test("the price of a token in place of a million's, as other programs write it; it is taken as it stands", () => {
     const folder = makeFolder();
     const models = [

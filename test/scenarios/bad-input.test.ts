@@ -3,6 +3,7 @@ import { connect } from "node:net";
 import { BAD_MEDIA, held, PLACES } from "../dialects/bad-media.ts";
 import { CLIENTS } from "../dialects/crossing.ts";
 import { sendRaw } from "../http/raw-request.ts";
+import { startApp, vendorAt } from "../support/app.ts";
 import { type Listening, listen } from "../support/listening.ts";
 import { until, within, workBelow } from "../support/wait.ts";
 import { ask, ONE_ROUTE, PATH, readError, readFailure, type ScenarioLab, startScenarioLab } from "./lab.ts";
@@ -454,6 +455,22 @@ test("a known model whose vendors are all off says which variable switches each 
   expect(await told("/v1/images/generations", { model: image, prompt: "x" })).toEqual(
     message(image, "openrouter (OPENROUTER_API_KEY)"),
   );
+});
+
+test("a model that the configured list of its vendor's models leaves out is not said to lack a vendor", async () => {
+  const vendor = { ...vendorAt(lab.spare, "chat", "listed"), models: ["other"] };
+  const gateway = await startApp({ vendors: [vendor], models: [{ id: "listed/one", pricing: "free" }] });
+  try {
+    for (const side of SIDES) {
+      const response = await gateway.post(PATH[side], ask(side, "listed/one", "blocking"));
+      const message = await expectRefusal(side, response, "vendor_not_configured", "model");
+      expect(message).toBe(
+        "The model listed/one is known, but the configured lists of its vendors' models leave it out.",
+      );
+    }
+  } finally {
+    await gateway.stop();
+  }
 });
 
 describe("the order of refusals behind the credentials", () => {
