@@ -50,7 +50,7 @@ export async function tryRoutes<T>(job: Job, attempt: (target: Target, way: Way)
         throw abort.reason;
       }
       const error = failureOf(thrown, job, target);
-      exchange.endAttempt(error.code);
+      exchange.attempts.fail(error.code);
       if (!isToBeTold(error, job, target)) candidate = await tries.next(candidate, error);
     }
   }
@@ -186,10 +186,10 @@ function sendOn(job: Job, asked: Asked, target: Target): Promise<Answer> {
   const { exchange, request } = job;
   const { place } = request;
   sending.onSent = () => {
-    exchange.sent = true;
+    exchange.attempts.sent = true;
     place?.rest();
   };
-  exchange.goOut();
+  exchange.attempts.goOut();
   return send(target.vendor, sending);
 }
 
@@ -225,7 +225,7 @@ async function lookInto(answer: Answer, type: string): Promise<Opened> {
 /** The media type of an answer that can be read. Throws GatewayError for any other. */
 export function typeOf(answer: Answer, job: Job, target: Target): string | Promise<never> {
   const { exchange, services } = job;
-  exchange.answered = true;
+  exchange.attempts.answered = true;
   const type = readableType(answer);
   if (type === undefined) return refuse(answer, target, services.clock.now());
   exchange.dropped = withFartherLoss(exchange.dropped, answer);

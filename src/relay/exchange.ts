@@ -8,24 +8,15 @@ import type { Clock } from "../lib/clock.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Permit } from "../limits/limiter.ts";
 import type { Log } from "../observe/log.ts";
-import {
-  type Attempt,
-  attemptOutcome,
-  type RequestFacts,
-  type RequestObserver,
-  type ToolCall,
-} from "../observe/request-facts.ts";
+import type { RequestFacts, RequestObserver } from "../observe/request-facts.ts";
 import type { Way } from "../vendors/health.ts";
 import { ATTEMPTS_HEADER, COST_HEADER, STOP_HEADER } from "../wire/header-names.ts";
+import { Attempts } from "./attempts.ts";
 import type { Failure } from "./ended.ts";
 import { estimateInputTokens } from "./estimate.ts";
 import type { ReasoningCollector } from "./reasoning-collector.ts";
 import { describeCause, type Identity, recordRequest } from "./record.ts";
 import type { Spending } from "./spending.ts";
-
-const NO_ATTEMPTS: readonly Attempt[] = [];
-/** How much of a call's id is noted, characters: it is the vendor's own. */
-const MAX_NOTED_ID = 128;
 
 /**
  * The book of one request: its place in the limiter, its hold, its meter, and the one closing of all three. `close` works once;
@@ -37,25 +28,9 @@ export class Exchange {
   readonly startedAt: number;
   /** Field paths that could not cross to the upstream's dialect. */
   dropped: readonly string[] = [];
-  attempts = 0;
-  /** Along which way the request is about to be told; undefined once its vendor is asked. */
-  #next: Way | undefined;
-  /** Attempts that failed, in their order; absent where none did. */
-  failedAttempts: Attempt[] | undefined;
-  /** Calls that brought an earlier round of the reply, and web tools that were run for the model; noted only where traces are kept. */
-  #rounds: Attempt[] | undefined;
-  tools: ToolCall[] | undefined;
-  /** Which of the vendor's keys is used, from 0. */
-  vendorKey = 0;
-  /** When the attempt under way began, monotonic ms, and the round under way of its reply. */
-  attemptAt = 0;
-  #roundAt = 0;
+  readonly attempts: Attempts;
   /** The last failure that the vendors' records know of. */
   notedFailure: GatewayError | undefined;
-  /** Of the attempt under way: its vendor has the whole request, and may be at work on it. */
-  sent = false;
-  /** Of the attempt under way: the head of an answer is there. */
-  answered = false;
   /** What the input is estimated of; it is done when somebody asks. */
   asked: { body: JsonText; model: string; webTools: number } | undefined;
   #estimated: number | undefined;
@@ -73,8 +48,6 @@ export class Exchange {
   /** Set once it is closed, unless nothing was charged. */
   settledAs: Outcome | undefined;
   #closed = false;
-  vendor = "";
-  upstreamModel = "";
 
   constructor(
     private readonly clock: Clock,
@@ -84,6 +57,7 @@ export class Exchange {
   ) {
     this.meter = new Meter(clock);
     this.startedAt = clock.monotonic();
+    this.attempts = new Attempts(clock, this.startedAt, observer);
   }
 
   /** Input tokens by the gateway's own estimate. */
@@ -125,80 +99,10 @@ export class Exchange {
     return estimated ? usage : undefined;
   }
 
-  /** Another way is tried. Nobody is asked yet: it may be one along which the request cannot be told. */
+  /** Another way is tried: see {@link Attempts.begin}. */
   beginAttempt(way: Way): void {
-    this.#next = way;
-    this.attemptAt = this.clock.monotonic();
-    this.sent = this.answered = false;
-    if (this.attempts > 0) this.forgetReply();
-  }
-
-  /** The request goes out to a vendor. Only now is it an attempt; a further call of the same reply along the same way is none of its own. */
-  goOut(): void {
-    const way = this.#next;
-    if (!way) return;
-    this.#next = undefined;
-    this.vendor = way.vendor;
-    this.upstreamModel = way.model;
-    this.vendorKey = way.key;
-    if (this.attempts++ === 0) this.observer?.began();
-  }
-
-  /** The attempt under way failed: until the next one begins, nobody is at work. */
-  endAttempt(error: ErrorCode): void {
-    this.#noteAttempt(error, this.#attemptedAfter);
-    this.sent = this.answered = false;
-  }
-
-  /** The vendor is asked for a further round of the same reply at `askedAt`; the one before it ended at `endedAt`. Both are monotonic ms. */
-  nextRound(endedAt: number, askedAt: number): void {
-    if (this.observer?.traces) {
-      const at = this.#calledAfter;
-      this.#rounds ??= [];
-      this.#rounds.push({
-        ...{ vendor: this.vendor, model: this.upstreamModel, key: this.vendorKey, at },
-        ...{ outcome: attemptOutcome("completed", undefined), ms: Math.round(endedAt - this.startedAt) - at },
-      });
-    }
-    this.#roundAt = askedAt;
-  }
-
-  /** A later call of the same reply, made at `askedAt`, failed before anything came of it. What came of the calls before it stays. */
-  endRound(error: ErrorCode, askedAt: number): void {
-    this.#noteAttempt(error, Math.round(askedAt - this.startedAt));
-  }
-
-  /** A call that has failed is made once more, perhaps along another way: one more call of a vendor. */
-  repeatRound(way: Way): void {
-    this.#next = way;
-    this.attemptAt = this.clock.monotonic();
-  }
-
-  /** What could not be told to a vendor was no call to it. */
-  #noteAttempt(outcome: ErrorCode, at: number): void {
-    if (this.#next) return;
-    const { vendor, upstreamModel: model, vendorKey: key } = this;
-    const ms = this.#elapsed - at;
-    this.failedAttempts ??= [];
-    this.failedAttempts.push({ vendor, model, key, outcome, at, ms });
-  }
-
-  /** A web tool is run for the model; what is returned is told why it gave nothing, if so. Undefined where nobody keeps traces. */
-  beginTool(tool: string, callId: string): ((error: string | undefined) => void) | undefined {
-    if (!this.observer?.traces) return undefined;
-    const call: ToolCall = {
-      tool,
-      callId: callId.slice(0, MAX_NOTED_ID),
-      at: this.#elapsed,
-      ms: undefined,
-      error: undefined,
-    };
-    this.tools ??= [];
-    this.tools.push(call);
-    return (error) => {
-      call.ms = this.#elapsed - call.at;
-      call.error = error;
-    };
+    this.attempts.begin(way);
+    if (this.attempts.count > 0) this.forgetReply();
   }
 
   /** What came of the reply never reached the client. */
@@ -223,7 +127,8 @@ export class Exchange {
   async fail(outcome: Failure, error?: GatewayError): Promise<void> {
     const clientsDoing = outcome !== "upstream-failed" && outcome !== "interrupted";
     if (clientsDoing) this.meter.leave();
-    const ran = this.meter.sawOutput || (clientsDoing && (this.sent || this.answered));
+    const { sent, answered } = this.attempts;
+    const ran = this.meter.sawOutput || (clientsDoing && (sent || answered));
     try {
       await this.#close(ran ? outcome : undefined, error, clientsDoing ? outcome : "refused");
     } catch (thrown) {
@@ -240,8 +145,8 @@ export class Exchange {
     const { hold } = this;
     let settlement: Settlement | undefined;
     try {
-      if (outcome && this.failedAttempts && this.identity) {
-        this.observer?.settling(this.identity.requestId, this.#allAttempts(outcome, error, this.#elapsed));
+      if (outcome && this.attempts.hasFailed && this.identity) {
+        this.observer?.settling(this.identity.requestId, this.attempts.all(outcome, error, this.#elapsed));
       }
       settlement = outcome && this.#settlement(outcome, error?.code);
       if (hold && settlement) this.charge = await hold.settle(settlement);
@@ -254,13 +159,14 @@ export class Exchange {
   #settlement(outcome: Outcome, error: ErrorCode | undefined): Settlement {
     const { usage, estimated, rounds, apart } = this.counted;
     const { finish, firstTokenAt } = this.meter;
+    const { vendor, upstreamModel, count } = this.attempts;
     const settlement: Settlement = {
       outcome,
-      vendor: this.vendor,
-      upstreamModel: this.upstreamModel,
+      vendor,
+      upstreamModel,
       usage,
       estimated,
-      attempts: this.attempts,
+      attempts: count,
       durationMs: this.#elapsed,
     };
     if (rounds) settlement.rounds = rounds;
@@ -275,33 +181,9 @@ export class Exchange {
     return settlement;
   }
 
-  /** When the last attempt began, ms after the request did. */
-  get #attemptedAfter(): number {
-    return this.attempts === 0 ? 0 : Math.round(this.attemptAt - this.startedAt);
-  }
-
-  /** When the last call to a vendor began, ms after the request did. */
-  get #calledAfter(): number {
-    return Math.max(this.#attemptedAfter, Math.round(this.#roundAt - this.startedAt));
-  }
-
   /** Ms since the request came. */
   get #elapsed(): number {
     return Math.round(this.clock.monotonic() - this.startedAt);
-  }
-
-  /** All attempts, the last one too, where one failed: it ends with the request, after `durationMs`. */
-  #allAttempts(outcome: string, error: GatewayError | undefined, durationMs: number): readonly Attempt[] {
-    const { failedAttempts: failed = NO_ATTEMPTS, vendor, upstreamModel: model, vendorKey: key } = this;
-    if (failed.length === 0 || failed.length === this.attempts) return failed;
-    const at = this.#attemptedAfter;
-    return [
-      ...failed,
-      {
-        ...{ vendor, model, key, at, ms: durationMs - at },
-        outcome: attemptOutcome(outcome, error?.code),
-      },
-    ];
   }
 
   #record(outcome: string, error: GatewayError | undefined, settlement: Settlement | undefined): void {
@@ -315,18 +197,10 @@ export class Exchange {
       dialect: identity.dialect,
       stream: identity.stream,
       model: identity.model,
-      vendor: this.vendor,
-      upstreamModel: this.upstreamModel,
+      ...this.attempts.facts(outcome, error, durationMs),
       outcome,
       error: error?.code,
       finish: settlement?.finish,
-      tried: this.attempts,
-      attempts: this.#allAttempts(outcome, error, durationMs),
-      rounds: this.#rounds,
-      tools: this.tools,
-      lastAttemptMs: this.#attemptedAfter,
-      lastCallMs: this.#calledAfter,
-      lastKey: this.vendorKey,
       startedAt: this.clock.now() - durationMs,
       durationMs,
       firstTokenMs: settlement?.firstTokenMs,
@@ -349,6 +223,7 @@ export function closingHeaders({ charge, ranOut }: Exchange): Record<string, str
 /** What an answer took, a failure too: its money, and how many calls to vendors where it was more than one. */
 export function tollHeaders(exchange: Exchange): Record<string, string> {
   const headers = closingHeaders(exchange);
-  if (exchange.attempts > 1) headers[ATTEMPTS_HEADER] = String(exchange.attempts);
+  const { count } = exchange.attempts;
+  if (count > 1) headers[ATTEMPTS_HEADER] = String(count);
   return headers;
 }

@@ -125,7 +125,7 @@ function hold(
 
 function keepHold(exchange: Exchange, held: Hold, model: string): void {
   exchange.hold = held;
-  if (held.growAt < Number.POSITIVE_INFINITY) exchange.spending = new Spending(held, model, exchange);
+  if (held.growAt < Number.POSITIVE_INFINITY) exchange.spending = new Spending(held, model, exchange.attempts);
 }
 
 /** A blocking answer, cut off at the interface's 95 seconds (interface 8, contract 6: 504, never retried). */

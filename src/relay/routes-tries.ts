@@ -98,8 +98,8 @@ export class Tries {
   wentWell({ way }: Candidate): void {
     this.#end();
     const { services, intent, served, exchange } = this.job;
-    if (intent.stream || served) services.health.began(way, exchange.attemptAt);
-    else services.health.wentWell(way, exchange.attemptAt);
+    if (intent.stream || served) services.health.began(way, exchange.attempts.begunAt);
+    else services.health.wentWell(way, exchange.attempts.begunAt);
   }
 
   /** The request was ended while this way was tried. */
@@ -255,7 +255,7 @@ export function noteFailure(job: Job, way: Way, error: GatewayError): void {
     services.health.cameToNothing(way);
     return;
   }
-  const done = services.health.wentWrong(way, error, exchange.attemptAt, exchange.startedAt);
+  const done = services.health.wentWrong(way, error, exchange.attempts.begunAt, exchange.startedAt);
   if (!done) return;
   const { kind, name, restMs } = done;
   const fields = { request_id: request.requestId, way: name, error: error.code, rest_ms: restMs };
@@ -271,8 +271,9 @@ function waitedInVain({ abort, exchange, services }: Job): GatewayError | undefi
   const { reason } = abort;
   if (!(reason instanceof Ended)) return undefined;
   if (reason.outcome === "upstream-failed") return reason.error;
-  const waitedMs = services.clock.monotonic() - exchange.attemptAt;
-  if (reason.outcome !== "timed-out" || exchange.answered || waitedMs < services.blockingMs / 2) return undefined;
+  const waitedMs = services.clock.monotonic() - exchange.attempts.begunAt;
+  if (reason.outcome !== "timed-out" || exchange.attempts.answered || waitedMs < services.blockingMs / 2)
+    return undefined;
   return new GatewayError("upstream_error", "The vendor did not answer.", { retry: false });
 }
 

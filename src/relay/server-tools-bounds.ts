@@ -60,5 +60,5 @@ export async function reserveInput(job: Job, estimateInput: () => number): Promi
 export function watchSpending({ exchange, intent }: Job): void {
   const { hold } = exchange;
   if (exchange.spending || !hold || hold.growAt === Number.POSITIVE_INFINITY) return;
-  exchange.spending = new Spending(hold, intent.model, exchange, exchange.counted.usage.output);
+  exchange.spending = new Spending(hold, intent.model, exchange.attempts, exchange.counted.usage.output);
 }

@@ -139,7 +139,7 @@ function toOutcome(call: ServedCall, subject: string, answer: WebToolAnswer, now
  * request is aborted.
  */
 export async function runCall(call: ServedCall, job: Job): Promise<ServedOutcome> {
-  const end = job.exchange.beginTool(call.offered.tool, call.id);
+  const end = job.exchange.attempts.beginTool(call.offered.tool, call.id);
   const outcome = await run(call, job);
   end?.(outcome.kind === "fault" ? outcome.fault : undefined);
   return outcome;

@@ -334,7 +334,7 @@ export class ServedLoop {
     exchange.spending?.nextRound();
     this.job = bounded;
     const askedAt = job.services.clock.monotonic();
-    exchange.nextRound(this.#endedAt, askedAt);
+    exchange.attempts.nextRound(this.#endedAt, askedAt);
     try {
       return await this.#ask(receive, onAsk);
     } catch (thrown) {
@@ -369,13 +369,13 @@ export class ServedLoop {
       abort.throwIfAborted();
       exchange.meter.asked = false;
       if (!from || exchange.meter.hasRoundBegun) throw error;
-      exchange.endRound(error.code, calledAt);
+      exchange.attempts.failRound(error.code, calledAt);
       const next = isToBeTold(error, job, this.target) ? from : await tries.next(from, error);
-      exchange.repeatRound(next.way);
+      exchange.attempts.repeat(next.way);
       if (next !== from) this.target = turnTo(this.target, next, job);
       this.way = next.way;
       from = next;
-      calledAt = exchange.attemptAt;
+      calledAt = exchange.attempts.begunAt;
       try {
         const received = await this.#ask(receive, onAsk);
         tries.wentWell(next);
