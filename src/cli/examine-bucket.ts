@@ -1,5 +1,6 @@
 import type { Config } from "../config/load.ts";
 import { BucketFiles } from "../jobs/files-s3.ts";
+import { errorCode } from "../lib/error-code.ts";
 import { type Finding, fault, ok } from "./findings.ts";
 
 const CHECK = "images";
@@ -7,10 +8,7 @@ const CHECK = "images";
 const ANSWER_MS = 5_000;
 
 /** What a bucket's service, or the connection to it, calls its trouble: `NoSuchBucket`, `SignatureDoesNotMatch`, `ConnectionRefused`. */
-const codeOf = (thrown: unknown) => {
-  const { code } = thrown as { code?: unknown };
-  return typeof code === "string" ? code : "it does not answer";
-};
+const troubleOf = (thrown: unknown) => errorCode(thrown) || "it does not answer";
 
 /**
  * Whether the bucket for images answers to its keys, where there is one: each image drawn for another one is lost, and its vendor is paid. Its
@@ -25,6 +23,6 @@ export async function examineBucket({ images: { bucket: settings } }: Pick<Confi
   } catch (thrown) {
     const advice =
       "check images.storage in the configuration file, and what its key may do: list, read, write and delete";
-    return [fault(CHECK, `${place} cannot be used: ${codeOf(thrown)}`, advice)];
+    return [fault(CHECK, `${place} cannot be used: ${troubleOf(thrown)}`, advice)];
   }
 }

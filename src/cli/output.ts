@@ -1,4 +1,5 @@
 import { writeSync } from "node:fs";
+import { errorCode } from "../lib/error-code.ts";
 import { DONE, FAILED } from "./exit-codes.ts";
 
 /** A command that could not do its work, for a reason a person can act on: exit code 1. */
@@ -11,8 +12,7 @@ export class WrongUsage extends Error {
   override readonly name = "WrongUsage";
 }
 
-const codeOf = (thrown: unknown) => String((thrown as { code?: unknown }).code ?? "unknown");
-const isNobodyReading = (thrown: unknown) => codeOf(thrown) === "EPIPE";
+const isNobodyReading = (thrown: unknown) => errorCode(thrown) === "EPIPE";
 
 /** Of a server: its streams are still to be watched. */
 let unwatched = false;
@@ -39,7 +39,7 @@ function watchStreams(endsWithThem: boolean): void {
   process.stdout.on("error", (thrown) => {
     if (!endsWithThem) return;
     if (isNobodyReading(thrown)) process.exit(DONE);
-    warn(`error: the output cannot be written (${codeOf(thrown)}); what of it is there is not whole`);
+    warn(`error: the output cannot be written (${errorCode(thrown) || "unknown"}); what of it is there is not whole`);
     process.exit(FAILED);
   });
   // Nobody is left who could be told.

@@ -1,5 +1,6 @@
 import { lstatSync, readFileSync, statSync } from "node:fs";
 import { dirname, extname, isAbsolute, join, resolve } from "node:path";
+import { errorCode } from "../lib/error-code.ts";
 import { isObject } from "../lib/json.ts";
 import { messageOf } from "../lib/message-of.ts";
 import { ConfigError, formatSteps } from "./faults.ts";
@@ -33,7 +34,7 @@ function isThere(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
   } catch (error) {
-    const code = errorCode(error);
+    const code = causeOf(error);
     if (code === "ENOTDIR") return false;
     throw new ConfigError([`${path}: cannot be looked at (${code}); check the owner and permissions of its folder`]);
   }
@@ -81,7 +82,7 @@ function readText(path: string): string {
     bytes = readBytes(path);
   } catch (error) {
     const told = error instanceof Error && !("code" in error);
-    throw new ConfigError([`${path}: ${told ? error.message : `cannot be read (${errorCode(error)})`}`]);
+    throw new ConfigError([`${path}: ${told ? error.message : `cannot be read (${causeOf(error)})`}`]);
   }
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
@@ -90,8 +91,7 @@ function readText(path: string): string {
   }
 }
 
-const errorCode = (error: unknown) =>
-  isObject(error) && typeof error["code"] === "string" ? error["code"] : String(error);
+const causeOf = (error: unknown) => errorCode(error) || String(error);
 
 /**
  * The file's content as a value: an object, `{}` for an empty file; and where its places are. Throws ConfigError with the file and
@@ -139,7 +139,7 @@ export function secretReader(configFile: string, home: string, platform: NodeJS.
     try {
       facts = statSync(path);
     } catch (error) {
-      throw new Error(`expected a file at ${path}, found none that can be read (${errorCode(error)})`);
+      throw new Error(`expected a file at ${path}, found none that can be read (${causeOf(error)})`);
     }
     if (!facts?.isFile()) throw new Error(`expected a file at ${path}, found something else`);
     if (facts.size > MAX_SECRET_BYTES) throw new Error(`expected ${path} to hold a key, found ${facts.size} bytes`);

@@ -1,4 +1,5 @@
 import { closeSync, constants, openSync, readSync } from "node:fs";
+import { errorCode } from "../lib/error-code.ts";
 
 /** How long a pipe is waited for until it has ended, ms: a start must not hang on one that nobody writes to. */
 const PATIENCE_MS = 5_000;
@@ -13,7 +14,7 @@ function readPiece(descriptor: number, piece: Buffer): number | undefined {
   try {
     return readSync(descriptor, piece);
   } catch (thrown) {
-    if (thrown instanceof Error && "code" in thrown && thrown.code === "EAGAIN") return undefined;
+    if (errorCode(thrown) === "EAGAIN") return undefined;
     throw thrown;
   }
 }

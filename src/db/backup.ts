@@ -14,12 +14,13 @@ import {
   statSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { errorCode } from "../lib/error-code.ts";
 import { randomName } from "../lib/id.ts";
 import { HOUR_MS } from "../lib/spans.ts";
 import { giveToFolderOwner } from "./folder-owner.ts";
 import { isOwnStore } from "./migrations.ts";
 import { openStore, type Store, withPrivateFiles } from "./open.ts";
-import { errorCode, StoreError, toStoreError } from "./store-error.ts";
+import { StoreError, toStoreError } from "./store-error.ts";
 
 /** How every SQLite file begins. */
 const MAGIC = "SQLite format 3\0";

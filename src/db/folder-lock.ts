@@ -1,9 +1,10 @@
 import { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { errorCode } from "../lib/error-code.ts";
 import { giveToFolderOwner } from "./folder-owner.ts";
 import { makePrivateFolder, withPrivateFiles } from "./open.ts";
-import { errorCode, StoreError, toStoreError } from "./store-error.ts";
+import { StoreError, toStoreError } from "./store-error.ts";
 
 /** A data folder that is this process's own. */
 export type FolderLock = {

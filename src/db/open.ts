@@ -2,12 +2,13 @@ import { Database } from "bun:sqlite";
 import { chmodSync, existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
+import { errorCode } from "../lib/error-code.ts";
 import { isObject } from "../lib/json.ts";
 import { messageOf } from "../lib/message-of.ts";
 import { giveToFolderOwner } from "./folder-owner.ts";
 import { isOwnStore, migrate } from "./migrations.ts";
 import * as schema from "./schema.ts";
-import { errorCode, StoreError, toStoreError } from "./store-error.ts";
+import { StoreError, toStoreError } from "./store-error.ts";
 
 /** How long opening may wait for another process, ms: nothing is served yet, so waiting harms nobody. */
 const OPEN_WAIT_MS = 2_000;

@@ -1,4 +1,5 @@
 import { GatewayError, TellableError } from "../canon/errors.ts";
+import { errorCode } from "../lib/error-code.ts";
 
 /** What a client is told to wait before it asks again, seconds. */
 const WAIT_SECONDS = 2;
@@ -50,12 +51,6 @@ const FAULTS: readonly (readonly [prefix: string, fault: StoreFault, sentence: s
   ["ENOENT", "unusable", "cannot be opened: its folder cannot be made"],
   ["EEXIST", "unusable", "cannot be opened: part of its path is a file, not a folder"],
 ];
-
-/** The result code of an error of SQLite (`SQLITE_BUSY_SNAPSHOT`) or of the file system (`EACCES`); "" when it has none. */
-export function errorCode(thrown: unknown): string {
-  if (!(thrown instanceof Error) || !("code" in thrown)) return "";
-  return typeof thrown.code === "string" ? thrown.code : "";
-}
 
 /**
  * Anything thrown while using the store at `path`: a fault of the file or the disk becomes a {@link StoreError}, everything else

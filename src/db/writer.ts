@@ -1,8 +1,9 @@
 import { type Clock, systemClock } from "../lib/clock.ts";
+import { errorCode } from "../lib/error-code.ts";
 import { outbox } from "../lib/outbox.ts";
 import { hasMoved } from "./moved.ts";
 import type { Store } from "./open.ts";
-import { errorCode, StoreError, toStoreError } from "./store-error.ts";
+import { StoreError, toStoreError } from "./store-error.ts";
 
 /** Operations that share one commit at the most: the gain of a larger batch is small (reliability 2 #3). */
 const MAX_BATCH = 64;

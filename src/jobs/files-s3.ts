@@ -1,5 +1,6 @@
 import type { S3Client } from "bun";
 import { systemClock } from "../lib/clock.ts";
+import { errorCode } from "../lib/error-code.ts";
 import { deadline, until } from "../lib/signals.ts";
 import { FILE_NAME, type ImageFiles, type NameBatch, typeOfFile } from "./files.ts";
 
@@ -146,4 +147,4 @@ async function tryAgain<T>(write: () => Promise<T>): Promise<T> {
 }
 
 const MISSING = new Set(["NoSuchKey", "NotFound", "ENOENT"]);
-const isMissing = (thrown: unknown) => MISSING.has(String((thrown as { code?: unknown }).code));
+const isMissing = (thrown: unknown) => MISSING.has(errorCode(thrown));

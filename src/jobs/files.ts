@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { errorCode } from "../lib/error-code.ts";
 import { HOUR_MS } from "../lib/spans.ts";
 import type { ImageType } from "../vendors/image-upstream.ts";
 import { EXTENSIONS } from "./inspect-image.ts";
@@ -41,7 +42,7 @@ export interface ImageFiles {
   age(name: string): Promise<number | undefined>;
 }
 
-const isMissing = (thrown: unknown) => (thrown as { code?: string }).code === "ENOENT";
+const isMissing = (thrown: unknown) => errorCode(thrown) === "ENOENT";
 
 /** Half-written files older than this belong to nobody any more, ms (reliability 5.5). */
 export const PART_MS = HOUR_MS;

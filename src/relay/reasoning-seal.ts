@@ -1,7 +1,8 @@
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type Store, withPrivateFiles } from "../db/open.ts";
-import { errorCode, StoreError } from "../db/store-error.ts";
+import { StoreError } from "../db/store-error.ts";
+import { errorCode } from "../lib/error-code.ts";
 
 /** Loaded with the first reasoning that is kept: at the start it would cost a good part of it. */
 const nodeCrypto = () => process.getBuiltinModule("node:crypto");

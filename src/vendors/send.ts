@@ -1,5 +1,6 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Abort } from "../lib/abort.ts";
+import { errorCode } from "../lib/error-code.ts";
 import { writeFields } from "../lib/http1/fields.ts";
 import { type Text, wholeText } from "../lib/json.ts";
 import { type Answer, ResponseAnswer, readText } from "./answer.ts";
@@ -234,14 +235,12 @@ const NEVER_CONNECTED =
 /** What Bun's client says of TLS that was never agreed upon, and of one that broke when a request was at work. */
 const TLS_BROKE = /^(?:EPROTO|ERR_(?:TLS|SSL)_\w+)$/;
 
-const codeOf = (thrown: unknown): string => String((thrown as { code?: unknown }).code ?? "");
-
 /** What only reads runs nothing: of such a request TLS that broke is a connection that did not come about. */
 const asUnsent = (thrown: unknown): unknown =>
-  TLS_BROKE.test(codeOf(thrown)) ? new ConnectFailed(codeOf(thrown), { cause: thrown }) : thrown;
+  TLS_BROKE.test(errorCode(thrown)) ? new ConnectFailed(errorCode(thrown), { cause: thrown }) : thrown;
 
 function connectionError(thrown: unknown): GatewayError {
-  if (thrown instanceof ConnectFailed || NEVER_CONNECTED.test(codeOf(thrown))) {
+  if (thrown instanceof ConnectFailed || NEVER_CONNECTED.test(errorCode(thrown))) {
     return new GatewayError("upstream_unreachable", "The vendor cannot be reached from this gateway.", {
       cause: thrown,
     });
@@ -288,10 +287,7 @@ function tellBroken(thrown: unknown): never {
 
 /** A failure of the network or of the decompression carries a code of words; an abort reason is whatever the aborter chose. */
 const isBrokenConnection = (thrown: unknown) =>
-  thrown instanceof ConnectionLost ||
-  (thrown instanceof Error &&
-    !(thrown instanceof GatewayError) &&
-    typeof (thrown as { code?: unknown }).code === "string");
+  thrown instanceof ConnectionLost || (!(thrown instanceof GatewayError) && errorCode(thrown) !== "");
 
 /** What reading a body threw, as an error of the wire where it is one: for readers of their own. */
 export const toBrokenBody = (thrown: unknown): unknown =>

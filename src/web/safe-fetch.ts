@@ -1,4 +1,5 @@
 import type { Clock } from "../lib/clock.ts";
+import { errorCode } from "../lib/error-code.ts";
 import { follow, until } from "../lib/signals.ts";
 import { isOwnAddress, isPublicAddress } from "./safe-fetch-address.ts";
 import { type BodyLimits, letGo, readBody } from "./safe-fetch-body.ts";
@@ -76,7 +77,7 @@ function readLocation(written: string | null): string | null {
 /** What the system says of a failed connection, as a sentence that tells nothing of the network inside. */
 function explain(thrown: unknown): FetchFault {
   if (thrown instanceof FetchFault) return thrown;
-  const code = String((thrown as { code?: unknown })?.code ?? "");
+  const code = errorCode(thrown);
   const sentence = /CERT|VERIFY|SELF_SIGNED|TLS/i.test(code)
     ? "The server's certificate is not valid for this name."
     : "The server could not be reached, or broke off.";

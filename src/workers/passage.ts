@@ -7,6 +7,7 @@ import { GatewayError } from "../canon/errors.ts";
 import { pathOf } from "../http/request.ts";
 import { incomingOf } from "../http/server/incoming.ts";
 import { MAX_HEAD_BYTES } from "../http/server/request-head.ts";
+import { errorCode } from "../lib/error-code.ts";
 import { OVERLOADED } from "../limits/overloaded.ts";
 
 /** Header in which a worker tells where a request came from that it passes on. Nobody else reaches the passage. */
@@ -149,7 +150,7 @@ async function knock(request: Request, wish: BunFetchRequestInit): Promise<Respo
     try {
       return await fetch(request.url, wish);
     } catch (thrown) {
-      if ((thrown as { code?: unknown }).code !== "EAGAIN") throw unanswered(request, thrown);
+      if (errorCode(thrown) !== "EAGAIN") throw unanswered(request, thrown);
       if (waitedMs >= KNOCK_FOR_MS) throw OVERLOADED;
       await Bun.sleep(KNOCK_EVERY_MS);
     }

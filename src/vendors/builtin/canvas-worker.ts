@@ -1,3 +1,4 @@
+import { errorCode } from "../../lib/error-code.ts";
 import { reframe } from "./canvas-frame.ts";
 import { encodePng, type Picture } from "./canvas-picture.ts";
 import { drawScene } from "./canvas-scene.ts";
@@ -11,7 +12,7 @@ async function frame(source: Uint8Array, ratio: string): Promise<Picture | undef
     return await reframe(source, ratio);
   } catch (thrown) {
     // The codec's own errors have such a code: the source is damaged. Anything else is a fault of this program.
-    if (String((thrown as { code?: unknown }).code).startsWith("ERR_IMAGE_")) return undefined;
+    if (errorCode(thrown).startsWith("ERR_IMAGE_")) return undefined;
     throw thrown;
   }
 }
