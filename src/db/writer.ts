@@ -141,7 +141,6 @@ export class Writer {
   /** Writes what waits and takes nothing more. Resolves when every operation has its answer. */
   close(): Promise<void> {
     this.#closed = true;
-    if (this.#lockedSince === undefined) this.#flush();
     if (this.#queue.length === 0) return Promise.resolve();
     return new Promise((resolve) => {
       this.#onDrained = resolve;

@@ -87,7 +87,6 @@ export class HoldJournal {
   stop(): void {
     this.#stopped = true;
     this.#cancel?.();
-    this.#waiting.clear();
     this.#struck.stop();
   }
 

@@ -103,7 +103,7 @@ export type Reading = { vendor: string; upstreamModel: string; output: number; e
 export interface Hold {
   /** Output tokens to ask the vendor for at the most; undefined: as many as the client asked for. */
   readonly ceiling: number | undefined;
-  /** The vendor is to be asked for a stream, though the client was promised a whole reply. */
+  /** The vendor is to be asked for a stream, also where the client was promised a whole reply. */
   readonly asStream: boolean;
   /** The money pays for less than would have been given otherwise. */
   readonly short: boolean;

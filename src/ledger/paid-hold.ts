@@ -53,7 +53,7 @@ export class PaidHold implements Hold, Journaled, Settling {
     this.#slice = slice;
     this.#grown = slice.output;
     this.ceiling = ceilingOf(wish, slice);
-    this.asStream = wish.payment.sliced && !request.stream;
+    this.asStream = wish.payment.sliced;
     this.short = slice.output < firstOutput(wish);
     this.growAt = growAt(wish, slice);
   }

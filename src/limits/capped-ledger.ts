@@ -45,7 +45,7 @@ export class CappedLedger implements Ledger {
     try {
       // What the key's money ends in the vendor is told and the ledger is, which believes no vendor that makes more.
       const inner = await this.inner.hold(ceiling === undefined ? request : { ...request, maxOutputTokens: ceiling });
-      return new CappedHold(inner, { account, claim, requests, slices, ceiling, stream: request.stream });
+      return new CappedHold(inner, { account, claim, requests, slices, ceiling });
     } catch (thrown) {
       claim.release();
       throw thrown;
@@ -83,8 +83,6 @@ type CappedParts = {
   slices: Slices | undefined;
   /** What the key's money lets the vendor be told of each reply, where that is less than was asked for. */
   ceiling: number | undefined;
-  /** The client is given a stream. */
-  stream: boolean;
 };
 
 /** An account's hold with a key's claim beside it: whichever has less decides. */
@@ -99,9 +97,9 @@ class CappedHold implements Hold {
     private readonly inner: Hold,
     private readonly parts: CappedParts,
   ) {
-    const { slices, ceiling, stream } = parts;
+    const { slices, ceiling } = parts;
     this.ceiling = ceiling === undefined ? inner.ceiling : Math.min(ceiling, inner.ceiling ?? ceiling);
-    this.asStream = inner.asStream || (!stream && slices?.wish.payment.sliced === true);
+    this.asStream = inner.asStream || slices?.wish.payment.sliced === true;
     this.short = inner.short || (slices !== undefined && slices.slice.output < firstOutput(slices.wish));
     if (!slices) return;
     this.#grown = slices.slice.output;

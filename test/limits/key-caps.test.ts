@@ -307,6 +307,13 @@ describe("caps of a key (contract 4)", () => {
     expect([held.ceiling, held.short, held.asStream]).toEqual([undefined, false, true]);
   });
 
+  test("what a key can only pay in slices is collected from a stream, where its account pays nothing", async () => {
+    const { hold } = await open({ capTotalNano: cost(8_000n) });
+    const terms = { windowNano: 0n, premium: false, sliced: false, collectable: true, unseenOutput: 0 };
+    const held = await hold({ maxOutputTokens: 8_000, terms });
+    expect([held.ceiling, held.short, held.asStream]).toEqual([undefined, false, true]);
+  });
+
   test.each(["terms", "payment"] as const)(
     "what cannot be watched of a stream is set aside whole, by its %s",
     async (by) => {
