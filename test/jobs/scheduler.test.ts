@@ -230,14 +230,18 @@ describe("work that a vendor does by name", () => {
     expect(painter.creates).toHaveLength(1);
   });
 
-  test("goes on though looks at it fail, but not without end", async () => {
+  test("goes on though looks at it fail, with a pause after each, but not without end", async () => {
     const { lab, clock, painter } = await start(new Painter("resume"));
     painter.create_ = [pending("work-1")];
     const busy = { kind: "failed", message: "Busy.", ran: "no", retryAfterSeconds: 3 } as const;
     painter.resume_ = [unreachable(), unreachable(), busy, IMAGE];
     const { id } = await lab.create();
-    await clock.armed(1_000);
-    await clock.advance(20_000);
+    // So many failed, and it waits so long: more each time, or as its vendor says.
+    for (const [looks, waitMs] of [1_000, 1_000, 2_000, 3_000].entries()) {
+      await clock.armed(waitMs);
+      expect(painter.resumes).toHaveLength(looks);
+      await clock.advance(waitMs);
+    }
     expect((await lab.ended(id)).status).toBe("succeeded");
     painter.create_ = [pending("work-2")];
     painter.resume_ = [unreachable()];
