@@ -276,6 +276,20 @@ describe("caps of a key (contract 4)", () => {
     expect(await held.extend({ ...reading, output: 3_585 })).toBe(false);
   });
 
+  test("an account whose slice is the shorter one asks its key for no more than that has paid for", async () => {
+    const { hold } = await open({ capTotalNano: cost(4_096n) });
+    const payment = { windowNano: cost(6_000n), premium: false, sliced: true, unseenOutput: 0 };
+    const other = await hold({ keyId: "uncapped", maxOutputTokens: 2_900, payment: { ...payment, sliced: false } });
+    const held = await hold({ stream: true, maxOutputTokens: 50_000, payment });
+    const { growAt } = held;
+    expect(growAt < 3_584).toBe(true);
+    await other.release();
+    const reading = { vendor: "lab", upstreamModel: "priced" };
+    expect(await held.extend({ ...reading, output: growAt + 1 })).toBe(true);
+    expect(held.growAt).toBe(3_584);
+    expect(await held.extend({ ...reading, output: 3_585 })).toBe(false);
+  });
+
   test("a stream that both have money for grows in the account's slices", async () => {
     const { hold, spend, keyId } = await open({ capTotalNano: cost(60_000n) });
     const payment = { windowNano: cost(60_000n), premium: false, sliced: true, unseenOutput: 0 };
@@ -297,7 +311,8 @@ describe("caps of a key (contract 4)", () => {
     // Beyond the key's money too: the account pays for it all the same, as far as it can.
     await held.extend({ ...reading, output: 5_000 });
     expect(spend.of(keyId)?.freeNano).toBe(0n);
-    expect((await held.settle(used(100, 5_000))).flags).toBeUndefined();
+    await held.extend({ ...reading, output: 5_200 });
+    expect((await held.settle(used(100, 5_200))).flags).toBeUndefined();
   });
 
   test("what an account can only pay in slices is collected from a stream, under a key's cap too", async () => {
@@ -545,6 +560,17 @@ test("what a key's hold takes over, its account's hold does too, and gives it ba
   expect(heldNano()).toBe(both);
   await main.release();
   expect(heldNano()).toBe(0n);
+});
+
+test("of a request whose process died the account pays what its client was sent, and the key's money is free again", async () => {
+  const { hold, book, spend, keyId } = await open({ capTotalNano: 200_000_000n });
+  const windowNano = 200_000_000n;
+  const payment = { windowNano, premium: false, sliced: true, unseenOutput: 0 };
+  const main = await hold({ maxOutputTokens: 8_000, stream: true, payment });
+  await main.extend({ vendor: "lab", upstreamModel: "priced", output: 3_600 });
+  await main.abandon?.();
+  expect(spend.of(keyId)?.freeNano).toBe(200_000_000n);
+  expect(book.window("acct_1", windowNano)).toMatchObject({ heldNano: 0n, availableNano: windowNano - 36_100_000n });
 });
 
 test("a hold takes over what was set aside after its key's caps were taken away", async () => {
