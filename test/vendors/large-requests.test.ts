@@ -53,3 +53,39 @@ test("requests of all sizes arrive as they are, though all are sent before any i
   for (const answer of await Promise.all(sent)) expect(await answer.text(100)).toBe("ok");
   for (const body of bodies) expect(arrived.get(body.slice(0, 12)) === body).toBe(true);
 });
+
+test("a request that the system does not take at once goes on as its vendor reads", async () => {
+  const read = new Bun.CryptoHasher("sha256");
+  let left: number | undefined;
+  const slow = Bun.listen({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: {
+      open(socket) {
+        socket.pause();
+        setTimeout(() => socket.resume(), 50);
+      },
+      data(socket, bytes) {
+        let body: Uint8Array = bytes;
+        if (left === undefined) {
+          const end = bytes.indexOf("\r\n\r\n") + 4;
+          left = Number(/content-length: (\d+)/.exec(bytes.toString("latin1", 0, end))?.[1]);
+          body = bytes.subarray(end);
+        }
+        read.update(body);
+        left -= body.length;
+        if (left === 0) socket.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+      },
+    },
+  });
+  using _stopped = { [Symbol.dispose]: () => slow.stop(true) };
+  const vendor: Vendor = {
+    ...{ id: "lab", name: "lab", dialect: "chat", baseUrl: `http://127.0.0.1:${slow.port}`, auth: "none" },
+    ...{ models: "any", quirks: {} },
+  };
+  // More than sender and receiver keep between them.
+  const body = Array.from({ length: 24 }, (_, at) => String.fromCharCode(97 + at).repeat(1_000_000)).join("");
+  const answer = await send(vendor, { path: "/", body, headers: {}, abort: new Abort(), userAgent: "test" });
+  expect(await answer.text(100)).toBe("ok");
+  expect(read.digest("hex")).toBe(new Bun.CryptoHasher("sha256").update(body).digest("hex"));
+});
