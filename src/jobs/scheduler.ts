@@ -280,7 +280,7 @@ export class Scheduler {
     try {
       ending = await work.run(signal);
     } catch (thrown) {
-      if (!signal.aborted || !(signal.reason instanceof Broken)) throw thrown;
+      if (!(signal.reason instanceof Broken)) throw thrown;
       ending = await this.#breakOff(run, job, signal.reason);
     }
     if (ending.kind !== "lost") end?.(ending.kind === "done" ? "served" : ending.error.code);
