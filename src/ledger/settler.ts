@@ -118,8 +118,8 @@ export class Settler {
     if (settlement.ranOut) flags.push("balance");
     const atMs = this.clock.now();
     const chargedNano = draw.window + draw.wallet;
-    const billing = { priceId, costNano: cost, chargedNano, flags: writeFlags(flags) };
-    const row = toUsageRow(request, { ...settlement, usage }, atMs, billing);
+    const billing = { priceId, costNano: cost, chargedNano, flags: flags.length === 0 ? 0 : writeFlags(flags) };
+    const row = toUsageRow(request, suspect ? { ...settlement, usage } : settlement, atMs, billing);
     this.rows.insert(row);
     if (rounds) this.rows.keepRounds(request.requestId, usage, rounds, wish.prices);
     // An account that lives on its plan's window alone has no wallet until it goes beyond.

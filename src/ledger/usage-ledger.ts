@@ -46,7 +46,7 @@ export class UsageLedger implements Ledger {
     const { usage, suspect, rounds, cost } = this.believe(request, settlement);
     const prices = request.prices?.prices;
     const billing = { priceId: priceId ?? null, costNano: cost ?? null, chargedNano: 0n, flags: suspect ? SUSPECT : 0 };
-    const row = toUsageRow(request, { ...settlement, usage }, this.clock.now(), billing);
+    const row = toUsageRow(request, suspect ? { ...settlement, usage } : settlement, this.clock.now(), billing);
     const insert = () => {
       this.rows.insert(row);
       if (rounds && prices) this.rows.keepRounds(request.requestId, usage, rounds, prices);
