@@ -54,19 +54,23 @@ const TOOL_SERVER_FAILED = "external_connector_error";
 export const NEVER_TAKEN =
   /^(?:No endpoints found that (?:support|can handle)|(?:image|audio) input is not supported|tools param requires --jinja|Only 'text' content type is supported|"auto" tool choice requires --|having tools in the request requires --|\S{1,200} does not support tools|'tools' is not supported|This model's vendor cannot be told all of the request)\b/i;
 
-/** How a field is refused by its name, which stands first and is the client's own choice: such a sentence tells nothing of the gateway's account. */
-export const NAMED_FIELD = /: Extra inputs are not permitted/;
+/** How a field is refused by its name, and a model by OpenRouter, which stands first and is the client's own choice. */
+const NAMED_FIELD = /: Extra inputs are not permitted/;
+const NAMED_MODEL = /^.{1,200} is not a valid model ID\.?$/;
+
+/** Whether a sentence begins with what a client has chosen: it tells nothing of the gateway's account, whatever that is. */
+export const beginsWithName = (words: string): boolean => NAMED_FIELD.test(words) || NAMED_MODEL.test(words);
 
 /** A wrong key that is told as a bad request, by xAI (with a piece of the key) and Google: it is no 401 of the client's, and no fault of its request. */
 const KEY_REFUSED = /^(?:Incorrect API key provided|API key (?:not valid|expired)|Invalid API[ -]?key)/i;
 
 /**
- * A model that the vendor does not have, told as a bad request: by DeepSeek, SiliconFlow, Mistral, OpenRouter, Workers AI, LiteLLM, llama-swap, Triton, Hugging Face's router
+ * A model that the vendor does not have, told as a bad request: by DeepSeek, SiliconFlow, Mistral, Workers AI, LiteLLM, llama-swap, Triton, Hugging Face's router
  * (huggingface/smolagents #2584, huggingface/huggingface.js #2225), and as one that cannot be processed (422) by AI21 (elastic/elasticsearch #131238) and
  * Scaleway (scaleway.com, "Understanding errors"). Its name is the operator's choice.
  */
 const NO_MODEL =
-  /^(?:Model (?:(?:Not|does not) Exist|Not Found\b|not supported by provider\b)|The provided model is not supported\b|(?:\w+: )*No such model @|\S{1,200} is not a valid model ID|(?:\/[\w/]+: )?Invalid model name passed in|could not find real modelID for |Unknown model: )/i;
+  /^(?:Model (?:(?:Not|does not) Exist|Not Found\b|not supported by provider\b)|The provided model is not supported\b|(?:\w+: )*No such model @|(?:\/[\w/]+: )?Invalid model name passed in|could not find real modelID for |Unknown model: )/i;
 const NO_MODEL_TYPE = /^(?:invalid_model|model_not_(?:found|supported))$/i;
 
 /**
@@ -75,8 +79,11 @@ const NO_MODEL_TYPE = /^(?:invalid_model|model_not_(?:found|supported))$/i;
  */
 export const TEMPLATE_REFUSED = /^.*\bError: (?=Jinja Exception: )/s;
 
-/** A model that is down, which NVIDIA tells as a bad request (tashfeenahmed/freellmapi #522): nothing ran, and asking later helps. */
-const MODEL_DOWN = /\bDEGRADED function cannot be invoked\b/;
+/**
+ * A model that is down, which NVIDIA tells as a bad request (tashfeenahmed/freellmapi #522): nothing ran, and asking later helps. From the beginning alone:
+ * what a request says is quoted further on, and would close the model to everybody.
+ */
+const MODEL_DOWN = /^(?:Function id '[^']{1,100}': )?DEGRADED function cannot be invoked\b/;
 
 /**
  * What a web server said of a file that the request names, which vLLM tells as a fault of its own, in its HTTP client's words (vllm-project/vllm #47163: a
@@ -112,6 +119,7 @@ export function meantStatus(status: number, { type, code, message, isRelayed }: 
   if ((status === 404 || status === 500) && NEVER_TAKEN.test(message)) return 400;
   if (type === TOOL_SERVER_FAILED || code === TOOL_SERVER_FAILED) return 400;
   if ((status !== 400 && status !== 422) || NAMED_FIELD.test(message)) return status;
+  if (NAMED_MODEL.test(message)) return 404;
   if (MODEL_DOWN.test(message)) return 503;
   if (KEY_REFUSED.test(message)) return 401;
   return NO_MODEL_TYPE.test(type) || NO_MODEL_TYPE.test(code) || NO_MODEL.test(message) ? 404 : status;

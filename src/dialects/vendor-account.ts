@@ -1,4 +1,4 @@
-import { NAMED_FIELD } from "./meant-status.ts";
+import { beginsWithName } from "./meant-status.ts";
 
 /**
  * Words for programs by which vendors say that the account there is empty, whatever status they choose (Alibaba's `Arrearage` is a 400, new-api's
@@ -35,7 +35,10 @@ const PLAN_USED_UP =
   /^(?:(?:AiError: )?(?:\d{4}: )?you have used up your daily free allocation\b|usage limit reached for \d|已达到 ?\d+ ?小时的使用上限|weekly\/monthly limit exhausted|usage limit exceeded, |you(?: \([^)]{1,100}\))?(?:'ve| have) reached your (?:(?:session|hourly|weekly|monthly) (?:\([^)]{1,20}\) )?)?usage limit)/i;
 
 /** Whether a vendor says so. Of the key's other models that tells nothing: a local Ollama has some of its own beside those of the cloud. */
-export const meansUsedUp = ({ message }: { message?: unknown }): boolean => PLAN_USED_UP.test(String(message));
+export function meansUsedUp({ message }: { message?: unknown }): boolean {
+  const words = String(message);
+  return PLAN_USED_UP.test(words) && !beginsWithName(words);
+}
 
 /** Whether an error means that the gateway's account at the vendor has no credit left: its key is of no use to any request (reliability 6.2). */
 export function meansNoCredit(
@@ -45,5 +48,5 @@ export function meansNoCredit(
   if (exceedsCredit({ message })) return false;
   if (status === 402 || NO_CREDIT_CODE.test(`${code} ${type}`)) return true;
   const words = String(message);
-  return NO_CREDIT_TEXT.test(words) && !NAMED_FIELD.test(words);
+  return NO_CREDIT_TEXT.test(words) && !beginsWithName(words);
 }

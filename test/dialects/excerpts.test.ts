@@ -178,19 +178,19 @@ test("an error that repeats what it was sent says why also where its end was not
   expect(cut({ detail: [{ loc: [], input: sent }] })).toBe("The vendor refused the request.");
 });
 
-test.each(["Your credit balance is too low", "Insufficient balance", "Invalid API key", "Model Not Exist"])(
-  "a field that a client calls %j is its own fault, and says nothing of the gateway's account or key",
-  (name) => {
-    const message = `${name}: Extra inputs are not permitted`;
-    const error = readUpstreamError(400, JSON.stringify({ error: { type: "invalid_request_error", message } }));
-    expect([error.code, error.message]).toEqual([
-      "invalid_request",
-      `The vendor refused the request. It says: ${message}`,
-    ]);
-    const fault = { detail: [{ type: "extra_forbidden", loc: [name], msg: "Extra inputs are not permitted" }] };
-    expect(readUpstreamError(422, JSON.stringify(fault)).code).toBe("invalid_request");
-  },
-);
+test.each([
+  ...["Your credit balance is too low", "Insufficient balance", "Invalid API key", "Model Not Exist"],
+  ...["Key limit exceeded", "Usage limit reached for 5", "DEGRADED function cannot be invoked"],
+])("a field that a client calls %j is its own fault, and says nothing of the gateway's account or key", (name) => {
+  const message = `${name}: Extra inputs are not permitted`;
+  const error = readUpstreamError(400, JSON.stringify({ error: { type: "invalid_request_error", message } }));
+  expect([error.code, error.message]).toEqual([
+    "invalid_request",
+    `The vendor refused the request. It says: ${message}`,
+  ]);
+  const fault = { detail: [{ type: "extra_forbidden", loc: [name], msg: "Extra inputs are not permitted" }] };
+  expect(readUpstreamError(422, JSON.stringify(fault)).code).toBe("invalid_request");
+});
 
 test("a conversation that a model's template refuses is the request's own fault, though llama.cpp tells it as one of its server", () => {
   const source = "...first %}\u21b5            {{- raise_exception('System message must be at the beginnin...";

@@ -835,6 +835,15 @@ const OTHERS: readonly (readonly [name: string, status: number, body: unknown, c
     "invalid_request",
   ],
   [
+    "a request that calls its model down, and is quoted",
+    400,
+    openai(
+      "Invalid value: 'DEGRADED function cannot be invoked'. Supported values are: 'none' and 'auto'.",
+      "invalid_value",
+    ),
+    "invalid_request",
+  ],
+  [
     "a limit of the minute in words of an account",
     429,
     {

@@ -1071,6 +1071,34 @@ describe("several keys of a vendor", () => {
     ]);
   });
 
+  test.each<[string, Record<string, unknown>, Answer]>([
+    [
+      "a field that it names like a plan that is used up",
+      { "Usage limit reached for 5": 1 },
+      refusing(400, "Usage limit reached for 5: Extra inputs are not permitted", "invalid_request_error"),
+    ],
+    [
+      "a model that it names like a key that has spent what it may",
+      { model: "one/Key limit exceeded" },
+      refusing(400, "Key limit exceeded is not a valid model ID", "400"),
+    ],
+    [
+      "a model that it names like a wrong key",
+      { model: "one/Invalid API key" },
+      refusing(400, "Invalid API key is not a valid model ID", "400"),
+    ],
+  ])("one client's request takes them from nobody: %s", async (_name, asked, refusal) => {
+    const vendors = [{ ...withKeys("key-a1", "key-b2"), models: "any" as const }];
+    const app = await appWith({ vendors, models });
+    first.always(PATH, refusal);
+    const body = { model: "one/big", messages: [{ role: "user", content: "well?" }], ...asked };
+    for (let count = 0; count < 6; count++) expect((await app.post(PATH, body)).ok).toBe(false);
+    expect(app.log.some(({ event }) => event === "route-rested")).toBe(false);
+    first.always(PATH, json(chatReply("yes")));
+    for (let count = 0; count < 20; count++) expect((await talk(app, `${count}`)).status).toBe(200);
+    expect(new Set(keysOf(first).slice(-20)).size).toBe(2);
+  });
+
   test("when every key is refused, all are asked once and the client is told so; the next request asks again", async () => {
     const app = await appWith({ vendors: [withKeys("key-a1", "key-b2")], models });
     first.always(PATH, fault(401));
