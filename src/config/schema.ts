@@ -106,6 +106,7 @@ const quirkProperties = late(
       inline_think_tags: Type.Optional(flag()),
       unsigned_thinking: Type.Optional(flag()),
       no_reasoning_summary: Type.Optional(flag()),
+      agent_terms: Type.Optional(flag()),
       plain_blocks: Type.Optional(flag()),
       own_billing_line: Type.Optional(flag()),
       no_added_cache_marks: Type.Optional(flag()),

@@ -136,6 +136,11 @@ export type Quirks = {
   unsignedThinking?: boolean;
   /** responses: a summary of the reasoning is refused, so that none is asked for of the gateway's own accord (OpenAI, to who is not verified). */
   noReasoningSummary?: boolean;
+  /**
+   * responses: an answer's form is asked for in `response_format`, as in the chat dialect, and `text` is refused; a search of the web has its hosts in a
+   * list of another name; and a function may not have the name of a tool that the vendor runs (Perplexity's Agent API).
+   */
+  agentTerms?: boolean;
   /** messages: the vendor reads Claude Code's billing line in the system prompt. From others it is kept (field.md 12). */
   ownBillingLine?: boolean;
   /** messages: the vendor's models do not all take cache marks, so none are added to what clients of other dialects send. */

@@ -19,6 +19,16 @@ const LETTER_FIRST: NameRule = {
   start: /^[A-Za-z]/,
   opening: "t_",
 };
+/** And where tools that the vendor runs have names that no function may have (Perplexity's Agent API refuses the request). */
+const UNRESERVED: NameRule = {
+  longest: 64,
+  legal: /^(?!(?:web_search|search_web|people_search|search_people|fetch_url|finance_search|sandbox)$)[\w-]{1,64}$/,
+  strange: /[^\w-]/g,
+  start: /^(?!(?:web_search|search_web|people_search|search_people|fetch_url|finance_search|sandbox)$)/,
+  opening: "t_",
+};
+/** Names that a responses vendor takes. */
+export const responsesNames = ({ agentTerms }: Quirks): NameRule => (agentTerms ? UNRESERVED : OPENAI_NAMES);
 /** Names that a chat vendor takes. */
 export const chatNames = ({ letterFirstNames }: Quirks): NameRule => (letterFirstNames ? LETTER_FIRST : OPENAI_NAMES);
 export const MESSAGES_NAMES: NameRule = { longest: 128, legal: /^[\w-]{1,128}$/, strange: /[^\w-]/g };

@@ -317,23 +317,13 @@ export const registry: readonly VendorRow[] = [
   {
     id: "perplexity",
     name: "Perplexity",
-    dialect: "chat",
-    baseUrl: "https://api.perplexity.ai",
+    // Its chat completions have been shut down ("Sonar is now the Agent API. Use `/v1/responses` instead", docs.perplexity.ai).
+    dialect: "responses",
+    baseUrl: "https://api.perplexity.ai/v1",
     auth: "bearer",
     env: "PERPLEXITY_API_KEY",
     models: "catalog",
-    // Usage comes unasked, cumulative, with every chunk.
-    quirks: {
-      ...OLDER_CHAT,
-      noStreamOptions: true,
-      alternatingRoles: true,
-      userFirst: true,
-      noJsonObject: true,
-      acceptsTopK: true,
-      inlineThinkTags: true,
-      refusesReasoning: true,
-      webTools: true,
-    },
+    quirks: { customTools: false, noReasoningSummary: true, agentTerms: true, webTools: true },
   },
   {
     id: "nvidia",

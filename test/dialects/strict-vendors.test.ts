@@ -560,7 +560,7 @@ describe("a model that once wrote arguments that are no JSON (vLLM: Expecting ',
   });
 });
 
-test.each(["zai", "qwen", "perplexity"])("%s has the user begin, and refuses what does not", (id) => {
+test.each(["zai", "qwen"])("%s has the user begin, and refuses what does not", (id) => {
   const system = { role: "system", content: "Name a colour." };
   const said = { role: "assistant", content: "Hello." };
   const opening = { role: "user", content: "(continue)" };
@@ -572,7 +572,9 @@ test.each(["zai", "qwen", "perplexity"])("%s has the user begin, and refuses wha
   expect(send(toVendor("xai"), { messages: [system] }).body["messages"]).toEqual([system]);
 });
 
-describe("a vendor to which user and assistant take turns (Perplexity)", () => {
+describe("a vendor to which user and assistant take turns", () => {
+  const quirks = { noDeveloperRole: true, alternatingRoles: true, userFirst: true, noJsonObject: true } as const;
+  const inTurns = { from: "chat", to: "chat", quirks } as const;
   const says = (role: string, content: unknown) => ({ role, content });
 
   test("gets neighbours of one role as one message, and all system messages first", () => {
@@ -588,7 +590,7 @@ describe("a vendor to which user and assistant take turns (Perplexity)", () => {
       says("developer", "3"),
       says("user", [picture]),
     ];
-    const { body, dropped } = send(toVendor("perplexity"), { messages });
+    const { body, dropped } = send(inTurns, { messages });
     expect([body["messages"], dropped]).toEqual([
       [
         ...["1", "2", "3"].map((text) => says("system", text)),
@@ -611,7 +613,7 @@ describe("a vendor to which user and assistant take turns (Perplexity)", () => {
       says("assistant", "a"),
       user,
     ];
-    expect(send(toVendor("perplexity"), { messages }).body["messages"]).toEqual(messages);
+    expect(send(inTurns, { messages }).body["messages"]).toEqual(messages);
   });
 
   test("gets words and the calls behind them as one message of the assistant", () => {
@@ -625,13 +627,13 @@ describe("a vendor to which user and assistant take turns (Perplexity)", () => {
     ]) {
       const messages = [user, says("assistant", "a"), { ...says("assistant", content), ...calls }, result];
       const told = [user, { ...says("assistant", one), ...calls }, result];
-      expect(send(toVendor("perplexity"), { messages }).body["messages"]).toEqual(told);
+      expect(send(inTurns, { messages }).body["messages"]).toEqual(told);
     }
   });
 
   test("is asked for JSON in words where no schema is given, which is all that it knows", () => {
     const schema = { type: "object", properties: { a: { type: "string" } } };
-    const { body, dropped } = send(toVendor("perplexity"), {
+    const { body, dropped } = send(inTurns, {
       messages: [user],
       response_format: { type: "json_object" },
     });
@@ -640,7 +642,7 @@ describe("a vendor to which user and assistant take turns (Perplexity)", () => {
       [],
     ]);
     const format = { type: "json_schema", json_schema: { name: "o", schema } };
-    const told = send(toVendor("perplexity"), { messages: [user], response_format: format });
+    const told = send(inTurns, { messages: [user], response_format: format });
     expect([told.body["response_format"], told.body["messages"]]).toEqual([format, [user]]);
   });
 });

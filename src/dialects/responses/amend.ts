@@ -8,6 +8,7 @@ import { ceilingLessons } from "../output-ceiling.ts";
 import { isReplayable } from "../reasoning-proof.ts";
 import { formatName } from "../schema-format.ts";
 import { wholeLessons } from "../whole-replies.ts";
+import { lostOnAgent, tellAgent } from "./agent-terms.ts";
 import { isCall, isOutput } from "./client-tools.ts";
 import { isAgentMessage, isMessage, isReasoning } from "./items.ts";
 import { isGivenHere } from "./output-items.ts";
@@ -111,6 +112,7 @@ export function repairs(body: Wire, edits: Edits, orders: Orders, quirks: Quirks
     ...(body["store"] === true ? ["store"] : []),
     ...lostReasoning(body, edits, orders),
     ...(cannotInclude ? ["include"] : []),
+    ...(quirks.agentTerms ? lostOnAgent(body) : []),
     ...unsaid,
   ];
 }
@@ -166,6 +168,7 @@ export function amend(body: Wire, orders: Orders, quirks: Quirks): Edits {
     : amendNamed(body, orders, quirks);
   if (quirks.noDeveloperRole) setSystemRole(body, edits);
   if (quirks.customTools === false) leaveOutUnknown(body, edits);
+  if (quirks.agentTerms) tellAgent(body, edits);
   return edits;
 }
 

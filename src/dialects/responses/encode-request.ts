@@ -5,7 +5,7 @@ import { encodedBody } from "../encoded.ts";
 import { BREAKPOINT, namePictures } from "../openai-fields.ts";
 import { EMPTY_TEXT } from "../own-words.ts";
 import { writeSchemaFormat } from "../schema-format.ts";
-import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
+import { fitToolNames, responsesNames } from "../tool-names.ts";
 import { fitUserId } from "../user-id.ts";
 import { MIN_OUTPUT_TOKENS, UNORDERED_REASONING } from "./amend.ts";
 import { InputWriter, systemContent, systemItem } from "./encode-input.ts";
@@ -62,7 +62,7 @@ export function encodeRequest(given: Prompt, quirks: Quirks): Encoded {
   const dropped: string[] = [];
   nameUnknown(given, dropped);
   namePictures(given, dropped);
-  const { prompt, toolNames } = fitToolNames(given, OPENAI_NAMES, dropped);
+  const { prompt, toolNames } = fitToolNames(given, responsesNames(quirks), dropped);
   const body = encodeConversation(prompt, quirks, dropped);
   addTools(prompt, quirks, body, dropped);
   body["store"] = false;

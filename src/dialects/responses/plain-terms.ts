@@ -2,7 +2,7 @@ import type { Prompt } from "../../canon/prompt.ts";
 import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
 import type { Quirks, ReplyChanges } from "../dialect.ts";
 import { joinTexts } from "../text.ts";
-import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
+import { fitToolNames, responsesNames } from "../tool-names.ts";
 import { decodeInput } from "./decode-input.ts";
 import { changesFor } from "./decode-request.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
@@ -39,7 +39,12 @@ const isOpenAIs = (tool: unknown, { webTools }: Quirks): boolean =>
   isObject(tool) &&
   (OPENAIS.has(tool["type"]) || (webTools !== true && stringOf(tool["type"]).startsWith("web_search")));
 
+/** Whether a function has a name that this vendor does not take, where it takes fewer than others. */
+const isMisnamed = (tool: unknown, quirks: Quirks): boolean =>
+  isObject(tool) && tool["type"] === "function" && !responsesNames(quirks).legal.test(stringOf(tool["name"]));
+
 function isPlain({ input, tools, tool_choice: choice }: Item, quirks: Quirks): boolean {
+  if (quirks.agentTerms && listOf(tools).some((tool) => isMisnamed(tool, quirks))) return false;
   if ([choice, ...listOf(tools)].some((tool) => isOpenAIs(tool, quirks))) return false;
   return listOf(input).every((item) => isPlainItem(item, quirks));
 }
@@ -52,7 +57,7 @@ function tellPlainly(body: Item, quirks: Quirks): PlainTerms {
   const others = { ...body, tools: listOf(body["tools"]).map((tool) => (isOwn(tool) ? undefined : tool)) };
   const { tools, toolChoice } = decodeToolChoice(body["tool_choice"], decodeTools(others, dropped), dropped);
   const said: Prompt = { system, turns, tools, stop: [], stream: false, ...(toolChoice && { toolChoice }) };
-  const { prompt, toolNames } = fitToolNames(said, OPENAI_NAMES, dropped);
+  const { prompt, toolNames } = fitToolNames(said, responsesNames(quirks), dropped);
   // Templates of many models take one system message, as the first.
   const instructions = joinTexts([{ type: "text", text: stringOf(body["instructions"]) }, ...system]);
   const written: Item = { input: new InputWriter(quirks, dropped, true).write(prompt.turns) };

@@ -31,7 +31,8 @@ const TYPE = /^web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?$/;
 const SEARCH_CALL = "web_search_call";
 const ID_PREFIX = "ws_";
 
-const isSearch = (entry: unknown): entry is Wire => isObject(entry) && TYPE.test(stringOf(entry["type"]));
+/** Whether an entry of `tools`, or a choice of them, is a search of the web that the vendor runs. */
+export const isSearch = (entry: unknown): entry is Wire => isObject(entry) && TYPE.test(stringOf(entry["type"]));
 
 /** Fields of the tool, and of its filters, that are heeded or told apart. */
 const OFFER_FIELDS: ReadonlySet<string> = new Set([

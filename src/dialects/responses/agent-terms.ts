@@ -1,0 +1,60 @@
+import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
+import { textsOf } from "../server-tools.ts";
+import { isSearch } from "./server-tools.ts";
+
+type Wire = Record<string, unknown>;
+
+const fieldOf = (field: string, body: Wire, edits: Edits): unknown =>
+  Object.hasOwn(edits, field) ? edits[field] : body[field];
+
+/** A search of the web, which has its hosts in one list here, and neither a kind of place nor what it may read. */
+function tellSearch(entry: Wire): Wire {
+  const { filters, user_location: location, external_web_access: _web, search_content_types: _types, ...rest } = entry;
+  const told: Wire = { ...rest, type: "web_search" };
+  if (isObject(filters)) {
+    const { allowed_domains: allowed, blocked_domains: blocked, ...others } = filters;
+    const hosts = [...textsOf(allowed), ...textsOf(blocked).map((host) => `-${host}`)];
+    told["filters"] = { ...others, ...(hosts.length > 0 && { search_domain_filter: hosts }) };
+  }
+  if (isObject(location)) {
+    const { type: _type, timezone: _zone, ...place } = location;
+    told["user_location"] = place;
+  }
+  return told;
+}
+
+/** A choice of tools: of a function by its name alone, of a search under its one name. */
+function tellChoice(choice: Wire): Wire {
+  if (isSearch(choice)) return { ...choice, type: "web_search" };
+  return choice["type"] === "function" ? { name: choice["name"] } : choice;
+}
+
+/** Says a body in the terms of {@link Quirks.agentTerms}, as edits beside those that are there. */
+export function tellAgent(body: Wire, edits: Edits): void {
+  const text = fieldOf("text", body, edits);
+  if (text !== undefined) edits["text"] = undefined;
+  const format = isObject(text) ? text["format"] : undefined;
+  if (isObject(format) && format["type"] !== "text") {
+    const { type, ...schema } = format;
+    edits["response_format"] = type === "json_schema" ? { type, json_schema: schema } : format;
+  }
+  const tools = fieldOf("tools", body, edits);
+  if (listOf(tools).some(isSearch)) {
+    edits["tools"] = listOf(tools).map((tool) => (isSearch(tool) ? tellSearch(tool) : tool));
+  }
+  const choice = fieldOf("tool_choice", body, edits);
+  if (isObject(choice)) edits["tool_choice"] = tellChoice(choice);
+}
+
+/** Paths of what a body says that has no word in these terms. */
+export function lostOnAgent({ text, tools }: Wire): string[] {
+  const lost = isObject(text) && stringOf(text["verbosity"]) !== "" ? ["text.verbosity"] : [];
+  for (const [at, tool] of listOf(tools).entries()) {
+    if (!isSearch(tool)) continue;
+    const { external_web_access: web, search_content_types: types, user_location: location } = tool;
+    if (web === false) lost.push(`tools[${at}].external_web_access`);
+    if (textsOf(types).some((type) => type !== "text")) lost.push(`tools[${at}].search_content_types`);
+    if (isObject(location) && location["timezone"] != null) lost.push(`tools[${at}].user_location.timezone`);
+  }
+  return lost;
+}
