@@ -215,12 +215,15 @@ export class RoundsReader implements UpstreamReader {
     this.#round.close();
   }
 
+  #show(events: readonly Event[]): void {
+    this.#shown.push(...this.loop.take(errorOf(events) ? saidBefore(events) : events));
+  }
+
   /** Shows the client what a step brought; a round that ends with calls to be answered is not the end. */
   #see({ frames, tail, ended }: Step): Step {
-    for (const { events } of frames) this.#shown.push(...this.loop.take(events));
-    const broken = errorOf(tail) !== undefined;
-    this.#shown.push(...this.loop.take(broken ? saidBefore(tail) : tail));
-    if (broken) return { frames, tail, ended };
+    for (const { events } of frames) this.#show(events);
+    this.#show(tail);
+    if (errorOf(tail)) return { frames, tail, ended };
     const seen = tail.length > 0 ? [...frames, { frame: NO_FRAME, events: tail }] : frames;
     const failed = seen.some(({ events }) => errorOf(events) !== undefined);
     if (!ended || failed || !this.loop.hasCalls) return step({ frames: seen, ended });

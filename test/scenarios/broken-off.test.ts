@@ -86,6 +86,25 @@ describe("a vendor that may write its reasoning into its text", () => {
   });
 });
 
+describe("a vendor whose error comes inside a call", () => {
+  const begun = { index: 0, id: "call_1", type: "function", function: { name: "remove", arguments: '{"path":"/a' } };
+  const call = { id: "c1", model: "m", choices: [{ index: 0, delta: { tool_calls: [begun] }, finish_reason: null }] };
+  const error = { error: { type: "server_error", message: "Gone." } };
+  const tools = { remove: { name: "remove", input_schema: { type: "object" } } };
+  const web = { type: "web_search_20250305", name: "web_search" };
+
+  // Agents run a call as soon as its block has ended.
+  test.each([
+    ["by itself", [tools.remove]],
+    ["beside web tools that the gateway runs", [tools.remove, web]],
+  ])("has not ended it: %s", async (_name, offered) => {
+    chat.answer(CHAT, sse([call, error].map((record) => `data: ${JSON.stringify(record)}\n\n`)));
+    const text = await (await app.post(MESSAGES, { ...ask("lab/tiny"), tools: offered })).text();
+    const names = [...text.matchAll(/^event: (.*)$/gm)].map(([, found]) => found);
+    expect(names.slice(1)).toEqual(["content_block_start", "content_block_delta", "error"]);
+  });
+});
+
 describe("a record of messages that is torn off behind its name", () => {
   const START = `event: message_start\ndata: ${JSON.stringify({ type: "message_start", message: { id: "m1", type: "message", role: "assistant", model: "m", content: [], stop_reason: null, stop_sequence: null, usage: { input_tokens: 5, output_tokens: 1 } } })}\n\n`;
   const BLOCK = `event: content_block_start\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"So far"}}\n\n`;
