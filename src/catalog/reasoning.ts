@@ -184,10 +184,12 @@ export function planReasoning(intent: ReasoningIntent, entry: Entry, route?: Rou
 }
 
 /**
- * Whether what a client asks has no effect: words that nobody knows (interface 4.8 rule 4), and reasoning of a model without a control of it
- * ("parameters ignored").
+ * Whether what a client asks has no effect: words that nobody knows (interface 4.8 rule 4), reasoning of a model without a control of it
+ * ("parameters ignored"), and what nothing is sent for (rule 2): a depth below the lowest, and off of a model that reasons all the same.
+ * `plan`: what {@link planReasoning} makes of it.
  */
-export function ignoresReasoning(intent: ReasoningIntent, entry: Entry): boolean {
+export function ignoresReasoning(intent: ReasoningIntent, { order, active }: ReasoningPlan): boolean {
   if (intent.kind === "unrecognised") return true;
-  return !entry.uncharted && !entry.reasoning && isPositive(intent);
+  if (order.kind !== "nothing") return false;
+  return isPositive(intent) || (intent.kind !== "omitted" && active);
 }

@@ -74,7 +74,12 @@ function editSame(
     sent,
     client.ownNames,
   );
-  if (orders.isReasoningIgnored) lost = [...new Set([...saidOfReasoning(sent, client), ...lost])];
+  if (orders.isReasoningIgnored) {
+    const told = { ...value, ...edits };
+    // An effort beside thinking that cannot be switched off may stay.
+    const gone = saidOfReasoning(sent, client).filter((path) => !isSaid(told, path));
+    lost = [...new Set([...gone, ...lost])];
+  }
   if (changes) lost = [...lost, ...lostInWriting(sent, client, changes)];
   if (orders.session && value[orders.session.field] == null) edits[orders.session.field] = orders.session.key;
   const edited = body.editInPieces(edits);

@@ -88,7 +88,7 @@ export function planOrders(
     remove: intent.remove ? [...intent.remove, ...reasoning.refused] : reasoning.refused,
   };
   if (maxOutputTokens !== undefined) orders.maxOutputTokens = maxOutputTokens;
-  if (ignoresReasoning(wish, entry)) orders.isReasoningIgnored = true;
+  if (ignoresReasoning(wish, reasoning)) orders.isReasoningIgnored = true;
   return orders;
 }
 

@@ -71,7 +71,7 @@ describe("models of the catalog that always think", () => {
         messages: user,
         thinking: { type: "disabled" },
       });
-      expect(silent).toEqual({ thinking: undefined, output_config: undefined, dropped: null });
+      expect(silent).toEqual({ thinking: undefined, output_config: undefined, dropped: "thinking" });
       const plain = await sent("chat", { model, messages: user });
       expect(plain).toEqual({ thinking: undefined, output_config: undefined, dropped: null });
     },

@@ -254,8 +254,8 @@ describe("reasoning on the wire (interface 4.8)", () => {
   });
 
   test.each([
-    ["low", { effort: "low" }, null],
-    ["max", undefined, "output_config.effort"],
+    ["low", { effort: "low" }, "thinking"],
+    ["max", undefined, "thinking, output_config.effort"],
   ])(
     "the effort %s beside thinking that is switched off, of a model that always thinks",
     async (effort, sent, dropped) => {

@@ -41,6 +41,13 @@ function secretive(): Vendor {
   };
 }
 
+/** A model that always thinks, and cannot be told to do so less than a little. */
+const deep = (id: string, form: "effort" | "adaptive-effort", to: ReturnType<typeof routes>) => ({
+  ...{ id, pricing: "free" as const, routes: to },
+  reasoning_efforts: { levels: ["low", "high"], default: "high" },
+  reasoning: { form, reasons_by_default: true, no_off: true },
+});
+
 beforeAll(async () => {
   upstream = startUpstream();
   upstream.always("/v1/messages", () => json(MESSAGES_REPLY));
@@ -59,6 +66,8 @@ beforeAll(async () => {
     models: [
       { id: "lab/two", pricing: "free", routes: [...routes("messages"), ...routes("chat")] },
       { id: "lab/still", pricing: "free", capabilities: { reasoning: false }, routes: routes("messages") },
+      deep("lab/deep-chat", "effort", routes("chat")),
+      deep("lab/deep-messages", "adaptive-effort", routes("messages")),
       { id: "lab/secret", pricing: "free", routes: routes("claude") },
       { id: "lab/signed", pricing: "free", routes: routes("aws") },
     ],
@@ -148,7 +157,7 @@ describe("reasoning that a model is asked for of which nobody knows how it is st
   });
 });
 
-describe("what is asked of reasoning and has no effect is named (interface 4.8 rule 4)", () => {
+describe("what is asked of reasoning and has no effect is named (interface 4.8 rules 2 and 4)", () => {
   const uncharted = (body: Record<string, unknown>) => ({ ...chat(body), model: "chat/some-model" });
   const turns = { max_tokens: 50, messages: [{ role: "user", content: "hi" }] };
   test.each<[string, Record<string, unknown>, string | null]>([
@@ -170,6 +179,26 @@ describe("what is asked of reasoning and has no effect is named (interface 4.8 r
     const sent = upstream.calls.at(-1)?.json as Record<string, unknown>;
     for (const field of ["reasoning_effort", "reasoning", "output_config"]) expect(sent[field]).toBeUndefined();
     if (dropped !== null) expect(sent["thinking"]).toBeUndefined();
+  });
+
+  const off = { thinking: { type: "disabled" } };
+  test.each<[string, Record<string, unknown>, string | null]>([
+    ["/v1/chat/completions", { ...chat({ reasoning_effort: "none" }), model: "lab/deep-chat" }, "reasoning_effort"],
+    ["/v1/chat/completions", { ...chat({ reasoning_effort: "minimal" }), model: "lab/deep-chat" }, "reasoning_effort"],
+    ["/v1/chat/completions", { ...chat({ reasoning_effort: "none" }), model: "lab/deep-messages" }, "reasoning_effort"],
+    ["/v1/messages", { ...turns, ...off, model: "lab/deep-chat" }, "thinking"],
+    ["/v1/messages", { ...turns, ...off, model: "lab/deep-messages" }, "thinking"],
+    ["/v1/messages", { ...turns, ...off, output_config: { effort: "low" }, model: "lab/deep-messages" }, "thinking"],
+    ["/v1/responses", { model: "lab/deep-chat", input: "hi", reasoning: { effort: "none" } }, "reasoning.effort"],
+    ["/v1/chat/completions", { ...chat({}), model: "lab/deep-chat" }, null],
+    ["/v1/chat/completions", { ...chat({ reasoning_effort: "max" }), model: "lab/deep-chat" }, null],
+  ])("of a model that cannot be switched off: %s %j", async (path, body, dropped) => {
+    const response = await gateway.post(path, body);
+    expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, dropped]);
+    await response.text();
+    const sent = upstream.calls.at(-1)?.json as Record<string, unknown>;
+    expect([sent["thinking"], sent["output_config"]]).toEqual([undefined, body["output_config"]]);
+    expect(sent["reasoning_effort"]).toBe(dropped === null && body["reasoning_effort"] ? "high" : undefined);
   });
 });
 
