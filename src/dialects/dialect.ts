@@ -4,7 +4,7 @@ import type { Intent, Orders, ReasoningForm } from "../canon/intent.ts";
 import type { Prompt } from "../canon/prompt.ts";
 import type { Usage } from "../canon/usage.ts";
 import type { Fields } from "../lib/http1/fields.ts";
-import type { Edits, JsonText } from "../lib/json.ts";
+import type { Edits, ObjectText } from "../lib/json.ts";
 import type { Frame, TextPattern } from "./frames.ts";
 import type { ReplayHalf } from "./replay.ts";
 import type { ServerToolHalf } from "./server-tools.ts";
@@ -311,7 +311,7 @@ export interface ClientDialect {
   /** Events of a finished reply as a whole reply body. */
   encodeReply(events: readonly Event[], context: ReplyContext): Record<string, unknown>;
   /** A same-dialect reply with the client's model ID, every other byte as it was. */
-  relabel(body: JsonText, context: ReplyContext): string;
+  relabel(body: ObjectText, context: ReplyContext): string;
   /** Why a model declined stands apart from a reply's text, in its end. Absent: it is text by which the model declines. */
   readonly explainsApart?: boolean;
   /** Edits of a same-dialect reply, or of the data of a stream's record, by which the tools that it says are called otherwise. */

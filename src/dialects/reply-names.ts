@@ -1,4 +1,4 @@
-import { type Edits, isObject, JsonText, mayBeInexact, parseExactly } from "../lib/json.ts";
+import { type Edits, isObject, JsonText, mayBeInexact, type ObjectText, parseExactly } from "../lib/json.ts";
 import type { ClientDialect, Relabeler, ReplyChanges } from "./dialect.ts";
 import { Frame, oneLine } from "./frames.ts";
 
@@ -32,7 +32,7 @@ function nameEdits(text: string, value: () => unknown, client: ClientDialect, na
 }
 
 /** A whole reply with the client's names; itself where it holds none of the others. */
-export function nameReply(body: JsonText, client: ClientDialect, names: Names): JsonText {
+export function nameReply(body: ObjectText, client: ClientDialect, names: Names): ObjectText {
   const edits = nameEdits(body.text, () => body.value, client, names);
   return edits ? new JsonText(body.edit(edits)) : body;
 }

@@ -4,7 +4,16 @@ import type { Orders } from "../canon/intent.ts";
 import type { Memories } from "../canon/memory.ts";
 import type { Usage } from "../canon/usage.ts";
 import type { Fields } from "../lib/http1/fields.ts";
-import { type Edits, editObject, isObject, type JsonText, parseExactly, type Text, wholeText } from "../lib/json.ts";
+import {
+  type Edits,
+  editObject,
+  isObject,
+  type JsonText,
+  type ObjectText,
+  parseExactly,
+  type Text,
+  wholeText,
+} from "../lib/json.ts";
 import type { ClientDialect, Decoded, Quirks, ReplyChanges, ReplyContext, UpstreamDialect } from "./dialect.ts";
 import { watchRefusedStops } from "./encoded.ts";
 import type { Frame } from "./frames.ts";
@@ -39,7 +48,7 @@ type Terms = { orders: Orders; quirks: Quirks; headers: Fields | undefined; memo
  * seen in it. One that sees every pair is compiled anew for each, and each time only after twice as many slow calls as before: up to 12,000.
  */
 export function translateRequest(
-  body: JsonText,
+  body: ObjectText,
   client: ClientDialect,
   upstream: UpstreamDialect,
   orders: Orders,
@@ -52,18 +61,18 @@ export function translateRequest(
   const decoded = decodeAcross(body, client, terms);
   const across = encodeAcross(decoded, upstream, terms);
   if (decoded.dropped.length + across.dropped.length === 0) return across;
-  const lost = tellLost(across.dropped, body.value as Record<string, unknown>, client.ownNames);
+  const lost = tellLost(across.dropped, body.value, client.ownNames);
   return { ...across, dropped: showPaths([...decoded.dropped, ...lost]) };
 }
 
 /** The body on the diagonal. */
 function editSame(
-  body: JsonText,
+  body: ObjectText,
   client: ClientDialect,
   upstream: UpstreamDialect,
   { orders, quirks, headers, memories }: Terms,
 ): UpstreamBody {
-  const sent = body.value as Record<string, unknown>;
+  const sent = body.value;
   const restored = memories && client.replay.restore(sent, memories, quirks.reasoningReplay);
   const value = restored ? { ...sent, ...restored } : sent;
   const edits = { ...restored, ...upstream.amend(value, orders, quirks) };
@@ -103,8 +112,8 @@ function lostInWriting(sent: Record<string, unknown>, { serverTools }: ClientDia
 }
 
 /** What the client means; what its dialect cannot say across is among `dropped`. */
-function decodeAcross(body: JsonText, client: ClientDialect, { orders, memories }: Terms): Decoded {
-  const sent = body.value as Record<string, unknown>;
+function decodeAcross(body: ObjectText, client: ClientDialect, { orders, memories }: Terms): Decoded {
+  const sent = body.value;
   const read = client.decodeRequest(sent);
   const isExact = !client.hasObjectArguments || !calledInexactly(read.prompt.turns);
   const decoded = isExact ? read : client.decodeRequest(parseExactly(body.text) as Record<string, unknown>);
@@ -196,7 +205,9 @@ export function translateReply(
     const { changes } = context;
     const names = changes && namesAlone(changes);
     if (!isSame(client, upstream) || (changes && !names)) return { text: writeWhole(told, client, context), events };
-    const text = client.relabel(names ? nameReply(body, client, names) : body, context);
+    // Anything else was refused when it was decoded.
+    const reply = body as ObjectText;
+    const text = client.relabel(names ? nameReply(reply, client, names) : reply, context);
     return { text: own ? editObject(text, countEdits(body.value, told, client, context)) : text, events };
   } catch (thrown) {
     // JSON nested beyond the stack can be read, but not written again.
@@ -302,7 +313,7 @@ export function eventWriter(client: ClientDialect, context: ReplyContext): Strea
 /** Client headers that may cross beside its body: those the dialect names, on the diagonal only. */
 export function passedHeaders(
   headers: Fields,
-  body: JsonText,
+  body: ObjectText,
   client: ClientDialect,
   upstream: UpstreamDialect,
 ): Record<string, string> {
@@ -311,7 +322,7 @@ export function passedHeaders(
   for (const name of client.passHeaders) {
     const value = headers.get(name);
     if (value === null) continue;
-    if (client.passesHeader?.(name, value, body.value as Record<string, unknown>) ?? true) passed[name] = value;
+    if (client.passesHeader?.(name, value, body.value) ?? true) passed[name] = value;
   }
   return passed;
 }

@@ -68,9 +68,9 @@ export function isJson(text: string): boolean {
  * A JSON document as it came and, once somebody asks, as a value: parsed once, lazily. One that came as bytes need not become text for that:
  * of a long one that would cost more than all else that is done with it.
  */
-export class JsonText {
+export class JsonText<Value = unknown> {
   #source: Piece;
-  #value: unknown;
+  #value: Value | undefined;
   #parsed = false;
   /** Of the source, as it is. */
   #fields: Fields | undefined;
@@ -80,7 +80,7 @@ export class JsonText {
    * What whoever made the text knows of it already: the fields of {@link findFields}, what it reads as, and whether half a character may stand in it.
    * Bytes are the UTF-8 of a text, and from now on this document's own.
    */
-  constructor(source: Piece, fields?: Fields, value?: unknown, mayHoldHalves?: boolean) {
+  constructor(source: Piece, fields?: Fields, value?: Value, mayHoldHalves?: boolean) {
     this.#source = source;
     this.#fields = fields;
     this.#value = value;
@@ -111,12 +111,12 @@ export class JsonText {
   }
 
   /** The parsed value. Throws SyntaxError when the text is not JSON. */
-  get value(): unknown {
+  get value(): Value {
     if (!this.#parsed) {
       this.#value = JSON.parse(this.text);
       this.#parsed = true;
     }
-    return this.#value;
+    return this.#value as Value;
   }
 
   /** Keeps the text alone: whoever asks for the value later has it parsed again. */
@@ -180,6 +180,9 @@ export class JsonText {
     this.#mayHoldHalves = undefined;
   }
 }
+
+/** One that is known to hold an object. */
+export type ObjectText = JsonText<Record<string, unknown>>;
 
 /** New values for top-level fields; `undefined` removes a field. */
 export type Edits = Record<string, unknown>;

@@ -235,7 +235,7 @@ function vendorToolsOf(body: Record<string, unknown>, dropped: readonly string[]
 /** What the client means; undefined where it can be told to no other dialect, such as a toolset, and need not be. */
 function decodeOwn({ request: { client }, body, server }: CountJob): Decoded | undefined {
   try {
-    return client.decodeRequest(body.value as Record<string, unknown>);
+    return client.decodeRequest(body.value);
   } catch (thrown) {
     if (thrown instanceof GatewayError && server && isSame(client, server.upstream)) return undefined;
     throw thrown;
@@ -244,7 +244,7 @@ function decodeOwn({ request: { client }, body, server }: CountJob): Decoded | u
 
 async function countLocally(job: CountJob, tokenizer: Tokenizer): Promise<number> {
   const { request, body, intent, entry } = job;
-  const value = body.value as Record<string, unknown>;
+  const value = body.value;
   const family = tokenFamilyOf(entry.id);
   const decoded = decodeOwn(job);
   if (!decoded) return estimateInputTokens(body, entry.id);

@@ -9,7 +9,7 @@ import type { Hold, Ledger } from "../ledger/ledger.ts";
 import type { Abort, Leaving } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Fields } from "../lib/http1/fields.ts";
-import type { JsonText } from "../lib/json.ts";
+import type { JsonText, ObjectText } from "../lib/json.ts";
 import type { Admission } from "../limits/admission.ts";
 import type { Place } from "../limits/body-room.ts";
 import type { Limiter, RateState } from "../limits/limiter.ts";
@@ -99,7 +99,7 @@ export type Job = {
   exchange: Exchange;
   abort: Abort;
   /** What the client sent; an empty document once an answer has begun, so that a long stream does not hold it. */
-  body: JsonText;
+  body: ObjectText;
   intent: Intent;
   entry: Entry;
   /** What the account's money means for what is sent: a ceiling, whether a blocking reply is asked for as a stream, and from where on more is asked for. */

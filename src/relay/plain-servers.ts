@@ -21,7 +21,7 @@ const plainlyFor = ({ plainly }: Asked, { vendor, route }: Target) =>
 
 /** The terms in which every server of the dialect can be told this request; undefined where they are the ones in which it was written. */
 const plainTermsOf = ({ body }: Asked, { client, upstream, vendor }: Target): Quirks | undefined =>
-  isSame(client, upstream) ? upstream.plainer?.(body.value as Record<string, unknown>, vendor.quirks) : undefined;
+  isSame(client, upstream) ? upstream.plainer?.(body.value, vendor.quirks) : undefined;
 
 /**
  * Whether the vendor refused a request that can be told otherwise: some servers of a dialect know less of it than its own vendor does, and their rows

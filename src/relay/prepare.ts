@@ -54,7 +54,7 @@ export const namesAt =
 
 /** The ids of the calls in the client's conversation. */
 const callIdsIn = ({ body }: Asked, { replay }: ClientDialect): readonly string[] =>
-  replay.read(body.value as Record<string, unknown>, false).turns.flatMap(({ callIds }) => callIds);
+  replay.read(body.value, false).turns.flatMap(({ callIds }) => callIds);
 
 /**
  * The request as this route's vendor is asked: orders, translated body, path and headers, without the key. Sends nothing. Whatever

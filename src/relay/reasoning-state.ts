@@ -5,7 +5,7 @@ import type { Entry } from "../catalog/entry.ts";
 import type { Quirks } from "../dialects/dialect.ts";
 import { makerOf, needsProof } from "../dialects/reasoning-proof.ts";
 import type { Conversation, SpokenTurn } from "../dialects/replay.ts";
-import type { JsonText } from "../lib/json.ts";
+import type { ObjectText } from "../lib/json.ts";
 import { type Collected, digestText, ReasoningCollector } from "./reasoning-collector.ts";
 import type { ProofMakers } from "./reasoning-makers.ts";
 import type { ReasoningStore } from "./reasoning-store.ts";
@@ -15,7 +15,7 @@ import type { Target } from "./target.ts";
 const KEY_CHARACTERS = 24;
 
 /** Of a request: who asks, the model it is for, and a body that was checked. */
-export type Asking = { request: { caller: Caller }; entry: Entry; body: JsonText };
+export type Asking = { request: { caller: Caller }; entry: Entry; body: ObjectText };
 
 /** What a request gets of earlier replies, and what will remember its own. */
 export type Recall = { memories: Memories | undefined; collector: ReasoningCollector };
@@ -135,7 +135,7 @@ export class ReasoningState {
     const texts = forgets || !proofs;
     // Where nothing is kept and no text belongs to a key, nobody asks what was said: agents say very much.
     const isUnread = !texts && this.shelf.knowsNothingOf?.(scope.accountId) === true;
-    const body = asking.body.value as Record<string, unknown>;
+    const body = asking.body.value;
     const { turns, anchor } = isUnread ? SILENCE : client.replay.read(body, texts);
     const keep = ({ memory, callIds, text }: Collected) => {
       const keys = keysOf(scope, callIds, text?.value, anchor);

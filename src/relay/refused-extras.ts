@@ -57,7 +57,7 @@ export function learnRefused(error: GatewayError, target: Target, job: Asked & P
 
 /** The betas that a client asked for, as they are kept in mind. */
 const betasOf = ({ request, body }: Pick<Job, "request" | "body">): string =>
-  betasKey(betasIn(request.headers.get(BETAS), body.value as Record<string, unknown>));
+  betasKey(betasIn(request.headers.get(BETAS), body.value));
 
 /** What is sent, without what this vendor is known to refuse, and the places of that; the very same where there is nothing. */
 export function leaveOutRefused(sending: Sending, asked: Asked, target: Target): { sending: Sending; lost: string[] } {

@@ -6,7 +6,7 @@ import { isTextType, sniffMediaType } from "../dialects/media-type.ts";
 import { STORED_ADDRESS } from "../dialects/media-url.ts";
 import { type FoundMedia, type InlineMedia, replaceMedia, soundMedia, type Words } from "../dialects/media-walk.ts";
 import { unsayable } from "../dialects/unsayable.ts";
-import { JsonText } from "../lib/json.ts";
+import { JsonText, type ObjectText } from "../lib/json.ts";
 import { follow } from "../lib/signals.ts";
 import type { FetchMedia } from "./fetch-media.ts";
 import { termsFor } from "./plain-servers.ts";
@@ -201,7 +201,7 @@ const foundNothing = (): Found => ({ remote: new Map(), sound: new Map(), lost: 
 function findMedia(asked: Asked, target: Target): Found | undefined {
   const { name } = target.upstream;
   const reach = target.vendor.quirks.remoteMedia ?? FETCHED_BY_VENDOR[name];
-  const body = asked.body.value as Record<string, unknown>;
+  const body = asked.body.value;
   if (reach === "none") refuseFetched(body, target);
   let found: Found | undefined;
   replaceMedia(body, (media) => {
@@ -229,9 +229,9 @@ function findMedia(asked: Asked, target: Target): Found | undefined {
 
 /** The request with `media` in the place of their addresses; what stands at the places of `lost` cannot be said of it. */
 function withMedia(asked: Asked, media: ReadonlyMap<string, InlineMedia | Words>, lost: readonly string[]): Asked {
-  const edits = replaceMedia(asked.body.value as Record<string, unknown>, (found) => media.get(keyOf(found)));
+  const edits = replaceMedia(asked.body.value, (found) => media.get(keyOf(found)));
   if (!edits) return asked;
-  const body = new JsonText(asked.body.edit(edits));
+  const body: ObjectText = new JsonText(asked.body.edit(edits));
   return lost.length > 0 ? { ...asked, body, lost: [...(asked.lost ?? []), ...lost] } : { ...asked, body };
 }
 

@@ -240,7 +240,7 @@ const APART: Readonly<Record<string, readonly unknown[]>> = { service_tier: ["fl
 /** Whether a limit is one of such a service, which the request asks for: of the way of others it says nothing. */
 function isLimitApart({ code }: GatewayError, { body, intent }: Job): boolean {
   if (code !== "rate_limit_exceeded") return false;
-  const asked = body.value as Record<string, unknown>;
+  const asked = body.value;
   return Object.entries(APART).some(
     ([field, services]) => services.includes(asked[field]) && !intent.remove?.includes(field),
   );

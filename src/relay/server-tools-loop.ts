@@ -49,7 +49,7 @@ export function lostInRounds(
   { client, upstream }: Pick<Target, "client" | "upstream">,
 ): readonly string[] | undefined {
   if (!isSame(client, upstream)) return lost;
-  const asked = body.value as Record<string, unknown>;
+  const asked = body.value;
   const more = client.serverTools.lost.filter(
     (field) => asked[field] != null && asked[field] !== false && asked[field] !== 0,
   );
@@ -87,7 +87,7 @@ export class ServedLoop {
   #ran: Pick<Finish, "container"> = {};
 
   constructor(job: Job, target: Target, way: Way, functions: readonly ServedFunction[]) {
-    const body = job.body.value as Record<string, unknown>;
+    const body = job.body.value;
     const half = target.client.serverTools;
     this.target = target;
     this.way = way;
@@ -309,7 +309,7 @@ export class ServedLoop {
     const said: Event[] = [...this.#round.said, { type: "finish", finish: { reason: "tool-calls", ...this.#ran } }];
     const reply = client.encodeReply(said, told);
     const last = this.#rounds === MAX_ROUNDS;
-    const edits = this.#half.extend(job.body.value as Record<string, unknown>, reply, outcomes, last);
+    const edits = this.#half.extend(job.body.value, reply, outcomes, last);
     this.job = { ...job, body: new JsonText(editObject(job.body.text, edits)) };
     this.#round = newRound();
   }

@@ -20,6 +20,6 @@ export function mendHistory<T extends Pick<Job, "body"> & Partial<Pick<Job, "ser
   const { mending } = target.client.serverTools;
   if (!mending || !isSame(target.client, target.upstream)) return job;
   if (job.served ? !runsThemselves(target, job.served) : !job.body.includes(mending.seal)) return job;
-  const edits = mending.edit(job.body.value as Record<string, unknown>);
+  const edits = mending.edit(job.body.value);
   return edits ? { ...job, body: new JsonText(editObject(job.body.text, edits)) } : job;
 }

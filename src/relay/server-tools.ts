@@ -66,7 +66,7 @@ function lostOfServed(
 /** The loop that serves a request's web tools on this way's route; undefined where there are none, or the vendor runs them itself. */
 export function serveTools(job: Job, target: Target, way: Way): ServedLoop | undefined {
   if (!job.served || runsThemselves(target, job.served)) return undefined;
-  const functions = toFunctions(job.body.value as Wire, job.served.tools, target.client.serverTools);
+  const functions = toFunctions(job.body.value, job.served.tools, target.client.serverTools);
   return new ServedLoop({ ...job, lost: lostOfServed(job.lost, functions) }, target, way, functions);
 }
 
@@ -77,7 +77,7 @@ export function showTools<T extends Pick<Job, "body" | "served" | "lost">>(
 ): T {
   const { served, body } = asked;
   if (!served || runsThemselves(target, served)) return asked;
-  const value = body.value as Wire;
+  const value = body.value;
   const { serverTools } = target.client;
   const functions = toFunctions(value, served.tools, serverTools);
   const edits = serverTools.open(value, functions);

@@ -5,12 +5,12 @@ import type { Entry } from "../catalog/entry.ts";
 import type { ClientDialect } from "../dialects/dialect.ts";
 import type { Told } from "../dialects/own-forms.ts";
 import type { BroughtTool, OfferedTool, ServerToolHalf } from "../dialects/server-tools.ts";
-import { type Edits, isObject, JsonText, listOf } from "../lib/json.ts";
+import { type Edits, isObject, JsonText, listOf, type ObjectText } from "../lib/json.ts";
 import type { Served, Services } from "./job.ts";
 import { dearerParts, isBound, isPriced } from "./stray-fields.ts";
 
 /** A body, and what is to be done of the tools in it that vendors run. `lost`: those that are left out of it, by their places. */
-export type Tooled = { body: JsonText; served?: Served | undefined; lost?: readonly string[] | undefined };
+export type Tooled = { body: ObjectText; served?: Served | undefined; lost?: readonly string[] | undefined };
 
 type Asking = { client: ClientDialect; caller: Caller };
 type Wire = Record<string, unknown>;
@@ -75,8 +75,8 @@ function leavePart(value: Wire, place: string, edits: Edits): void {
 }
 
 /** The body without what stands at these places: entries of `tools`, fields of it, or parts of fields. */
-function without(body: JsonText, places: readonly string[]): JsonText {
-  const value = body.value as Wire;
+function without(body: ObjectText, places: readonly string[]): ObjectText {
+  const value = body.value;
   const edits: Edits = {};
   for (const place of places) {
     if (Object.hasOwn(value, place)) edits[place] = undefined;
@@ -95,15 +95,15 @@ function without(body: JsonText, places: readonly string[]): JsonText {
 }
 
 /** A body whose conversation brings no tools that its caller may not have. `lost`: those that were left out of it. */
-type Cleared = { body: JsonText; lost: readonly string[] };
+type Cleared = { body: ObjectText; lost: readonly string[] };
 
 /**
  * What becomes of tools that the conversation itself brings: the same as of those in `tools`. A web tool that the gateway is to run moves there, since a
  * function will stand for it.
  */
-function clearBrought({ client, caller }: Asking, body: JsonText, entry: Entry, services: Services): Cleared {
+function clearBrought({ client, caller }: Asking, body: ObjectText, entry: Entry, services: Services): Cleared {
   const { brought, find, isPriced: costs } = client.serverTools;
-  const value = body.value as Wire;
+  const value = body.value;
   const found = brought?.find(value) ?? NO_TOOLS;
   if (!brought || found.length === 0) return { body, lost: [] };
   const pays = isPriced(caller, services);
@@ -145,14 +145,13 @@ function clearBrought({ client, caller }: Asking, body: JsonText, entry: Entry, 
  */
 export function settleTools(
   asking: Asking,
-  { body: whole, lost: untold }: Told,
+  { body: checked, lost: untold }: Told,
   entry: Entry,
   services: Services,
 ): Tooled {
-  if (!isObject(whole.value)) return { body: whole };
   const { client, caller } = asking;
-  const { body, lost: brought } = clearBrought(asking, whole, entry, services);
-  const value = body.value as Wire;
+  const { body, lost: brought } = clearBrought(asking, checked as ObjectText, entry, services);
+  const value = body.value;
   const half = client.serverTools;
   const offered = half.find(value);
   const priced = isPriced(caller, services) ? [...pricedPlaces(value, half), ...dearerParts(value)] : [];
@@ -163,7 +162,7 @@ export function settleTools(
     lost.push(...offered.map(({ place }) => place));
   }
   const told = lost.length > 0 ? without(body, lost) : body;
-  const tools = told === body ? offered : half.find(told.value as Wire);
+  const tools = told === body ? offered : half.find(told.value);
   const left = [...untold, ...brought, ...lost];
   const named = left.length > 0 ? left : undefined;
   if (!isServed || tools.length === 0) return { body: told, lost: named };

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { Orders } from "../../src/canon/intent.ts";
 import { markMessagesBody } from "../../src/dialects/cache-marks.ts";
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
-import { JsonText } from "../../src/lib/json.ts";
+import { JsonText, type ObjectText } from "../../src/lib/json.ts";
 import { registry } from "../../src/vendors/registry.ts";
 import { translateWhole } from "../support/translate.ts";
 
@@ -19,7 +19,7 @@ const orders = (upstreamModel: string): Orders => ({
 });
 
 function send(body: Wire, from: "chat" | "messages" | "responses", to: "chat" | "messages", quirks = {}, model = "m") {
-  const json = new JsonText(JSON.stringify(body));
+  const json: ObjectText = new JsonText(JSON.stringify(body));
   return JSON.parse(translateWhole(json, dialects[from], upstreamDialects[to], orders(model), quirks).text) as Wire;
 }
 

@@ -4,7 +4,7 @@ import type { Quirks, ReplyChanges, ReplyContext } from "../../src/dialects/dial
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
 import { eventWriter, streamWriter, translateReply } from "../../src/dialects/translate.ts";
-import { JsonText } from "../../src/lib/json.ts";
+import { JsonText, type ObjectText } from "../../src/lib/json.ts";
 import { translateWhole } from "../support/translate.ts";
 
 export type Wire = Record<string, unknown>;
@@ -35,7 +35,7 @@ export function send(way: Way, body: Wire): Sent {
   client.check(whole);
   const upstream = upstreamDialects[way.to];
   const orders = { ...ORDERS, stream: body["stream"] === true, ...way.orders };
-  const json = new JsonText(JSON.stringify(whole));
+  const json: ObjectText = new JsonText(JSON.stringify(whole));
   const { text, dropped, changes } = translateWhole(json, client, upstream, orders, way.quirks ?? {}, way.headers);
   return { body: JSON.parse(text) as Wire, text, dropped, changes };
 }
@@ -51,7 +51,7 @@ export const contextOf = (changes?: ReplyChanges): ReplyContext => ({
 
 /** An upstream's whole reply as the client gets it, as text. */
 export function replyText({ from, to, quirks }: Way, body: Wire, changes?: ReplyChanges): string {
-  const json = new JsonText(JSON.stringify(body));
+  const json: ObjectText = new JsonText(JSON.stringify(body));
   return translateReply(json, upstreamDialects[to], dialects[from], quirks ?? {}, contextOf(changes)).text;
 }
 

@@ -11,7 +11,7 @@ import {
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
 import { streamWriter, translateReply } from "../../src/dialects/translate.ts";
-import { JsonText } from "../../src/lib/json.ts";
+import { JsonText, type ObjectText } from "../../src/lib/json.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -265,7 +265,7 @@ function readTold(client: DialectName, reply: Wire): Told {
 }
 
 function readWhole(client: DialectName, from: UpstreamDialectName, said: Said): Told & { events: Event[] } {
-  const body = new JsonText(JSON.stringify(WHOLE[from](said)));
+  const body: ObjectText = new JsonText(JSON.stringify(WHOLE[from](said)));
   const { text, events } = translateReply(body, upstreamDialects[from], dialects[client], {}, CONTEXT);
   return { ...readTold(client, JSON.parse(text) as Wire), events };
 }
@@ -376,7 +376,7 @@ describe("why a model declined", () => {
   ];
   const sse = records.map((one) => `event: ${one.type}\ndata: ${JSON.stringify(one)}\n\n`).join("");
   const whole = (to: DialectName, context = CONTEXT) => {
-    const body = new JsonText(JSON.stringify({ ...message, ...end, usage }));
+    const body: ObjectText = new JsonText(JSON.stringify({ ...message, ...end, usage }));
     return JSON.parse(translateReply(body, upstreamDialects.messages, dialects[to], {}, context).text) as Wire;
   };
   const streamed = (to: DialectName, context = CONTEXT) => {

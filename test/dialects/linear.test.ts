@@ -14,7 +14,7 @@ import { plainFaults } from "../../src/dialects/python-faults.ts";
 import { weave } from "../../src/dialects/replay.ts";
 import { toStrictSchema } from "../../src/dialects/strict-schema.ts";
 import { toInput } from "../../src/dialects/tool-input.ts";
-import { JsonText } from "../../src/lib/json.ts";
+import { JsonText, type ObjectText } from "../../src/lib/json.ts";
 import { translateWhole } from "../support/translate.ts";
 import { countWork, leastWork } from "../support/wait.ts";
 
@@ -79,7 +79,7 @@ type Translated = { ms: number; text: string };
 function timeOf(body: unknown, from: DialectName, to: UpstreamDialectName): Translated {
   let best: Translated | undefined;
   for (let run = 0; run < 2; run++) {
-    const json = new JsonText(JSON.stringify(body));
+    const json: ObjectText = new JsonText(JSON.stringify(body));
     const work = countWork();
     const { text } = translateWhole(json, dialects[from], upstreamDialects[to], ORDERS, {});
     const ms = work();

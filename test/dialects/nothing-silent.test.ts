@@ -10,7 +10,7 @@ import {
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
 import { packReasoning } from "../../src/dialects/reasoning-proof.ts";
 import { translateRequest } from "../../src/dialects/translate.ts";
-import { JsonText, wholeText } from "../../src/lib/json.ts";
+import { JsonText, type ObjectText, wholeText } from "../../src/lib/json.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -413,7 +413,7 @@ const TOLD: [DialectName, UpstreamDialectName, Wire, string[]][] = [
 /** What becomes of a body: the upstream's, the paths of what was lost, and what the gateway will do in the upstream's place; or a refusal. */
 function fateOf(body: Wire, from: DialectName, to: UpstreamDialectName): string {
   try {
-    const json = new JsonText(JSON.stringify(body));
+    const json: ObjectText = new JsonText(JSON.stringify(body));
     const { text, dropped, changes } = translateRequest(json, dialects[from], upstreamDialects[to], ORDERS, {});
     const stops = [...(changes?.stops ?? [])];
     return JSON.stringify([text, dropped, stops, [...(changes?.customTools ?? [])], changes?.request ?? null]);
@@ -540,7 +540,7 @@ const THOUGHT: [string, DialectName, UpstreamDialectName, Wire, string[], Quirks
 
 describe("reasoning of a tool loop that its vendor cannot be shown is named", () => {
   test.each(THOUGHT)("%s: %s → %s", (_what, from, to, said, told, quirks = {}, reasoning = ORDERS.reasoning) => {
-    const body = new JsonText(JSON.stringify(said));
+    const body: ObjectText = new JsonText(JSON.stringify(said));
     const sent = translateRequest(body, dialects[from], upstreamDialects[to], { ...ORDERS, reasoning }, quirks);
     expect(sent.dropped).toEqual(told);
   });
@@ -549,7 +549,7 @@ describe("reasoning of a tool loop that its vendor cannot be shown is named", ()
 test("what an answer's format is for reaches models whose vendors have no place for it beside the schema", () => {
   for (const to of UPSTREAM_DIALECTS) {
     const response_format = { ...json, json_schema: { ...json.json_schema, description: "For the list." } };
-    const body = new JsonText(JSON.stringify({ ...PLAIN.chat, response_format }));
+    const body: ObjectText = new JsonText(JSON.stringify({ ...PLAIN.chat, response_format }));
     const { text, dropped } = translateRequest(body, dialects.chat, upstreamDialects[to], ORDERS, {});
     expect([wholeText(text).includes("For the list."), dropped]).toEqual([true, []]);
   }
@@ -559,7 +559,7 @@ test("the effort of an answer without thinking stays; one that the model may the
   const sent = ["low", "max"].map((effort) => {
     const body = { ...PLAIN.messages, thinking: { type: "disabled" }, output_config: { effort } };
     const orders: Orders = { ...ORDERS, reasoning: { kind: "off", form: "adaptive-effort" } };
-    const said = new JsonText(JSON.stringify(body));
+    const said: ObjectText = new JsonText(JSON.stringify(body));
     const { text, dropped } = translateRequest(said, dialects.messages, dialects.messages, orders, {});
     const { thinking, output_config: config } = JSON.parse(wholeText(text)) as Wire;
     return [thinking, config, dropped];
@@ -573,7 +573,7 @@ test("the effort of an answer without thinking stays; one that the model may the
 
 test("storing that is asked for is named on the diagonal too, where nothing is stored either", () => {
   const dropped = [true, false, undefined].map((store) => {
-    const body = new JsonText(JSON.stringify({ ...PLAIN.responses, store }));
+    const body: ObjectText = new JsonText(JSON.stringify({ ...PLAIN.responses, store }));
     return translateRequest(body, dialects.responses, upstreamDialects.responses, ORDERS, {}).dropped;
   });
   expect(dropped).toEqual([["store"], [], []]);
@@ -581,7 +581,7 @@ test("storing that is asked for is named on the diagonal too, where nothing is s
 
 describe("a client is told what is lost by the name that it has for it", () => {
   test.each(TOLD)("%s → %s: %j", (from, to, said, told) => {
-    const body = new JsonText(JSON.stringify({ ...PLAIN[from], ...said }));
+    const body: ObjectText = new JsonText(JSON.stringify({ ...PLAIN[from], ...said }));
     const sent = translateRequest(body, dialects[from], upstreamDialects[to], ORDERS, UNKNOWING);
     expect(sent.dropped).toEqual(told);
   });

@@ -7,7 +7,7 @@ import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
 import { packReasoning } from "../../src/dialects/reasoning-proof.ts";
 import { streamWriter, translateReply } from "../../src/dialects/translate.ts";
-import { JsonText } from "../../src/lib/json.ts";
+import { JsonText, type ObjectText } from "../../src/lib/json.ts";
 import { translateWhole } from "../support/translate.ts";
 import { context, normalise } from "./diagonal.ts";
 import { eventsOf } from "./responses-events.ts";
@@ -84,7 +84,7 @@ describe.each(PAIRS)("upstream %s", (_upstreamName, upstream, _clientName, clien
   test(`a whole reply keeps its meaning for a client of ${client.name}`, () => {
     fc.assert(
       fc.property(eventsOf(), (events) => {
-        const body = new JsonText(JSON.stringify(upstream.encodeReply(events, context)));
+        const body: ObjectText = new JsonText(JSON.stringify(upstream.encodeReply(events, context)));
         const { text, events: metered } = translateReply(body, upstream, client, {}, context);
         const seen = client.decodeReply(JSON.parse(text), { quirks: {} });
         expect(gist(seen)).toEqual(gist(metered));
@@ -243,7 +243,7 @@ describe("requests", () => {
   );
 
   test("from another dialect the upstream is asked for a summary and for reasoning that can be carried back", () => {
-    const body = new JsonText(JSON.stringify(CONVERSATION["messages"]));
+    const body: ObjectText = new JsonText(JSON.stringify(CONVERSATION["messages"]));
     const sent = JSON.parse(translateWhole(body, messages, responses, orders, {}).text) as Wire;
     expect(sent["reasoning"]).toEqual({ effort: "low", summary: "auto" });
     expect(sent["include"]).toEqual(["reasoning.encrypted_content"]);
@@ -281,7 +281,7 @@ describe("reasoning goes round", () => {
   });
 
   test("a messages client carries it back to the vendor it came from", () => {
-    const body = new JsonText(JSON.stringify(continuation(reply)));
+    const body: ObjectText = new JsonText(JSON.stringify(continuation(reply)));
     const { input } = JSON.parse(translateWhole(body, messages, responses, orders, {}).text) as { input: Wire[] };
     expect(input[1]).toEqual({
       type: "reasoning",
@@ -293,7 +293,7 @@ describe("reasoning goes round", () => {
   });
 
   test("and never to a vendor of its own dialect, which would refuse the whole request", () => {
-    const body = new JsonText(JSON.stringify(continuation(reply)));
+    const body: ObjectText = new JsonText(JSON.stringify(continuation(reply)));
     expect(translateWhole(body, messages, messages, orders, {}).text).not.toContain("rs:");
     expect(translateWhole(body, messages, messages, orders, {}).text).toContain("tool_use");
   });
@@ -311,7 +311,7 @@ describe("reasoning goes round", () => {
         { type: "function_call_output", call_id: "call_1", output: "done" },
       ],
     };
-    const body = new JsonText(JSON.stringify(next));
+    const body: ObjectText = new JsonText(JSON.stringify(next));
     const across = JSON.parse(translateWhole(body, responses, messages, orders, {}).text) as {
       messages: { content: Wire[] }[];
     };
@@ -322,7 +322,9 @@ describe("reasoning goes round", () => {
   test("a responses client that changes from the dialect's own vendor to another takes no proof along", () => {
     const item = { type: "reasoning", id: "rs_9", summary: [], encrypted_content: "gAAAA-proof" };
     const call = { type: "function_call", call_id: "c", name: "f", arguments: "{}" };
-    const body = new JsonText(JSON.stringify({ model: "a/b", input: [{ role: "user", content: "x" }, item, call] }));
+    const body: ObjectText = new JsonText(
+      JSON.stringify({ model: "a/b", input: [{ role: "user", content: "x" }, item, call] }),
+    );
     const { text } = translateWhole(body, responses, messages, orders, {});
     expect(text).not.toContain("thinking");
     expect(text).not.toContain("gAAAA");

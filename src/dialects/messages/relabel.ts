@@ -5,9 +5,9 @@ import {
   editObject,
   entryOf,
   isObject,
-  type JsonText,
   listOf,
   mayBeInexact,
+  type ObjectText,
   objectsOf,
   parseExactly,
   stringOf,
@@ -100,7 +100,7 @@ const lacksOwnId = (block: unknown, seed: unknown, ids: ReplyCallIds): boolean =
   isCall(block) && withDistinctId(block, seed, ids) !== block;
 
 /** Blocks with the arguments of each call as the object that clients take for granted, their numbers digit for digit, and under an id of its own. */
-function withSoundCalls(body: JsonText, { usedCallIds }: ReplyContext): unknown[] {
+function withSoundCalls(body: ObjectText, { usedCallIds }: ReplyContext): unknown[] {
   const { content, id } = parseExactly(body.text) as { content: unknown[]; id: unknown };
   const ids = new ReplyCallIds(usedCallIds);
   return content.map((block) => {
@@ -114,8 +114,8 @@ function withSoundCalls(body: JsonText, { usedCallIds }: ReplyContext): unknown[
  * A whole reply with the client's model ID, what every message says of itself, calls that can be made and a stop reason that fits its blocks, every
  * other byte as it was. `body` is known to be an object.
  */
-export function relabelReply(body: JsonText, context: ReplyContext): string {
-  const { id, type, role, content, stop_reason: word, usage } = body.value as Block;
+export function relabelReply(body: ObjectText, context: ReplyContext): string {
+  const { id, type, role, content, stop_reason: word, usage } = body.value;
   const blocks = listOf(content);
   const ids = new ReplyCallIds(context.usedCallIds);
   const fitting = fittingStopReason(word, blocks.some(isCall));

@@ -1,7 +1,7 @@
 import type { GatewayError } from "../../canon/errors.ts";
 import type { Event, Finish } from "../../canon/events.ts";
 import type { Usage } from "../../canon/usage.ts";
-import { type Edits, editInside, editObject, isEmpty, isObject, type JsonText } from "../../lib/json.ts";
+import { type Edits, editInside, editObject, isEmpty, isObject, type ObjectText } from "../../lib/json.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import { type Frame, recordWith } from "../frames.ts";
 import { isEmptyFrame, isTerminal, typeOf } from "./decode-stream.ts";
@@ -13,8 +13,8 @@ import { estimatedUsage, type ResponseState, writeResponse } from "./response-ob
 import { readUsage, soundUsage, writeUsage } from "./usage.ts";
 
 /** A whole reply with the client's model ID, every other byte as it was. `body` is known to be an object. */
-export function relabelReply(body: JsonText, context: ReplyContext): string {
-  const { usage } = body.value as Record<string, unknown>;
+export function relabelReply(body: ObjectText, context: ReplyContext): string {
+  const { usage } = body.value;
   const counts = soundUsage(usage);
   return body.edit({ model: context.model, ...(counts !== usage && { usage: counts }) });
 }
