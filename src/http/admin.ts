@@ -9,6 +9,7 @@ import { showReceipt } from "./account.ts";
 import { ACCOUNT_PARAMETER, adminAccountRoutes, readOwner } from "./admin-accounts.ts";
 import { ADMIN_TAGS, type AdminDependencies, answerAdmin } from "./admin-answer.ts";
 import { adminKeyRoutes } from "./admin-keys.ts";
+import { adminMoneyRoutes } from "./admin-money.ts";
 import { cutList } from "./admin-page.ts";
 import { toVendorView } from "./admin-shape.ts";
 import { methodNotAllowed } from "./errors.ts";
@@ -53,6 +54,7 @@ export function adminRoutes(dependencies: AdminDependencies) {
     answerAdmin(request, dependencies, work);
   return new Elysia({ name: "sluice-admin" })
     .use(adminAccountRoutes(dependencies))
+    .use(adminMoneyRoutes(dependencies))
     .use(adminKeyRoutes(dependencies))
     .get(
       "/admin/v1/usage",
