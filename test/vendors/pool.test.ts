@@ -149,6 +149,14 @@ test("an answer without a length is whole when its connection is closed, and bro
   await expect(call()).rejects.toThrow("closed");
 });
 
+test("what comes on a connection that rests answers nothing: it ends that connection, also where its server leaves it open", async () => {
+  await ask();
+  for (const socket of open) socket.write(REPLY);
+  await until(() => pool.open === 0, "the end of the connection");
+  await ask();
+  expect(made).toBe(2);
+});
+
 test("a connection that ends takes no other along, whether it rested or not", async () => {
   await Promise.all([ask(), ask(), ask(), ask()]);
   for (const socket of [...open].slice(0, 1)) socket.end();
