@@ -184,6 +184,18 @@ describe("a chat server of which nothing is known", () => {
       { messages: [user, { role: "assistant", content: "", reasoning_content: "Hm" }, user] },
       null,
     ],
+    ...[
+      "Unsupported parameter: 'stop' is not supported with this model.",
+      "Argument not supported on this model: stop",
+      "'stop' is not supported",
+    ].map((words): [string, Wire, (body: Wire) => boolean, Refusal, Wire, string | null] => [
+      `a stop sequence, which the gateway looks for itself (OpenAI's models, xAI's, GPT4All: ${words.length})`,
+      { ...ask(user), stop: ["k"] },
+      has("stop"),
+      { words },
+      { stop: undefined },
+      null,
+    ]),
     [
       "an answer's form, as llama-cpp-python does",
       { ...ask(user), response_format: { type: "json_schema", json_schema: { name: "a", schema: SCHEMA } } },
@@ -831,6 +843,15 @@ describe("a chat server of which nothing is known", () => {
     const later = await post(asked);
     const { error: ours } = (await later.json()) as { error: Wire };
     expect([later.status, ours["param"]]).toEqual([400, "messages[0].content[0]"]);
+    expect(upstream.calls).toHaveLength(3);
+  });
+
+  test("that refuses a stop sequence has its reply ended there by the gateway", async () => {
+    refusing(has("stop"), { words: "Unsupported parameter: 'stop' is not supported with this model." });
+    for (const _ of [0, 1]) {
+      const reply = (await (await post({ model: "lab/stops", ...ask(user), stop: "k" })).json()) as Wire;
+      expect(reply["choices"]).toMatchObject([{ message: { content: "o" }, finish_reason: "stop" }]);
+    }
     expect(upstream.calls).toHaveLength(3);
   });
 

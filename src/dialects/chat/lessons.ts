@@ -59,7 +59,7 @@ const OF_LEVELS = /^Reasoning is mandatory\b|\b(?:thinking|reasoning)[ _](?:effo
 
 /** Without these a request would be another one: who refuses them, be it beside others, is not told it again. */
 const ESSENTIAL: ReadonlySet<string> = new Set([
-  ...["model", "messages", "stream", "tools", "functions", "n", "stop", "modalities", "audio", "response_format"],
+  ...["model", "messages", "stream", "tools", "functions", "n", "modalities", "audio", "response_format"],
   ...["tool_choice", "function_call", "role", "content", "tool_calls", "tool_call_id"],
   // What the answer is made from, and what it must be, in fields of servers' own (Cohere, vLLM, SGLang, llama.cpp).
   ...["documents", "structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar"],
