@@ -22,6 +22,16 @@ export type KeyCaps = Pick<KeyLimits, "capDayNano" | "capTotalNano" | "capReques
 /** A key in force, as it stands in memory. */
 export type LiveKey = { kind: KeyKind; caller: Caller; expiresAt: number; caps: KeyCaps | undefined };
 
+/** The columns of a key's bounds. */
+const BOUNDS = {
+  expiresAt: apiKey.expiresAt,
+  models: apiKey.models,
+  endpoints: apiKey.endpoints,
+  capDayNano: apiKey.capDayNano,
+  capTotalNano: apiKey.capTotalNano,
+  capRequestsDay: apiKey.capRequestsDay,
+};
+
 /** The columns of a {@link StoredRow}. */
 export const SHOWN = {
   id: apiKey.id,
@@ -33,12 +43,7 @@ export const SHOWN = {
   createdAt: apiKey.createdAt,
   lastUsedAt: apiKey.lastUsedAt,
   revokedAt: apiKey.revokedAt,
-  expiresAt: apiKey.expiresAt,
-  models: apiKey.models,
-  endpoints: apiKey.endpoints,
-  capDayNano: apiKey.capDayNano,
-  capTotalNano: apiKey.capTotalNano,
-  capRequestsDay: apiKey.capRequestsDay,
+  ...BOUNDS,
 };
 
 /** A key as its table has it. */
@@ -82,6 +87,7 @@ export function limitsOf(given: Partial<KeyLimits>, before: KeyLimits = NO_LIMIT
   };
 }
 
+/** A key's caps; undefined where it has none. */
 export function toCaps({ capDayNano, capTotalNano, capRequestsDay }: KeyCaps): KeyCaps | undefined {
   const none = capDayNano === null && capTotalNano === null && capRequestsDay === null;
   return none ? undefined : { capDayNano, capTotalNano, capRequestsDay };
@@ -110,12 +116,7 @@ export const LIVE = {
   id: apiKey.id,
   accountId: apiKey.accountId,
   kind: apiKey.kind,
-  expiresAt: apiKey.expiresAt,
-  models: apiKey.models,
-  endpoints: apiKey.endpoints,
-  capDayNano: apiKey.capDayNano,
-  capTotalNano: apiKey.capTotalNano,
-  capRequestsDay: apiKey.capRequestsDay,
+  ...BOUNDS,
 };
 
 /** A row of {@link LIVE} as the driver hands it out: every integer a BigInt. */

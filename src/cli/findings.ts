@@ -12,19 +12,16 @@ export type Finding = {
 
 const COLOURS = { ok: "green", note: "yellow", fault: "red" } as const;
 
+const finding =
+  (state: Finding["state"]) =>
+  (check: string, detail: string, advice?: string): Finding => ({ check, state, detail, ...(advice && { advice }) });
+
+/** All is well with what `check` looked at. */
 export const ok = (check: string, detail: string): Finding => ({ check, state: "ok", detail });
-export const note = (check: string, detail: string, advice?: string): Finding => ({
-  check,
-  state: "note",
-  detail,
-  ...(advice && { advice }),
-});
-export const fault = (check: string, detail: string, advice?: string): Finding => ({
-  check,
-  state: "fault",
-  detail,
-  ...(advice && { advice }),
-});
+/** What may surprise an operator, and what he can do about it. */
+export const note = finding("note");
+/** What will not work, and what he can do about it. */
+export const fault = finding("fault");
 
 const COLUMNS: readonly Column[] = [{ title: "state" }, { title: "check" }, { title: "finding" }];
 

@@ -12,6 +12,15 @@ import { EXPORT_PAGE, type ExportPages, exportResponse } from "./usage-export.ts
 import { readFilter, readFormat, readPlace, writePlace } from "./usage-query.ts";
 import { toEntry, toGroup } from "./usage-shape.ts";
 
+const COUNT_COLUMNS = [
+  "input_tokens",
+  "cache_read_tokens",
+  "cache_write_tokens",
+  "output_tokens",
+  "reasoning_tokens",
+  "units",
+] as const;
+
 /** The columns of an export, request by request. */
 export const ENTRY_COLUMNS = [
   "request_id",
@@ -27,12 +36,7 @@ export const ENTRY_COLUMNS = [
   "finish_reason",
   "error",
   "attempts",
-  "input_tokens",
-  "cache_read_tokens",
-  "cache_write_tokens",
-  "output_tokens",
-  "reasoning_tokens",
-  "units",
+  ...COUNT_COLUMNS,
   "estimated",
   "cost_usd",
   "charged_usd",
@@ -49,12 +53,7 @@ export const GROUP_COLUMNS = [
   "requests",
   "estimated_requests",
   "unpriced_requests",
-  "input_tokens",
-  "cache_read_tokens",
-  "cache_write_tokens",
-  "output_tokens",
-  "reasoning_tokens",
-  "units",
+  ...COUNT_COLUMNS,
   "cost_usd",
   "charged_usd",
 ] as const;

@@ -145,7 +145,7 @@ function attemptLines(row: UsageRow, kept: readonly Attempt[]) {
 }
 
 /** One request's receipt: who served it, what was counted, at which price, and who paid (contract 3). */
-export function toReceipt(row: UsageRow, receipt: Receipt, attempts: readonly Attempt[] = []) {
+export function toReceipt(row: UsageRow, receipt: Receipt, attempts: readonly Attempt[]) {
   const { price, costNano, chargedNano, legs, flags, units } = receipt;
   const counted = countByRates(receipt);
   const rates = counted.at(-1)?.rates;
