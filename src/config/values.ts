@@ -16,6 +16,7 @@ export const readWhole = (what: string, least: number, most: number): Reader<num
 
 /** A port, 0 for any free one. */
 export const readPort = readWhole("a port", 0, 65_535);
+/** A time of up to an hour. */
 export const readSeconds = readWhole("a whole number of seconds", 1, 3600);
 
 /** A host name or an IP address to listen on, as it stands in a URL but for the brackets of an IPv6 address: of one address there is one spelling. */
@@ -80,6 +81,7 @@ export const readHostRule: Reader<string> = {
 const YES = ["1", "true", "yes", "on"];
 const NO = ["0", "false", "no", "off"];
 
+/** A switch, in the words of environments and of YAML. */
 export const readFlag: Reader<boolean> = {
   what: "true or false",
   from(text) {
@@ -89,6 +91,7 @@ export const readFlag: Reader<boolean> = {
   },
 };
 
+/** From which level on lines are written. */
 export const readLogLevel: Reader<LogLevel> = {
   what: `one of ${LOG_LEVELS.join(", ")}`,
   from: (text) => LOG_LEVELS.find((level) => level === text.toLowerCase()),

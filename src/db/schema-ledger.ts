@@ -62,6 +62,7 @@ export const ledgerHold = sqliteTable("ledger_hold", {
   deadlineAt: whole("deadline_at").notNull(),
 });
 
+/** Units that one image, or one call of a web tool, takes of its account: of the allowance first, and else of its money. */
 export const unitClaim = sqliteTable(
   "unit_claim",
   {

@@ -173,6 +173,8 @@ export const markedMessages = ({ messages, cache_control: mark }: Wire): unknown
 
 /** Models behind an aggregator that cache only what is marked: Anthropic's and Alibaba's (openrouter.ai, "Prompt Caching"), its names that go on ("~") too. */
 const MARKED_MODELS = /^~?(?:anthropic|qwen)\//;
+
+/** Whether an upstream model caches only what is marked. */
 export const cachesMarked = (upstreamModel: string): boolean => MARKED_MODELS.test(upstreamModel);
 
 /** A chat message as the parts that can carry a mark: a string becomes one (dialects.md 4.1, 4.2). */

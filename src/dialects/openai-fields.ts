@@ -13,6 +13,7 @@ const SHARED: ReadonlySet<string> = new Set([
   "verbosity",
 ]);
 
+/** Whether a field, by its name in the chat dialect, means the same in the other one. */
 export const isShared = (field: string): boolean => SHARED.has(field);
 
 /** The field of a part that ends what is to be cached of a prompt, in both of OpenAI's dialects. */

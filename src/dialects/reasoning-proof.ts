@@ -78,12 +78,11 @@ export const needsProof = (maker: string): boolean => maker.startsWith("claude-"
 const carry = (kind: Carried["kind"], proof: string, maker: string | undefined): string =>
   `sluice-${kind}${maker === undefined ? "" : `@${encodeURIComponent(maker)}`}:${proof}`;
 
-/**
- * Another vendor's signature, or its redacted reasoning, as the encrypted content of an item that only carries it back. `maker`: see
- * {@link makerOf}.
- */
+/** Another vendor's signature as the encrypted content of an item that only carries it back. `maker`: see {@link makerOf}. */
 export const carrySignature = (signature: string, maker?: string): string => carry("signature", signature, maker);
+/** {@link carrySignature} of redacted reasoning. */
 export const carryRedacted = (data: string, maker?: string): string => carry("redacted", data, maker);
+
 /**
  * Stands as the encrypted content of reasoning that its vendor does not prove, as {@link markUnsigned} does for a signature: SDKs that are told
  * to store nothing send no item back that has none.

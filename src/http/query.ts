@@ -65,6 +65,7 @@ export function readCursor(query: URLSearchParams): string | undefined {
   throw badCursor();
 }
 
+/** The error of a cursor that cannot be read (invalid_request). */
 export const badCursor = () => invalidField("cursor", "cursor is none that this endpoint gave out.");
 
 /** How a page of a list ends: `next` is the cursor of the following one, null behind the last. */

@@ -185,6 +185,7 @@ class Gathering {
   }
 }
 
+/** The error of a body of more than `maxBytes`. */
 export const tooLarge = (maxBytes: number) =>
   new GatewayError(
     "request_too_large",

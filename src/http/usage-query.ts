@@ -10,6 +10,7 @@ export function readPlace(cursor: string | undefined): Place | undefined {
   return { atMs: Number(match[1]), requestId: match[2] ?? "" };
 }
 
+/** The cursor of a place, for {@link readPlace}. */
 export const writePlace = ({ atMs, requestId }: Place) => writeCursor(`${atMs}.${requestId}`);
 
 /** What both forms of the endpoint are narrowed by. */

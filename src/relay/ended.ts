@@ -18,6 +18,7 @@ export class Ended extends TellableError {
   }
 }
 
+/** The client is gone, and waits for nothing. */
 export const clientLeft = () => new Ended("client-left");
 
 /** The gateway stops, and waits no longer (reliability 6.5). Contract 6 has no code for that which fits better. */

@@ -83,6 +83,7 @@ export function readOrder({ estimate, prices, payment, terms, ...plain }: HoldOr
 
 /** JSON has no infinity. */
 export const writeGrowAt = (growAt: number): number | null => (growAt === Number.POSITIVE_INFINITY ? null : growAt);
+/** {@link writeGrowAt} undone. */
 export const readGrowAt = (growAt: number | null): number => growAt ?? Number.POSITIVE_INFINITY;
 
 /** An open hold under the number that its worker will name it by. */

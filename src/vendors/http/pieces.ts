@@ -7,6 +7,7 @@ export const MAX_PIECE_BYTES = 64 * 1024;
 /** Bytes that wait to be read: `from` one place `to` another, where packed ones will be once they are unpacked. */
 export type Piece = { bytes: Uint8Array; from: number; to: number; isPacked?: true };
 
+/** Bytes of it once it is unpacked. */
 export const sizeOf = ({ from, to }: Piece): number => to - from;
 
 /** Parts of a piece by their places, none larger than {@link MAX_PIECE_BYTES}. They lie in its memory. */
