@@ -5,7 +5,7 @@ import { JobStore } from "../../src/jobs/store.ts";
 import { encodePng, newPicture } from "../../src/vendors/builtin/canvas-picture.ts";
 import { manualClock } from "../support/clock.ts";
 import { within } from "../support/wait.ts";
-import { hang, IMAGE, type ImageLab, type Job, Painter, PNG, startImageLab } from "./lab.ts";
+import { hang, IMAGE, type ImageLab, type Job, newJob, Painter, PNG, startImageLab } from "./lab.ts";
 
 let lab: ImageLab | undefined;
 afterEach(async () => {
@@ -445,30 +445,9 @@ describe("pages", () => {
           const made: string[][] = [[], [], []];
           let now = 1_790_000_000_000;
           const add = (account: number) => {
-            const id = crypto.randomUUID();
-            jobs.insert({
-              ...{
-                id,
-                accountId: `a${account}`,
-                keyId: "k",
-                createdMs: now,
-                model: "m",
-                prompt: "p",
-                ratio: "1:1",
-                token: "t",
-              },
-              ...{
-                vendor: "v",
-                upstreamModel: "u",
-                width: null,
-                height: null,
-                style: null,
-                sourceJob: null,
-                sourceFile: null,
-              },
-              ...{ runAfterMs: now, deadlineMs: now },
-            });
-            made[account]!.push(id);
+            const job = newJob({ accountId: `a${account}`, createdMs: now, runAfterMs: now, deadlineMs: now });
+            jobs.insert(job);
+            made[account]!.push(job.id);
           };
           for (const { account, stepMs } of history) {
             now += stepMs;

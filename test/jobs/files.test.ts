@@ -10,7 +10,7 @@ import { Sweeper } from "../../src/jobs/sweep.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { makeFolder, removeFolder } from "../support/binary.ts";
 import { manualClock } from "../support/clock.ts";
-import { PNG } from "./lab.ts";
+import { newJob, PNG } from "./lab.ts";
 
 const undo: (() => void)[] = [];
 afterEach(() => {
@@ -264,29 +264,7 @@ describe("what is left behind", () => {
     const age = (name: string) => utimesSync(join(folder, name.slice(0, 2), name), OLD, OLD);
     const finish = async (endedMs: number) => {
       const file = newFileName("image/png");
-      const id = crypto.randomUUID();
-      jobs.insert({
-        ...{
-          id,
-          accountId: "a",
-          keyId: "k",
-          createdMs: endedMs - 5,
-          model: "m",
-          prompt: "p",
-          ratio: "1:1",
-          token: "t",
-        },
-        ...{
-          vendor: "v",
-          upstreamModel: "u",
-          width: null,
-          height: null,
-          style: null,
-          sourceJob: null,
-          sourceFile: null,
-        },
-        ...{ runAfterMs: 0, deadlineMs: 0 },
-      });
+      const { id } = jobs.insert(newJob({ createdMs: endedMs - 5 }));
       const { attempt } = jobs.claim(id, "b", 1, 1)!;
       jobs.fetch({ id, attempt, boot: "b" }, { file, sha256: Buffer.alloc(32), bytes: PNG.length });
       jobs.succeed({ id, attempt, boot: "b" }, endedMs);

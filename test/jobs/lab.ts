@@ -1,4 +1,5 @@
 import type { Config } from "../../src/config/load.ts";
+import type { NewJob } from "../../src/jobs/store.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { encodePng, newPicture } from "../../src/vendors/builtin/canvas-picture.ts";
 import type {
@@ -102,6 +103,14 @@ export type Job = {
   data?: { url: string }[];
   error?: { type: string; code: string; message: string };
 };
+
+/** A job as it is accepted, with nothing special but these fields. */
+export const newJob = (fields: Partial<NewJob>): NewJob => ({
+  ...{ id: crypto.randomUUID(), accountId: "a", keyId: "k", createdMs: 0, model: "m", prompt: "p", ratio: "1:1" },
+  ...{ token: "t", vendor: "v", upstreamModel: "u", width: null, height: null, style: null },
+  ...{ sourceJob: null, sourceFile: null, runAfterMs: 0, deadlineMs: 0 },
+  ...fields,
+});
 
 export const PRICE_NANO = 20_000_000n;
 const MODELS: Config["models"] = [
