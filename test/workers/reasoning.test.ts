@@ -1,8 +1,13 @@
 import { afterEach, expect, test } from "bun:test";
 import { join } from "node:path";
+import { silentLog } from "../../src/observe/log.ts";
+import type { Link } from "../../src/workers/link.ts";
+import { RemoteReasoning } from "../../src/workers/remote-reasoning.ts";
 import { temporaryFolders } from "../db/temp-folder.ts";
 import { Client, type Lab, startLab } from "../relay/reasoning-lab.ts";
 import { LOOP } from "../relay/reasoning-vendors.ts";
+import { settle } from "../support/clock.ts";
+import { gate } from "../support/wait.ts";
 import { type Pair, startPair } from "./pair.ts";
 
 const THOUGHTS = LOOP.flatMap((said) => said.flatMap((block) => (block.kind === "think" ? [block.text] : [])));
@@ -76,6 +81,22 @@ test("a process that found nothing kept for an account asks anew: another one ma
   await new Client(turning, "chat", "lab/claude-budget", "whole").loop();
   expect(turning.vendors.anthropic.refusals).toEqual([]);
   expect(turning.vendors.anthropic.returned()).toEqual(THOUGHTS);
+});
+
+test("what a worker has kept by the gateway is kept when it goes on: the next turn may come to another process at once", async () => {
+  lab = await startLab(folders());
+  const written = gate();
+  const link = { call: () => written.opened } as unknown as Link;
+  const shelf = new RemoteReasoning(join(lab.folder, "sluice.db"), link, lab.clock, silentLog);
+  let isKept = false;
+  const kept = shelf.put("acct_1", ["key"], []).then(() => {
+    isKept = true;
+  });
+  await settle(2);
+  expect(isKept).toBe(false);
+  written.open();
+  await kept;
+  expect(isKept).toBe(true);
 });
 
 test("a worker that is started later knows who made the thinking that an earlier one brought", async () => {
