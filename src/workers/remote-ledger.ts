@@ -47,8 +47,8 @@ class RemoteHold implements Hold {
   }
 
   async absorb(beside: Hold): Promise<void> {
-    const isOpen = this.#settled === undefined && this.#released === undefined;
-    if (isOpen && beside instanceof RemoteHold) {
+    if (beside instanceof RemoteHold) {
+      // Where this one has ended by then, the authority lets the other one go.
       const growAt = await this.link.call("absorb", { hold: this.#id, beside: beside.#id });
       this.growAt = readGrowAt(growAt);
     } else await beside.release();

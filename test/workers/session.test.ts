@@ -1,5 +1,6 @@
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import type { App } from "../../src/app.ts";
+import type { HoldRequest, Payment } from "../../src/ledger/ledger.ts";
 import { silentLog } from "../../src/observe/log.ts";
 import type { WebToolCall } from "../../src/relay/server-tools-run.ts";
 import { RemoteLedger } from "../../src/workers/remote-ledger.ts";
@@ -162,6 +163,47 @@ describe("money for a further call of a vendor", () => {
     expect(main.growAt).toBe(875);
     await main.release();
     expect(app.book.balance(accountId).heldNano).toBe(0n);
+  });
+});
+
+describe("what a hold says of its money", () => {
+  /** 1,100 tokens of input and so many of output. */
+  const cost = (output: bigint) => 1_100n * 3_000n + output * 15_000n;
+  const wish = (fields: Partial<Payment>, maxOutputTokens: number): HoldRequest => ({
+    ...{ requestId: "req_1", accountId: gateway.accountId, keyId: "key_1", model: "lab/paid", dialect: "chat" },
+    ...{ stream: false, estimateInput: () => 1_000, maxOutputTokens },
+    prices: { model: "lab/paid", prices: { input: 3_000_000n, output: 15_000_000n } },
+    payment: { windowNano: 0n, premium: false, sliced: false, unseenOutput: 0, ...fields },
+  });
+
+  test.each([
+    ["a ceiling that its vendor is told", cost(300n), {}, 1_000, [300, false, true, Number.POSITIVE_INFINITY]],
+    ["that it is watched in a stream", cost(5_000n), { collectable: true }, 8_000, [undefined, true, false, 3_584]],
+    ["nothing", cost(50_000n), {}, 1_000, [undefined, false, false, Number.POSITIVE_INFINITY]],
+  ])("the worker hears: %s", async (_what, amountNano, fields, most, told) => {
+    const app = await start();
+    await app.book.deposit({ accountId: gateway.accountId, amountNano, reference: "payment" });
+    const hold = await new RemoteLedger(pair.link).hold(wish(fields, most));
+    expect<unknown[]>([hold.ceiling, hold.asStream, hold.short, hold.growAt]).toEqual(told);
+    await hold.release();
+  });
+
+  test("it hears how far a hold has grown, and a hold that has ended takes nothing over", async () => {
+    const app = await start();
+    const { accountId } = gateway;
+    await app.book.deposit({ accountId, amountNano: 1_000_000_000n, reference: "payment" });
+    const ledger = new RemoteLedger(pair.link);
+    const main = await ledger.hold(wish({ sliced: true }, 50_000));
+    expect(await main.extend({ vendor: "lab", upstreamModel: "paid", output: 3_600 })).toBe(true);
+    expect(main.growAt).toBe(12_288 - 512);
+    await main.release();
+    // Whoever ends it once more is told that nothing is charged.
+    const usage = { input: 1, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 };
+    const settlement = { outcome: "completed", vendor: "lab", upstreamModel: "paid", usage, estimated: false } as const;
+    await main.release();
+    expect(await main.settle({ ...settlement, attempts: 1, durationMs: 1 })).toMatchObject({ chargedNano: 0n });
+    await main.absorb?.(await ledger.hold({ ...wish({}, 1), requestId: "req_2" }));
+    expect([app.book.balance(accountId).heldNano, pair.session.open.holds]).toEqual([0n, 0]);
   });
 });
 
