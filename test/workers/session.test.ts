@@ -232,13 +232,57 @@ describe("a worker that dies", () => {
     expect(app.book.verify()).toEqual([]);
   });
 
+  test("its places are free again, and so is the place of a request that ended before", async () => {
+    const app = await start();
+    const { limiter } = app.services;
+    const places: boolean[] = [];
+    const take = limiter.take.bind(limiter);
+    limiter.take = (...asked) => {
+      const permit = take(...asked);
+      const at = places.push(true) - 1;
+      const release = () => {
+        places[at] = false;
+        permit.release();
+      };
+      return { ...permit, release };
+    };
+    upstream.always(PATH, () => json(REPLY));
+    expect((await ask()).status).toBe(200);
+    await until(() => pair.session.open.permits === 0, "the place is free");
+    expect(places).toEqual([false]);
+    upstream.always(PATH, () => gate().opened.then(() => json(REPLY)));
+    void ask().catch(() => undefined);
+    await until(() => upstream.calls.length === 2, "the vendor is asked");
+    expect(places).toEqual([false, true]);
+    await pair.die();
+    expect(places).toEqual([false, false]);
+  });
+
+  test("the tools that run for its models end", async () => {
+    const app = await start();
+    const signals: AbortSignal[] = [];
+    app.services.runWebTool = ({ signal }) => {
+      signals.push(signal);
+      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    };
+    const tool = { name: "web_search", arguments: { query: "x" }, caller: CALLER, requestId: "req_1", dialect: "chat" };
+    void createRemoteTools(pair.link)({ ...tool, signal: new AbortController().signal }).catch(() => undefined);
+    await until(() => signals.length === 1, "it runs");
+    await pair.die();
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
+  });
+
   test("a hold that comes when its worker is gone already is let go", async () => {
     const app = await start();
     const { accountId } = gateway;
     await app.book.deposit({ accountId, amountNano: 1_000_000_000n, reference: "payment" });
+    const { ledger } = app.services;
+    const turn = gate();
+    app.services.ledger = { hold: (request) => turn.opened.then(() => ledger.hold(request)) };
     const asked = pair.link.call("hold", order("req_late", accountId)).catch(() => "refused");
-    await Promise.resolve();
+    await settle();
     await pair.die();
+    turn.open();
     await settle();
     pair.link.close(new Error("gone"));
     expect(await asked).toBe("refused");
