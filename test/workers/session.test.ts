@@ -265,7 +265,8 @@ describe("a worker that dies", () => {
       signals.push(signal);
       return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
     };
-    const tool = { name: "web_search", arguments: { query: "x" }, caller: CALLER, requestId: "req_1", dialect: "chat" };
+    const asked = { name: "web_search", dialect: "chat" } as const;
+    const tool = { ...asked, arguments: { query: "x" }, caller: CALLER, requestId: "req_1" };
     void createRemoteTools(pair.link)({ ...tool, signal: new AbortController().signal }).catch(() => undefined);
     await until(() => signals.length === 1, "it runs");
     await pair.die();
