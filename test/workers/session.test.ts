@@ -85,6 +85,22 @@ describe("what a worker asks of the gateway", () => {
     expect(gateway.rows()).toEqual([]);
   });
 
+  test("a key lets in by either header, and what is left of its limit is told", async () => {
+    const { services } = await start();
+    const { limiter } = services;
+    const take = limiter.take.bind(limiter);
+    const state = { limit: 60, remaining: 7, resetMs: 1_000, resetAt: gateway.clock.now() + 1_000 };
+    limiter.take = (...asked) => ({ ...take(...asked), state });
+    upstream.always(PATH, () => json(REPLY));
+    for (const header of ["authorization", "x-api-key"]) {
+      const value = header === "authorization" ? `Bearer ${gateway.key}` : gateway.key;
+      const response = await ask({}, { headers: { "content-type": "application/json", [header]: value } });
+      const { headers, status } = response;
+      const told = ["limit", "remaining"].map((name) => headers.get(`x-ratelimit-${name}-requests`));
+      expect([status, ...told]).toEqual([200, "60", "7"]);
+    }
+  });
+
   test("a client that leaves leaves nothing held", async () => {
     await start();
     const held = gate();
