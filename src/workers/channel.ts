@@ -91,7 +91,7 @@ export class Channel<Calls extends Functions, Notes extends Functions, OwnCalls,
   /** Writes what waits. */
   flush(): void {
     this.#scheduled = false;
-    if (this.#waiting.length === 0 || this.#closed) return;
+    if (this.#waiting.length === 0) return;
     const batch = this.#waiting;
     this.#lastBatch = batch.length;
     this.#waiting = [];
