@@ -167,7 +167,8 @@ describe("the official SDK at the front door", () => {
   test("a WebSocket's handshake is told to go over to HTTP", async () => {
     const headers = { authorization: `Bearer ${gateway.key}`, connection: "Upgrade", upgrade: "websocket" };
     const refused = await gateway.call("/v1/responses", { headers });
-    expect([refused.status, refused.headers.get("upgrade")]).toEqual([426, "HTTP/1.1"]);
+    const { status, headers: told } = refused;
+    expect([status, told.get("upgrade"), told.get("connection")]).toEqual([426, "HTTP/1.1", "upgrade"]);
     expect(await refused.json()).toMatchObject({ error: { code: "method_not_allowed" } });
   });
 

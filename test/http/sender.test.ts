@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, setSystemTime, test } from "bun:test";
 import type { Socket } from "bun";
+import { ERRORS } from "../../src/canon/errors.ts";
 import { Sender } from "../../src/http/server/sender.ts";
 import { outbox } from "../../src/lib/outbox.ts";
 import { manualClock } from "../support/clock.ts";
@@ -56,6 +57,21 @@ test("the date of an answer is the clock's, also after that was set forward and 
     .toString()
     .matchAll(/^date: (.*)\r$/gm);
   expect([...told].map(([, date]) => date)).toEqual(dates.map((date) => new Date(date).toUTCString()));
+});
+
+test("every status of an error has its name, and that of a handshake which is not for here", () => {
+  const socket = new NarrowSocket();
+  socket.open = true;
+  const owner = { answered() {}, close() {}, broke() {} };
+  const sender = new Sender(socket as unknown as Socket<unknown>, manualClock(), owner);
+  const statuses = Object.values(ERRORS).flatMap(({ status, messagesStatus = status }) => [status, messagesStatus]);
+  for (const status of [...statuses, 426]) {
+    sender.sendWhole({ status, headers: {}, ends: false, chunks: true }, "");
+    outbox.send();
+  }
+  const told = Buffer.concat(socket.taken).toString();
+  expect(told.match(/^HTTP\/1\.1 \d+ /gm)).toHaveLength(statuses.length + 1);
+  expect(told).not.toContain("Unnamed");
 });
 
 describe("what waits for the end of the turn", () => {

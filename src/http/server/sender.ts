@@ -31,6 +31,7 @@ const REASONS: Readonly<Record<number, string>> = {
   415: "Unsupported Media Type",
   416: "Range Not Satisfiable",
   422: "Unprocessable Content",
+  426: "Upgrade Required",
   429: "Too Many Requests",
   500: "Internal Server Error",
   502: "Bad Gateway",
