@@ -28,14 +28,20 @@ export class StopWatch {
     this.#firsts = new Set(stops.map((stop) => stop.charCodeAt(0)));
   }
 
-  /** The text that may go out now, or where it stops. Of several sequences the one that begins first counts, then the longest. */
+  /**
+   * The text that may go out now, or where it stops. Of several sequences the one that is whole first counts, as where a model stops by itself, then the
+   * longest: so it is the same in whatever pieces the text comes.
+   */
   push(text: string): string | Stopped {
     const all = this.#held + text;
     let found: { at: number; stop: string } | undefined;
+    let first = Number.POSITIVE_INFINITY;
     for (const stop of this.stops) {
       const at = all.indexOf(stop);
-      if (at < 0) continue;
-      if (!found || at < found.at || (at === found.at && stop.length > found.stop.length)) found = { at, stop };
+      const end = at + stop.length;
+      if (at < 0 || end > first || (end === first && found && at > found.at)) continue;
+      found = { at, stop };
+      first = end;
     }
     if (found) {
       this.#held = "";

@@ -58,6 +58,17 @@ describe("a watch for stop sequences (dialects.md 4.8 #30)", () => {
       ),
     );
   });
+
+  test("several: the one that is whole first, whatever the pieces", () => {
+    const several = fc.array(stop, { minLength: 1, maxLength: 4 });
+    fc.assert(
+      fc.property(several, letters, fc.array(fc.nat(30)), (stops, text, cuts) => {
+        expect(watched(stops, text, cuts)).toEqual(watched(stops, text, []));
+      }),
+    );
+    expect(watched(["abcd", "b"], "xabcd", [])).toEqual({ text: "xa", stop: "b" });
+    expect(watched(["b", "ab"], "xab", [2])).toEqual({ text: "x", stop: "ab" });
+  });
 });
 
 const finish = { type: "finish", finish: { reason: "stop" } } as const;
