@@ -19,12 +19,13 @@ const LETTER_FIRST: NameRule = {
   start: /^[A-Za-z]/,
   opening: "t_",
 };
-/** And where tools that the vendor runs have names that no function may have (Perplexity's Agent API refuses the request). */
+/** Not one of the tools that Perplexity's Agent API runs, whose names no function may have there. */
+const NOT_RESERVED = "^(?!(?:web_search|search_web|people_search|search_people|fetch_url|finance_search|sandbox)$)";
 const UNRESERVED: NameRule = {
   longest: 64,
-  legal: /^(?!(?:web_search|search_web|people_search|search_people|fetch_url|finance_search|sandbox)$)[\w-]{1,64}$/,
+  legal: new RegExp(`${NOT_RESERVED}[\\w-]{1,64}$`),
   strange: /[^\w-]/g,
-  start: /^(?!(?:web_search|search_web|people_search|search_people|fetch_url|finance_search|sandbox)$)/,
+  start: new RegExp(NOT_RESERVED),
   opening: "t_",
 };
 /** Names that a responses vendor takes. */
