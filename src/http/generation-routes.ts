@@ -68,8 +68,6 @@ function refuseMethod(context: { request: Request }): Response {
   const refused = notPost(context);
   if (context.request.headers.get("upgrade")?.toLowerCase() !== "websocket") return refused;
   refused.headers.set("upgrade", "HTTP/1.1");
-  // It goes with the connection alone (RFC 9110, 7.8).
-  refused.headers.set("connection", "upgrade");
   return new Response(refused.body, { status: 426, headers: refused.headers });
 }
 

@@ -167,8 +167,7 @@ describe("the official SDK at the front door", () => {
   test("a WebSocket's handshake is told to go over to HTTP", async () => {
     const headers = { authorization: `Bearer ${gateway.key}`, connection: "Upgrade", upgrade: "websocket" };
     const refused = await gateway.call("/v1/responses", { headers });
-    const { status, headers: told } = refused;
-    expect([status, told.get("upgrade"), told.get("connection")]).toEqual([426, "HTTP/1.1", "upgrade"]);
+    expect([refused.status, refused.headers.get("upgrade")]).toEqual([426, "HTTP/1.1"]);
     expect(await refused.json()).toMatchObject({ error: { code: "method_not_allowed" } });
   });
 

@@ -74,6 +74,16 @@ test("every status of an error has its name, and that of a handshake which is no
   expect(told).not.toContain("Unnamed");
 });
 
+test("another protocol is named for the connection alone", () => {
+  const socket = new NarrowSocket();
+  socket.open = true;
+  const owner = { answered() {}, close() {}, broke() {} };
+  const sender = new Sender(socket as unknown as Socket<unknown>, manualClock(), owner);
+  sender.sendWhole({ status: 426, headers: { upgrade: "HTTP/1.1" }, ends: false, chunks: true }, "");
+  outbox.send();
+  expect(Buffer.concat(socket.taken).toString().toLowerCase()).toContain("\r\nconnection: upgrade\r\n");
+});
+
 describe("what waits for the end of the turn", () => {
   function makeSender() {
     const socket = new NarrowSocket();

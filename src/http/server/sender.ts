@@ -88,7 +88,9 @@ function readDateLine(): string {
 function writeHead({ status, headers, ends, chunks }: AnswerHead): string {
   const close = headers["connection"] === "close" ? "" : "connection: close\r\n";
   const end = ends ? close : chunks ? "" : "connection: keep-alive\r\n";
-  return `HTTP/1.1 ${status} ${REASONS[status] ?? "Unnamed"}\r\n${writeFields(headers)}${end}${readDateLine()}`;
+  // It goes for this connection alone (RFC 9110, 7.8), whichever process has said it.
+  const upgrade = headers["upgrade"] === undefined ? "" : "connection: upgrade\r\n";
+  return `HTTP/1.1 ${status} ${REASONS[status] ?? "Unnamed"}\r\n${writeFields(headers)}${upgrade}${end}${readDateLine()}`;
 }
 
 /** Writes answers to a client's connection, one after the other, never more than it takes; texts with the end of a turn of the event loop. */
