@@ -6,8 +6,7 @@ import type { Text } from "../../lib/json.ts";
 import { decodeBytes } from "../../lib/piece-decoder.ts";
 import { type Answer, type Read, type ReadTaker, readText } from "../answer.ts";
 import { ConnectionLost } from "./faults.ts";
-import { Head } from "./head.ts";
-import { HeadReader } from "./head-reader.ts";
+import { canBeginHead, type Head, MAX_HEAD_BYTES, parseHead } from "./head.ts";
 import { cut, MAX_PIECE_BYTES, type Piece, pack, sizeOf, unpack } from "./pieces.ts";
 import type { Outgoing } from "./request.ts";
 import { type Taker, Turns } from "./turns.ts";
@@ -16,11 +15,12 @@ import { type Taker, Turns } from "./turns.ts";
 const MAX_WAITING_BYTES = 64 * 1024;
 /** Memory of a piece that is given back before a collection comes for it, bytes. */
 const LEAST_RELEASED_BYTES = 2 * 1024;
+/** Heads that tell of a later one, such as 103, before that one must come. */
+const MAX_INTERIM = 16;
 
 /** For all answers of the process. */
 const turns = new Turns();
 const OVER: Promise<Read> = Promise.resolve({ done: true });
-const NO_HEAD = new Head(0, "", false);
 
 /** What a call needs of the connection that it is on. */
 export type Line = {
@@ -45,30 +45,31 @@ export type CallRules = {
   explain(thrown: unknown): unknown;
 };
 
-/** How an answer ended: it came whole, or every read rejects with a reason. */
-type End = "whole" | { reason: unknown };
-
 /** One request on its connection, and its answer. The head comes first, by `answered`; the body is read as an {@link Answer}. */
 export class Call implements Answer, Abortable, Outgoing, Taker {
-  #head = NO_HEAD;
-  readonly #heads = new HeadReader();
-  #body: BodyReader | undefined;
+  #head: Head | undefined;
   /** The body has no other end than that of the connection; another request may follow. */
   #endsWithConnection = false;
   #staysOpen = false;
-  /** Wait to be read. */
-  #pieces: Piece[] = [];
+  #body: BodyReader | undefined;
+  /** Bytes of a head that has not come whole. */
+  #held: Buffer | undefined;
+  #interim = 0;
+  /** Waits to be read; the pieces behind it. */
+  #piece: Piece | undefined;
+  #further: Piece[] | undefined;
   /** So much came at once that it is read in turns with others; a turn is to come. */
   #isMuch = false;
   #hasTurn = false;
   #waitingBytes = 0;
   #paused = false;
   #waiting: ReadTaker | undefined;
-  #end: End | undefined;
+  #fault: { reason: unknown } | undefined;
+  #complete = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #line: Line | undefined;
-  /** Whoever asked for the answer, until that is told: what tells a promise holds it. */
-  #asker: Pick<PromiseWithResolvers<Answer>, "resolve" | "reject"> | undefined;
+  #answer: ((answer: Answer) => void) | undefined;
+  #refuse: ((reason: unknown) => void) | undefined;
 
   /**
    * `head` and `body` are what is sent; `onSent` is told when the system has taken all of it. `abort` ends the call; its reason is then what every read
@@ -87,21 +88,22 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   /** Resolves with this, once the head is read. Rejects with the abort's reason, or with a fault, both by the rules. To be called once. */
   answered(): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      this.#asker = { resolve, reject };
+      this.#answer = resolve;
+      this.#refuse = reject;
     });
   }
 
   get status(): number {
-    return this.#head.status;
+    return this.#head?.status ?? 0;
   }
 
   get headers(): Head {
-    return this.#head;
+    return this.#head as Head;
   }
 
   /** Nothing more is expected of the connection. */
   get over(): boolean {
-    return this.#end !== undefined;
+    return this.#complete || this.#fault !== undefined;
   }
 
   /** From now on the answer is read from this connection. */
@@ -123,7 +125,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   /** Bytes came on the connection. */
   take(bytes: Buffer): void {
     try {
-      if (this.#body) this.#takeBody(this.#body, bytes, 0);
+      if (this.#body) this.#takeBody(bytes, 0);
       else this.#takeHead(bytes);
     } catch (thrown) {
       if (!(thrown instanceof MalformedMessage)) throw thrown;
@@ -135,19 +137,18 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   /** The connection has ended. That is the end of a body without any other, and a fault in the midst of one. */
   lost(reason: Error): void {
     if (this.over) return;
-    if (this.#body && this.#endsWithConnection && !(reason instanceof ConnectionReset)) this.#complete();
+    if (this.#body && this.#endsWithConnection && !(reason instanceof ConnectionReset)) this.#end();
     else this.fail(new ConnectionLost(reason.message, { cause: reason }));
   }
 
   /** Ends the call: every read from now on rejects with `reason`. */
   fail(reason: unknown): void {
     if (this.over) return;
-    this.#end = { reason };
+    this.#fault = { reason };
     this.#settle();
     this.#forgetPieces();
-    const asker = this.#asker;
-    this.#asker = undefined;
-    asker?.reject(this.abort.aborted ? this.abort.reason : this.rules.explain(reason));
+    if (!this.#body) this.#refuse?.(this.abort.aborted ? this.abort.reason : this.rules.explain(reason));
+    this.#forgetAsker();
     const waiting = this.#waiting;
     this.#waiting = undefined;
     // Whoever ends a call is not to find the request closed when that returns.
@@ -155,12 +156,13 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   }
 
   read(): Promise<Read> {
-    const piece = this.#pieces[0];
+    const piece = this.#piece;
     if (piece && !this.#isMuch) {
       const taken = this.#take(piece);
       return Promise.resolve({ done: false, value: viewOf(taken, taken.bytes) });
     }
-    if (!piece && this.#end) return this.#end === "whole" ? OVER : Promise.reject(this.#end.reason);
+    if (this.#fault) return Promise.reject(this.#fault.reason);
+    if (this.#complete && !piece) return OVER;
     return new Promise((resolve, reject) => {
       this.#await({
         onBytes: (bytes, from, to) => resolve({ done: false, value: viewOf({ from, to }, bytes) }),
@@ -172,17 +174,17 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
 
   readTo(taker: ReadTaker): void {
     // Who reads piece by piece knows what he reads; the fields of vendors are kilobytes, and streams go on for minutes.
-    this.#head = this.#head.withoutFields();
-    const piece = this.#pieces[0];
+    this.#head = this.#head?.withoutFields();
+    const piece = this.#piece;
     if (piece && !this.#isMuch) {
       const { bytes, from, to } = this.#take(piece);
       // Not at once: each piece would be worked through within the one before it.
       queueMicrotask(() => taker.onBytes(bytes, from, to));
       return;
     }
-    const end = this.#end;
-    if (!piece && end) {
-      queueMicrotask(() => (end === "whole" ? taker.onEnd() : taker.onBroken(end.reason)));
+    if (!piece && this.over) {
+      const fault = this.#fault;
+      queueMicrotask(() => (fault ? taker.onBroken(fault.reason) : taker.onEnd()));
       return;
     }
     this.#await(taker);
@@ -191,7 +193,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   /** Tells `taker` in its turn of what is there, or of what comes next. */
   #await(taker: ReadTaker): void {
     this.#waiting = taker;
-    if (this.#pieces.length > 0) this.#wantTurn();
+    if (this.#piece) this.#wantTurn();
     else if (this.#paused) turns.addWanting(this);
   }
 
@@ -209,23 +211,25 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
       return;
     }
     // Only now: many may have got much at the same moment.
-    this.#cutFirst();
-    const piece = this.#pieces[0];
+    if (this.#piece && sizeOf(this.#piece) > MAX_PIECE_BYTES) this.#cut(this.#piece);
+    const piece = this.#piece;
     // What waited may have been forgotten since: then nothing is left of an answer that has come whole.
-    if (!piece && this.#end !== "whole") return;
+    if (!piece && !this.#complete) return;
     this.#waiting = undefined;
     if (piece) {
       const { bytes, from, to } = this.#take(piece);
-      if (this.#pieces.length > 0) this.#wantTurn();
+      if (this.#piece) this.#wantTurn();
       waiting.onBytes(bytes, from, to);
     } else waiting.onEnd();
   }
 
   /** Nobody has asked for what waits since the turn before: its client takes nothing for now, and perhaps nothing more until it is given up. */
   #pack(): void {
-    const pieces = this.#pieces;
-    this.#pieces = pieces.flatMap(pack);
+    const pieces = this.#piece ? [this.#piece, ...(this.#further ?? [])] : [];
+    const packed = pieces.flatMap(pack);
     for (const { bytes, isPacked } of pieces) if (!isPacked) this.release(bytes);
+    this.#piece = packed.shift();
+    this.#further = packed;
   }
 
   onMore(): void {
@@ -234,17 +238,17 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
 
   /** The piece that comes next is read now. */
   #take(piece: Piece): Piece {
-    this.#pieces.shift();
-    if (this.#pieces.length === 0) this.#isMuch = false;
+    this.#piece = this.#further?.shift();
+    if (!this.#piece) this.#isMuch = false;
     this.#waitingBytes -= sizeOf(piece);
     return unpack(piece);
   }
 
   text(maxBytes: number): string | Promise<string> {
-    const [piece, further] = this.#pieces;
-    const isHere = this.#end === "whole" && piece && sizeOf(piece) <= maxBytes && !further;
+    const piece = this.#piece;
+    const isHere = this.#complete && piece && sizeOf(piece) <= maxBytes && !this.#further?.length;
     if (!isHere) return readText(this, maxBytes);
-    this.#pieces = [];
+    this.#piece = undefined;
     const { bytes, from, to } = unpack(piece);
     const text = decodeBytes(bytes, from, to);
     this.#letGo(bytes);
@@ -286,13 +290,20 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
 
   /** The head is there. */
   #tell(): void {
-    const asker = this.#asker;
-    this.#asker = undefined;
+    const answer = this.#answer;
+    const refuse = this.#refuse;
+    this.#forgetAsker();
     try {
-      asker?.resolve(this.rules.accept(this));
+      answer?.(this.rules.accept(this));
     } catch (thrown) {
-      asker?.reject(thrown);
+      refuse?.(thrown);
     }
+  }
+
+  /** Whoever asked for the answer has been told: what tells a promise holds it. */
+  #forgetAsker(): void {
+    this.#answer = undefined;
+    this.#refuse = undefined;
   }
 
   onAbort(reason: unknown): void {
@@ -301,60 +312,89 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   }
 
   #forgetPieces(): void {
-    this.#pieces = [];
+    this.#piece = undefined;
+    this.#further = undefined;
     this.#isMuch = false;
     this.#waitingBytes = 0;
   }
 
   /** Reads the head, once it is whole, and what follows it. */
   #takeHead(bytes: Buffer): void {
-    const read = this.#heads.take(bytes);
-    if (!read) return;
-    const { head } = read;
-    if (head.status === REQUEST_TIMEOUT && !head.staysOpen && read.isFirst && this.#line?.missed()) return;
-    this.forget();
-    const { framing } = head;
-    const body = createBodyReader(framing);
-    this.#body = body;
-    this.#endsWithConnection = framing.kind === "close";
-    this.#staysOpen = head.staysOpen && head.status !== SERVER_FAILED;
-    this.#head = head;
-    // The reader comes before the first piece, which may be the last one too.
-    this.#tell();
-    // Even where nothing follows: a body may end with its head.
-    if (!this.over) this.#takeBody(body, read.bytes, read.bodyAt);
+    const all = this.#held ? Buffer.concat([this.#held, bytes]) : bytes;
+    let start = 0;
+    for (;;) {
+      let at = all.indexOf(HEAD_END, start);
+      let length = HEAD_END.length;
+      // Some small servers leave out the carriage returns, and may have them in the body that follows.
+      const bare = all.subarray(0, at < 0 ? all.length : at).indexOf(BARE_HEAD_END, start);
+      if (bare >= 0) {
+        at = bare;
+        length = BARE_HEAD_END.length;
+      }
+      if ((at < 0 ? all.length : at) - start > MAX_HEAD_BYTES) throw new MalformedMessage("a head that is too long");
+      if (at < 0) {
+        // At once: what speaks something else may wait for as long as anybody does.
+        if (!canBeginHead(all, start)) throw new MalformedMessage("no status line");
+        this.#held = start === 0 ? all : all.subarray(start);
+        return;
+      }
+      const head = parseHead(all.toString("latin1", start, at));
+      start = at + length;
+      if (head.status >= 200) {
+        this.#held = undefined;
+        if (head.status === REQUEST_TIMEOUT && !head.staysOpen && this.#interim === 0 && this.#line?.missed()) return;
+        this.forget();
+        const { framing } = head;
+        this.#body = createBodyReader(framing);
+        this.#endsWithConnection = framing.kind === "close";
+        this.#staysOpen = head.staysOpen && head.status !== SERVER_FAILED;
+        this.#head = head;
+        // The reader comes before the first piece, which may be the last one too.
+        this.#tell();
+        // Even where nothing follows: a body may end with its head.
+        if (!this.over) this.#takeBody(all, start);
+        return;
+      }
+      if (head.status === 101 || ++this.#interim > MAX_INTERIM)
+        throw new MalformedMessage("an answer that never comes");
+    }
   }
 
   /** Bytes of the body, and perhaps what is behind it, from `start` on. */
-  #takeBody(body: BodyReader, bytes: Uint8Array, start: number): void {
+  #takeBody(bytes: Uint8Array, start: number): void {
+    const body = this.#body as BodyReader;
     body.take(bytes, start);
     if (body.to > body.from) this.#hand(bytes, body.from, body.to);
     // Whoever was handed it may have given up on the rest.
-    if (body.complete && !this.over) this.#complete();
+    if (body.complete && !this.over) this.#end();
   }
 
   #hand(bytes: Uint8Array, from: number, to: number): void {
     if (this.#timer !== undefined) return;
     const waiting = this.#waiting;
-    if (!waiting || this.#pieces.length > 0 || to - from > MAX_PIECE_BYTES) this.#keep({ bytes, from, to });
+    if (!waiting || this.#piece || to - from > MAX_PIECE_BYTES) this.#keep({ bytes, from, to });
     else {
       this.#waiting = undefined;
       waiting.onBytes(bytes, from, to);
     }
   }
 
-  /** Cuts the piece that is the next into smaller ones, if it is large. */
-  #cutFirst(): void {
-    const piece = this.#pieces[0];
-    if (!piece || sizeOf(piece) <= MAX_PIECE_BYTES) return;
-    this.#pieces.splice(0, 1, ...cut(piece));
+  /** Cuts the piece that is the next into smaller ones. */
+  #cut(piece: Piece): void {
+    const parts = cut(piece);
     this.release(piece.bytes);
+    this.#piece = parts.shift();
+    this.#further = this.#further ? [...parts, ...this.#further] : parts;
   }
 
   #keep(piece: Piece): void {
     if (sizeOf(piece) > MAX_PIECE_BYTES) this.#isMuch = true;
     if (this.#isMuch) this.#wantTurn();
-    this.#pieces.push(piece);
+    if (!this.#piece) this.#piece = piece;
+    else {
+      this.#further ??= [];
+      this.#further.push(piece);
+    }
     this.#waitingBytes += sizeOf(piece);
     if (this.#waitingBytes >= MAX_WAITING_BYTES && !this.#paused) {
       this.#paused = true;
@@ -362,14 +402,14 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     }
   }
 
-  #complete(): void {
-    this.#end = "whole";
+  #end(): void {
+    this.#complete = true;
     this.#settle();
     // Nothing more comes of this answer, and whoever uses the connection next must not wait until it is read.
     this.#unpause();
     this.#line?.ended(this.#staysOpen && this.#body?.complete === true && this.#body.surplus === undefined);
     // Who waits for his turn has not had all of it.
-    if (this.#pieces.length > 0) return;
+    if (this.#piece) return;
     const waiting = this.#waiting;
     this.#waiting = undefined;
     if (waiting) queueMicrotask(() => waiting.onEnd());
@@ -395,3 +435,5 @@ const REQUEST_TIMEOUT = 408;
  */
 const SERVER_FAILED = 500;
 const BYTE_ORDER_MARK = 0xfeff;
+const HEAD_END = Buffer.from("\r\n\r\n");
+const BARE_HEAD_END = Buffer.from("\n\n");
