@@ -1,6 +1,6 @@
 import { isObject, listOf } from "../lib/json.ts";
 import type { OverflowFigures } from "./overflow.ts";
-import { relayedError } from "./relayed-error.ts";
+import { readRecord, relayedError } from "./relayed-error.ts";
 
 /** What can be read of an error in any of the shapes vendors use (dialects.md 1.5). */
 export type RawError = {
@@ -113,7 +113,8 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
     const said = [inner, writeIssues(value["issues"])].filter((words) => words !== "").join(": ");
     return readRelayed({ message: said, type: text(value["type"]), code: text(value["code"]) }, wrappings);
   }
-  const behind = readBehind(value["value"], wrappings) ?? readBehind(recordIn(value["details"]), wrappings);
+  // GMI's edge has it as JSON beside words that say no more than that a model's server refused (vercel/ai, `gmicloud-error.ts`).
+  const behind = readBehind(value["value"], wrappings) ?? readBehind(readRecord(text(value["details"])), wrappings);
   if (behind) return behind;
   const words = wordsIn(value, wrappings);
   const place = text(value["param"]);
@@ -137,16 +138,6 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
 function readBehind(record: unknown, wrappings: number): RawError | undefined {
   const found = isObject(record) ? readRawError(record, wrappings - 1) : undefined;
   return found && found.message !== "" ? { ...found, isRelayed: true } : undefined;
-}
-
-/** What GMI's edge has as JSON beside words that say no more than that a model's server refused (vercel/ai, `gmicloud-error.ts`). */
-function recordIn(details: unknown): unknown {
-  if (typeof details !== "string" || !details.startsWith("{")) return undefined;
-  try {
-    return JSON.parse(details);
-  } catch {
-    return undefined;
-  }
 }
 
 /** An error as the vendor behind a gateway told it, where that gateway's words are no more than a wrapping of its. */

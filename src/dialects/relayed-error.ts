@@ -10,7 +10,8 @@ function withoutEnd(words: string): string {
   return words.slice(0, Math.min(words.length, ...ends)).trim();
 }
 
-function parse(words: string): unknown {
+/** What words say as JSON, an object or a list; words that are none as they are. */
+export function readRecord(words: string): unknown {
   if (!words.startsWith("{") && !words.startsWith("[")) return words;
   try {
     return JSON.parse(words);
@@ -35,15 +36,15 @@ const DATABRICKS = /^(?:[A-Z]+(?:_[A-Z]+)*: )?(?=\{"(?:message|error)")/;
  * words. A vendor's words are known by how they begin, and its JSON is nothing to show.
  */
 export function relayedError(words: string): unknown {
-  if (words.startsWith(`${MODELS}{`)) return parse(words.slice(MODELS.length));
+  if (words.startsWith(`${MODELS}{`)) return readRecord(words.slice(MODELS.length));
   const engines = ENGINES.exec(words)?.[0];
-  if (engines !== undefined) return parse(words.slice(engines.length));
+  if (engines !== undefined) return readRecord(words.slice(engines.length));
   const databricks = DATABRICKS.exec(words)?.[0];
-  if (databricks !== undefined) return parse(words.slice(databricks.length));
+  if (databricks !== undefined) return readRecord(words.slice(databricks.length));
   if (!words.startsWith("litellm.")) return undefined;
   const before = BEFORE.exec(words)?.[0];
   if (before === undefined) return undefined;
   const said = withoutEnd(words.slice(before.length));
   const bytes = BYTES.exec(said)?.[2];
-  return parse(bytes === undefined ? said : bytes.replace(/\\(['"\\])/g, "$1"));
+  return readRecord(bytes === undefined ? said : bytes.replace(/\\(['"\\])/g, "$1"));
 }

@@ -187,6 +187,10 @@ export type ObjectText = JsonText<Record<string, unknown>>;
 /** New values for top-level fields; `undefined` removes a field. */
 export type Edits = Record<string, unknown>;
 
+/** A field as it will be once the edits are made. */
+export const editedField = (field: string, body: Record<string, unknown>, edits: Edits): unknown =>
+  Object.hasOwn(edits, field) ? edits[field] : body[field];
+
 /** The character or byte at a place; what JSON is built of is the same in both. */
 const codeAt = (source: Piece, at: number): number =>
   typeof source === "string" ? source.charCodeAt(at) : (source[at] as number);

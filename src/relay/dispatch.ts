@@ -14,7 +14,7 @@ import type { Job } from "./job.ts";
 import { keepDialect, NEWER, turnDialect, wantsNewer } from "./newer-dialect.ts";
 import { keepPlain, tellPlainly } from "./plain-servers.ts";
 import { type Asked, prepare, refuseLoss, withFartherLoss } from "./prepare.ts";
-import { readableType, refuse } from "./read-reply.ts";
+import { EVENT_STREAM, readableType, refuse } from "./read-reply.ts";
 import { learnRefused } from "./refused-extras.ts";
 import { inlineMedia, showMedia } from "./remote-media.ts";
 import type { Candidate } from "./routes.ts";
@@ -200,10 +200,9 @@ export type Opened = { answer: Answer; type: string };
 export async function open(job: Job, target: Target): Promise<Opened> {
   const answer = await dispatch(job, target);
   const type = await typeOf(answer, job, target);
-  return type === STREAM ? { answer, type } : lookInto(answer, type);
+  return type === EVENT_STREAM ? { answer, type } : lookInto(answer, type);
 }
 
-const STREAM = "text/event-stream";
 /** Bytes of a body's first piece in which its beginning is looked for, behind white space. */
 const MAX_LOOKED_INTO = 64;
 /** How a record of SSE begins, with a field's name or as a comment: no JSON does. */
@@ -219,7 +218,7 @@ async function lookInto(answer: Answer, type: string): Promise<Opened> {
     RECORD_STARTS.test(new TextDecoder().decode(value?.subarray(0, MAX_LOOKED_INTO)).trimStart());
   // A body that breaks off here is told so to whoever reads it.
   const isStream = await first.then(beginsRecord, () => false);
-  return { answer: new BegunAnswer(answer, first), type: isStream ? STREAM : type };
+  return { answer: new BegunAnswer(answer, first), type: isStream ? EVENT_STREAM : type };
 }
 
 /** The media type of an answer that can be read. Throws GatewayError for any other. */

@@ -12,6 +12,9 @@ import { SHOULD_RETRY_HEADER } from "../wire/header-names.ts";
 import { type Ending, FINISHING_MS, QuietEnd, type Step, StreamReader } from "./stream-reader.ts";
 import { decoderOf, type Target } from "./target.ts";
 
+/** The media type of a stream of records. */
+export const EVENT_STREAM = "text/event-stream";
+
 /** The media type of an answer that may be read, lower-case and without parameters; undefined for one that {@link refuse} explains. */
 export function readableType(answer: Answer): string | undefined {
   if (!isOk(answer)) return undefined;
@@ -49,7 +52,7 @@ export type Reading = {
 
 /** Reads a whole JSON reply, or a stream that came in its place. Throws GatewayError when it is no reply. */
 export function readWhole(answer: Answer, type: string, target: Target, reading: Reading): Whole | Promise<Whole> {
-  if (type === "text/event-stream") return collectStream(answer, target, reading);
+  if (type === EVENT_STREAM) return collectStream(answer, target, reading);
   const text = readCapped(answer, MAX_REPLY_BYTES);
   // It is there already where the whole answer came at once.
   if (typeof text === "string") return toWhole(text, target, reading);

@@ -1,5 +1,5 @@
 import type { Orders } from "../../canon/intent.ts";
-import { type Edits, isObject, listOf } from "../../lib/json.ts";
+import { type Edits, editedField, isObject, listOf } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
 import { goingFields } from "../going-fields.ts";
 import { EARLIER_REASONING } from "../lost-reasoning.ts";
@@ -113,7 +113,7 @@ function amendConversation(body: Record<string, unknown>, edits: Edits, orders: 
   const messages = soundMessages(withoutForeignThinking(body["messages"], orders, quirks));
   editReasoning(messages === body["messages"] ? body : { ...body, messages }, edits, orders);
   if (!Array.isArray(messages)) return;
-  const thinking = Object.hasOwn(edits, "thinking") ? edits["thinking"] : body["thinking"];
+  const thinking = editedField("thinking", body, edits);
   const sound: readonly unknown[] = isSwitchedOff(thinking) ? withoutLoopThinking(messages) : messages;
   const answered = answerPrefill(sound, body, orders.upstreamModel, thinking, quirks.prefill === "none");
   if (answered !== body["messages"]) edits["messages"] = answered;

@@ -1,4 +1,4 @@
-import { type Edits, isObject } from "../../lib/json.ts";
+import { type Edits, editedField, isObject } from "../../lib/json.ts";
 import { callHint } from "../own-words.ts";
 import { traitsOf } from "./model-traits.ts";
 
@@ -25,7 +25,7 @@ export function editChoice(body: Body, edits: Edits, upstreamModel: string): voi
   const freed = freeToolChoice(choice);
   const wasFreed = Object.hasOwn(edits, "tool_choice");
   if (!freed || (!wasFreed && traitsOf(upstreamModel).forcedChoice)) return;
-  const system = Object.hasOwn(edits, "system") ? edits["system"] : body["system"];
+  const system = editedField("system", body, edits);
   if (!wasFreed) edits["tool_choice"] = freed;
   edits["system"] = withHint(system, callHint(isObject(choice) ? choice["name"] : undefined));
 }

@@ -1,11 +1,8 @@
-import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
+import { type Edits, editedField, isObject, listOf, stringOf } from "../../lib/json.ts";
 import { textsOf } from "../server-tools.ts";
 import { isSearch } from "./server-tools.ts";
 
 type Wire = Record<string, unknown>;
-
-const fieldOf = (field: string, body: Wire, edits: Edits): unknown =>
-  Object.hasOwn(edits, field) ? edits[field] : body[field];
 
 /** A search of the web, which has its hosts in one list here, and neither a kind of place nor what it may read. */
 function tellSearch(entry: Wire): Wire {
@@ -31,18 +28,18 @@ function tellChoice(choice: Wire): Wire {
 
 /** Says a body in the terms of {@link Quirks.agentTerms}, as edits beside those that are there. */
 export function tellAgent(body: Wire, edits: Edits): void {
-  const text = fieldOf("text", body, edits);
+  const text = editedField("text", body, edits);
   if (text !== undefined) edits["text"] = undefined;
   const format = isObject(text) ? text["format"] : undefined;
   if (isObject(format) && format["type"] !== "text") {
     const { type, ...schema } = format;
     edits["response_format"] = type === "json_schema" ? { type, json_schema: schema } : format;
   }
-  const tools = fieldOf("tools", body, edits);
+  const tools = editedField("tools", body, edits);
   if (listOf(tools).some(isSearch)) {
     edits["tools"] = listOf(tools).map((tool) => (isSearch(tool) ? tellSearch(tool) : tool));
   }
-  const choice = fieldOf("tool_choice", body, edits);
+  const choice = editedField("tool_choice", body, edits);
   if (isObject(choice)) edits["tool_choice"] = tellChoice(choice);
 }
 
