@@ -14,7 +14,7 @@ const DEFAULT_MAX_OUTPUT = 8_192;
 const defaultCeiling = ({ contextLength = Number.POSITIVE_INFINITY }: Entry): number =>
   Math.min(DEFAULT_MAX_OUTPUT, Math.ceil(contextLength / 2));
 
-/** The ceiling to send when it differs from the client's: what is paid for, where that is less than would be sent otherwise. */
+/** The ceiling to send when it differs from the client's: what is paid for, where that is less than would be sent otherwise, and no more than is taken. */
 function outputCeiling(
   intent: Intent,
   entry: Entry,
@@ -24,7 +24,8 @@ function outputCeiling(
 ): number | undefined {
   const told = modelCeiling(intent, entry, upstream, quirks);
   const sent = told ?? intent.maxOutputTokens;
-  return paidFor !== undefined && (sent === undefined || sent > paidFor) ? paidFor : told;
+  if (paidFor === undefined || (sent !== undefined && sent <= paidFor)) return told;
+  return Math.min(paidFor, quirks.maxOutputTokens ?? paidFor);
 }
 
 /**

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { isObject } from "../../src/lib/json.ts";
+import { PRICED, startPayingLab } from "../scenarios/paying.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { type Answer, chatReply, json, startUpstream, type Upstream } from "../support/upstream.ts";
 
@@ -127,6 +128,27 @@ describe("a server that refuses more output than its model writes", () => {
     refuseMore("chat", "m", "max_tokens is too large: 64000. This model supports at most 32768 completion tokens");
     for (const [path, ask] of clients) expect((await gateway.post(path, ask("all/m"))).status).toBe(200);
     expect(ceilings("chat")).toEqual([64_000, MOST, MOST, MOST]);
+  });
+
+  test("is not told what the money of a reply that comes whole pays for, where that is more", async () => {
+    const lab = await startPayingLab();
+    try {
+      await lab.fund(10_000_000_000n);
+      const ceilingOf = DIALECTS.chat[2];
+      lab.vendors.chat.always(DIALECTS.chat[0], ({ json: body }) => {
+        const asked = Number(ceilingOf(body as Wire));
+        const message = `max_tokens is too large: ${asked}. This model supports at most 4096 completion tokens`;
+        return asked > 4096 ? json({ error: { message } }, { status: 400 }) : json(DIALECTS.chat[1]);
+      });
+      const asked = { model: PRICED.chat, messages: [user] };
+      for (const attempts of ["2", null]) {
+        const { status, headers } = await lab.gateway.post("/v1/chat/completions", asked);
+        expect([status, headers.get("x-sluice-attempts")]).toEqual([200, attempts]);
+      }
+      expect(lab.vendors.chat.calls.map(({ json: body }) => ceilingOf(body as Wire))).toEqual([16_384, 4096, 4096]);
+    } finally {
+      await lab.stop();
+    }
   });
 
   test("is told no larger budget to think with than fits below", async () => {
