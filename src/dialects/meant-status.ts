@@ -54,6 +54,15 @@ const TOOL_SERVER_FAILED = "external_connector_error";
 export const NEVER_TAKEN =
   /^(?:No endpoints found that (?:support|can handle)|(?:image|audio) input is not supported|tools param requires --jinja|Only 'text' content type is supported|"auto" tool choice requires --|having tools in the request requires --|\S{1,200} does not support tools|'tools' is not supported|This model's vendor cannot be told all of the request)\b/i;
 
+/**
+ * How Alibaba says that a minute's tokens are used up, or that too much is asked at once: by OpenAI's code, and its sentence, for an account that is empty. Its
+ * own sentence, or the page that it points to, tells the two apart (alibabacloud.com, "Rate limits": "typically recover automatically within one minute").
+ */
+const RATE = /^(?:concurrency )?allocated quota exceeded\b|\berror-code#token-limit\b/i;
+
+/** Whether an error is a limit of the moment, whatever else its code says. */
+export const limitsRate = ({ message }: { message?: unknown }): boolean => RATE.test(String(message));
+
 /** How a field is refused by its name, and a model by OpenRouter, which stands first and is the client's own choice. */
 const NAMED_FIELD = /: Extra inputs are not permitted/;
 const NAMED_MODEL = /^.{1,200} is not a valid model ID\.?$/;
@@ -129,6 +138,7 @@ export function meantStatus(status: number, { type, code, message, isRelayed }: 
 export function statusOfRawError(raw: RawError): number {
   const numeric = Number(raw.code);
   if (Number.isInteger(numeric) && numeric >= 400 && numeric < 600) return numeric;
+  if (limitsRate(raw)) return 429;
   const word = `${raw.type} ${raw.code}`;
   if (/overloaded|unavailable/i.test(word)) return 529;
   if (/rate_?limit|resource_exhausted|too_many|throttl/i.test(word)) return 429;

@@ -1,4 +1,4 @@
-import { beginsWithName } from "./meant-status.ts";
+import { beginsWithName, limitsRate } from "./meant-status.ts";
 
 /**
  * Words for programs by which vendors say that the account there is empty, whatever status they choose (Alibaba's `Arrearage` is a 400, new-api's
@@ -45,7 +45,7 @@ export function meansNoCredit(
   status: unknown,
   { type, code, message }: { type?: unknown; code?: unknown; message?: unknown },
 ): boolean {
-  if (exceedsCredit({ message })) return false;
+  if (exceedsCredit({ message }) || limitsRate({ message })) return false;
   if (status === 402 || NO_CREDIT_CODE.test(`${code} ${type}`)) return true;
   const words = String(message);
   return NO_CREDIT_TEXT.test(words) && !beginsWithName(words);

@@ -901,6 +901,32 @@ describe("several keys of a vendor", () => {
     expect(keysOf(first).filter((key) => key === "key-a1")).toHaveLength(2);
   });
 
+  test.each([
+    "Allocated quota exceeded, please increase your quota limit. For details, see: https://help.aliyun.com/zh/model-studio/error-code#token-limit",
+    "You exceeded your current quota, please check your plan and billing details. For details, see: https://www.alibabacloud.com/help/en/model-studio/error-code#token-limit",
+    "concurrency allocated quota exceeded",
+  ])(
+    "Alibaba's limit of a minute, in OpenAI's words for an empty account, is no more than that: %s",
+    async (message) => {
+      const clock = manualClock();
+      const both = [...models, { id: "one/small", pricing: "free" as const }];
+      const app = await appWith({ vendors: [withKeys("key-a1", "key-b2")], models: both, clock });
+      const refusal = json(
+        { error: { message, type: "insufficient_quota", param: null, code: "insufficient_quota" } },
+        { status: 429 },
+      );
+      first.always(PATH, refusal);
+      const told = await talk(app, "well?");
+      expect([told.status, told.headers.get("x-should-retry"), told.headers.get("retry-after")]).toEqual([
+        ...[429, "true", "1"],
+      ]);
+      await clock.advance(1_001);
+      first.always(PATH, json(chatReply("yes")));
+      for (let count = 0; count < 20; count++) expect((await talk(app, `${count}`)).status).toBe(200);
+      expect(new Set(keysOf(first).slice(-20)).size).toBe(2);
+    },
+  );
+
   test("a key that is limited rests as long as its vendor says, for that model alone", async () => {
     const clock = manualClock();
     const app = await appWith({

@@ -292,6 +292,14 @@ const STATUSES: Fault[] = [
     failsOver,
   },
   {
+    number: 14,
+    name: "the same there, in OpenAI's word for an empty account",
+    upstreams: ["chat"],
+    answer: () => record({ error: { code: "insufficient_quota", message: "Allocated quota exceeded" } }),
+    outcome: refused("rate_limit_exceeded", "true", { retryAfter: "1" }),
+    failsOver,
+  },
+  {
     number: 15,
     name: "a fault told by FastChat's number in the first record of a 200",
     upstreams: ["chat"],
