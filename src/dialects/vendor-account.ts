@@ -26,18 +26,39 @@ const EXCEEDS_CREDIT =
 export const exceedsCredit = ({ message }: { message?: unknown }): boolean => EXCEEDS_CREDIT.test(String(message));
 
 /**
- * How vendors say that a plan's hours or its week are used up, with a 429 that names no time: Z.ai's 1308 and 1310 (hugalafutro/model-hotel #955,
- * dirge-code/dirge #818), MiniMax (MiniMax-AI/MiniMax-M2.7 #36) and Ollama's cloud (NousResearch/hermes-agent #68832); and with a 403 that of Kimi Code
- * (MoonshotAI/kimi-code #2121, openclaw/openclaw #142656), and with a 429 again what Cloudflare's Workers AI gives away in a day
- * (developers.cloudflare.com/workers-ai/platform/errors). It is not over in a moment, as a rate is.
+ * How vendors say that a plan's hours or its week are used up, with a 429 that names no time: Z.ai's 1308, 1310 and 1316 to 1321 (hugalafutro/model-hotel #955,
+ * dirge-code/dirge #818; docs.z.ai/api-reference/api-code), MiniMax (MiniMax-AI/MiniMax-M2.7 #36) and Ollama's cloud (NousResearch/hermes-agent #68832), Volcengine's
+ * Coding Plan, Alibaba's Coding and Token Plan (help.aliyun.com, "Coding Plan FAQ"), OpenCode's Go; with a 403 Kimi Code (MoonshotAI/kimi-code #2121,
+ * openclaw/openclaw #142656). And that what is free of a day, or of a model, is (Workers AI: developers.cloudflare.com/workers-ai/platform/errors; ModelScope,
+ * OpenRouter, Volcengine and Alibaba, which has a 403 for that), or what an operator allows a model himself (Volcengine's "Safe Experience Mode"). It is not
+ * over in a moment, as a rate is.
  */
-const PLAN_USED_UP =
-  /^(?:(?:AiError: )?(?:\d{4}: )?you have used up your daily free allocation\b|usage limit reached for \d|已达到 ?\d+ ?小时的使用上限|weekly\/monthly limit exhausted|usage limit exceeded, |you(?: \([^)]{1,100}\))?(?:'ve| have) reached your (?:(?:session|hourly|weekly|monthly) (?:\([^)]{1,20}\) )?)?usage limit)/i;
+const PLAN_USED_UP = new RegExp(
+  `^(?:${[
+    "(?:AiError: )?(?:\\d{4}: )?you have used up your daily free allocation\\b",
+    "usage limit reached for (?:the past )?\\d",
+    "weekly\\/monthly limit exhausted",
+    "(?:5-hour|weekly|monthly|token plan) usage limit reached\\b",
+    "usage limit exceeded(?:, | \\(2056\\))",
+    "you(?: \\([^)]{1,100}\\))?(?:'ve| have) reached your (?:(?:session|hourly|weekly|monthly) (?:\\([^)]{1,20}\\) )?)?usage limit",
+    "you have exceeded the (?:5-hour|daily|weekly|monthly) usage quota\\b",
+    "(?:your|the) account \\S{1,40} has (?:reached the set inference limit for|exhausted the free trial quota)\\b",
+    "your (?:[\\w-]{1,20} )?\\d+-(?:hour|day|week|month) quota has been exhausted\\b",
+    "(?:hour|week|month) allocated quota exceeded\\b",
+    "the free tier of the model has been exhausted\\b",
+    "you have exceeded today's quota for model\\b",
+    "rate limit exceeded: free-models-per-day\\b",
+    "已达到 ?\\d+ ?小时的使用上限|您已达到每周\\/每月使用上限|(?:当前)?已达到 ?token plan 用量上限",
+  ].join("|")})`,
+  "i",
+);
+/** And for programs: Baidu's Coding Plan. */
+const PLAN_USED_UP_CODE = /^coding_plan_(?:hour|week|month)_quota_exceeded$/;
 
 /** Whether a vendor says so. Of the key's other models that tells nothing: a local Ollama has some of its own beside those of the cloud. */
-export function meansUsedUp({ message }: { message?: unknown }): boolean {
+export function meansUsedUp({ message, code }: { message?: unknown; code?: unknown }): boolean {
   const words = String(message);
-  return PLAN_USED_UP.test(words) && !beginsWithName(words);
+  return PLAN_USED_UP_CODE.test(String(code)) || (PLAN_USED_UP.test(words) && !beginsWithName(words));
 }
 
 /** Whether an error means that the gateway's account at the vendor has no credit left: its key is of no use to any request (reliability 6.2). */

@@ -1056,6 +1056,39 @@ describe("several keys of a vendor", () => {
         { status: 429 },
       ),
     ],
+    ...[
+      "Usage limit reached for the past 5 hours. Insufficient balance for extra usage. Resets at 2026-10-12 22:00:00.",
+      "您已达到每周/每月使用上限，您的限额将在 2026-09-03 01:49:02 重置。",
+      "Token Plan usage limit reached: Upgrade your Token Plan or purchase Credits for more usage. (2056)",
+      "已达到 Token Plan 用量上限：请升级 Token Plan 套餐或购买积分补充用量 (2056)",
+      "usage limit exceeded (2056)",
+      "You have exceeded the 5-hour usage quota. It will reset at 2026-08-15 19:23:44 +0800 CST. Request id: 0217",
+      'Your account [2101141013] has reached the set inference limit for the [doubao-seed-1-6] model, and the model service has been paused. To continue using this model, please visit the Model Activation page to adjust or close the "Safe Experience Mode". Request id: 0217',
+      "The account (2101141013) has exhausted the free trial quota of the model (doubao-seed-1-6).",
+      "Your token-plan 1-week quota has been exhausted. The quota will reset at 08-05 22:23:00 UTC.",
+      "week allocated quota exceeded",
+      "You have exceeded today's quota for model ZhipuAI/GLM-5.1, please try again tomorrow, or consider using other models",
+      "Weekly usage limit reached. Resets in 7hr 29min.",
+      "Rate limit exceeded: free-models-per-day. Add 10 credits to unlock 1000 free model requests per day",
+    ].map((words): [string, Answer] => [words.slice(0, 50), refusing(429, words, "rate_limit_error")]),
+    [
+      "what Alibaba gives away of a model",
+      refusing(
+        403,
+        'The free tier of the model has been exhausted. If you wish to continue access the model on a paid basis, please disable the "use free tier only" mode in the management console.',
+        "AllocationQuota.FreeTierOnly",
+      ),
+    ],
+    [
+      "Baidu's, by its word for programs",
+      json(
+        {
+          error: { code: "coding_plan_hour_quota_exceeded", message: "Exceeded.", type: "rate_limit_exceeded" },
+          id: "as-1",
+        },
+        { status: 429 },
+      ),
+    ],
     [
       "what Workers AI gives away in a day",
       json(
