@@ -74,12 +74,13 @@ export const beginsWithName = (words: string): boolean => NAMED_FIELD.test(words
 const KEY_REFUSED = /^(?:Incorrect API key provided|API key (?:not valid|expired)|Invalid API[ -]?key)/i;
 
 /**
- * A model that the vendor does not have, told as a bad request: by DeepSeek, SiliconFlow, Mistral, Workers AI, LiteLLM, llama-swap, Triton, Hugging Face's router
- * (huggingface/smolagents #2584, huggingface/huggingface.js #2225), and as one that cannot be processed (422) by AI21 (elastic/elasticsearch #131238) and
- * Scaleway (scaleway.com, "Understanding errors"). Its name is the operator's choice.
+ * A model that the vendor does not have, told as a bad request: by DeepSeek, SiliconFlow, Mistral, Workers AI, LiteLLM, llama-swap, llama.cpp's router (its
+ * `server-models.cpp`), Xinference (infiniflow/ragflow #514), Triton, Hugging Face's router (huggingface/smolagents #2584, huggingface/huggingface.js #2225),
+ * and as one that cannot be processed (422) by AI21 (elastic/elasticsearch #131238) and Scaleway (scaleway.com, "Understanding errors"). Its name is the
+ * operator's choice.
  */
 const NO_MODEL =
-  /^(?:Model (?:(?:Not|does not) Exist|Not Found\b|not supported by provider\b)|The provided model is not supported\b|(?:\w+: )*No such model @|(?:\/[\w/]+: )?Invalid model name passed in|could not find real modelID for |Unknown model: )/i;
+  /^(?:(?:\[address=[^\]]{1,100}\] )?Model (?:(?:Not|does not) Exist|(?:'[^']{1,200}' )?Not Found\b|not supported by provider\b)|The provided model is not supported\b|(?:\w+: )*No such model @|(?:\/[\w/]+: )?Invalid model name passed in|could not find real modelID for |Unknown model: )/i;
 const NO_MODEL_TYPE = /^(?:invalid_model|model_not_(?:found|supported))$/i;
 
 /**
@@ -89,10 +90,15 @@ const NO_MODEL_TYPE = /^(?:invalid_model|model_not_(?:found|supported))$/i;
 export const TEMPLATE_REFUSED = /^.*\bError: (?=Jinja Exception: )/s;
 
 /**
- * A model that is down, which NVIDIA tells as a bad request (tashfeenahmed/freellmapi #522): nothing ran, and asking later helps. From the beginning alone:
- * what a request says is quoted further on, and would close the model to everybody.
+ * A model that is down, which NVIDIA tells as a bad request (tashfeenahmed/freellmapi #522), or that is not loaded, or could not be, as llama.cpp's router
+ * (gsanhueza/pi-llama-cpp #24), LM Studio (tinyhumansai/openhuman #4181, continuedev/continue #12794) and Unsloth's server do: nothing ran, and asking later
+ * helps. From the beginning alone: what a request says is quoted further on, and would close the model to everybody.
  */
-const MODEL_DOWN = /^(?:Function id '[^']{1,100}': )?DEGRADED function cannot be invoked\b/;
+const MODEL_DOWN =
+  /^(?:(?:Function id '[^']{1,100}': )?DEGRADED function cannot be invoked\b|model is not loaded$|No models? loaded\. |Failed to load model ")/;
+
+/** How Lemonade says in a 409 that it has no room for the model beside those that have to stay (lemonade-sdk/lemonade, `model_loader.cpp`). */
+const NO_ROOM = /^(?:slots_pinned_error|router_residency_conflict)$/;
 
 /**
  * What a web server said of a file that the request names, which vLLM tells as a fault of its own, in its HTTP client's words (vllm-project/vllm #47163: a
@@ -127,6 +133,7 @@ export function meantStatus(status: number, { type, code, message, isRelayed }: 
   if (status === 404 && CONVERSATION_REFUSED.test(message)) return 400;
   if ((status === 404 || status === 500) && NEVER_TAKEN.test(message)) return 400;
   if (type === TOOL_SERVER_FAILED || code === TOOL_SERVER_FAILED) return 400;
+  if (status === 409 && (NO_ROOM.test(type) || NO_ROOM.test(code))) return 503;
   if ((status !== 400 && status !== 422) || NAMED_FIELD.test(message)) return status;
   if (NAMED_MODEL.test(message)) return 404;
   if (MODEL_DOWN.test(message)) return 503;

@@ -928,6 +928,53 @@ const OTHERS: readonly (readonly [name: string, status: number, body: unknown, c
   ],
   ["a model that is gone, llama-swap", 400, { error: "could not find real modelID for a/b" }, "upstream_error"],
   ["a model that is gone, Triton", 400, { detail: "Unknown model: a" }, "upstream_error"],
+  [
+    "a model that is gone, llama.cpp's router",
+    400,
+    { error: { code: 400, message: "model 'a/b.gguf' not found", type: "invalid_request_error" } },
+    "upstream_error",
+  ],
+  ...["Model not found, uid: qwen-0", "Model not found in the model list, uid: qwen"].map(
+    (words): (typeof OTHERS)[0] => [
+      `a model that is gone, Xinference (${words})`,
+      400,
+      { detail: `[address=0.0.0.0:51672, pid=57224] ${words}` },
+      "upstream_error",
+    ],
+  ),
+  [
+    "a model that is not loaded, llama.cpp's router",
+    400,
+    { error: { code: 400, message: "model is not loaded", type: "invalid_request_error" } },
+    "upstream_overloaded",
+  ],
+  ...[
+    "No models loaded. Please load a model in the developer page or use the 'lms load' command.",
+    'Failed to load model "google/gemma-4-e4b". Error: Error loading model.',
+  ].map((message): (typeof OTHERS)[0] => [
+    `a model that is not loaded, LM Studio (${message})`,
+    400,
+    { error: { message, type: "invalid_request_error", param: "model", code: null } },
+    "upstream_overloaded",
+  ]),
+  [
+    "a model that is not loaded, Unsloth",
+    400,
+    { error: { message: "No model loaded. Call POST /inference/load first." } },
+    "upstream_overloaded",
+  ],
+  [
+    "a request that calls its model not loaded, and is quoted",
+    400,
+    openai("Invalid value: 'model is not loaded'. Supported values are: 'none' and 'auto'.", "invalid_value"),
+    "invalid_request",
+  ],
+  ...["slots_pinned_error", "router_residency_conflict"].map((code): (typeof OTHERS)[0] => [
+    `no room for a model, Lemonade (${code})`,
+    409,
+    { error: { message: "Cannot load: the others are pinned.", type: code, param: "model", code } },
+    "upstream_overloaded",
+  ]),
   ["load", 529, { type: "error", error: { type: "overloaded_error", message: "Overloaded" } }, "upstream_overloaded"],
   [
     "tools",

@@ -348,6 +348,14 @@ const STATUSES: Fault[] = [
     outcome: refused("upstream_overloaded", "true"),
     failsOver,
   },
+  {
+    number: 16,
+    name: "a model that is not loaded, told as a fault of the request (llama.cpp, LM Studio)",
+    upstreams: ["chat"],
+    answer: (wire) => json(wire.error("invalid_request_error", "model is not loaded"), { status: 400 }),
+    outcome: refused("upstream_overloaded", "true"),
+    failsOver,
+  },
   { number: 16, name: "504 with HTML", answer: page(504), outcome: refused("upstream_error", "true"), failsOver },
   {
     number: 17,
