@@ -113,8 +113,11 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
     const said = [inner, writeIssues(value["issues"])].filter((words) => words !== "").join(": ");
     return readRelayed({ message: said, type: text(value["type"]), code: text(value["code"]) }, wrappings);
   }
-  // GMI's edge has it as JSON beside words that say no more than that a model's server refused (vercel/ai, `gmicloud-error.ts`).
-  const behind = readBehind(value["value"], wrappings) ?? readBehind(readRecord(text(value["details"])), wrappings);
+  // Beside words that say no more than that a model's server refused GMI's edge has it as JSON (vercel/ai, `gmicloud-error.ts`), and Lemonade as it came
+  // (lemonade-sdk/lemonade, `cloud_server.cpp`; its older ones of every engine).
+  const { details: beside } = value;
+  const record = isObject(beside) ? beside["response"] : readRecord(text(beside));
+  const behind = readBehind(value["value"], wrappings) ?? readBehind(record, wrappings);
   if (behind) return behind;
   const words = wordsIn(value, wrappings);
   const place = text(value["param"]);

@@ -140,6 +140,16 @@ test.each<[string, unknown, string]>([
     behindGmi(details),
     "Backend request failed with status 400",
   ]),
+  [
+    "Lemonade's, of a server behind it",
+    {
+      error: {
+        ...{ message: "cloud (openai) request failed", type: "backend_error" },
+        details: { status_code: 400, response: { error: { message: "No such tool.", type: "invalid_request_error" } } },
+      },
+    },
+    "No such tool.",
+  ],
   ["MiniMax's", { base_resp: { status_code: 2013, status_msg: "invalid params" } }, "invalid params"],
   [
     "MiMo's",

@@ -453,6 +453,30 @@ const WORDINGS: readonly Told[] = [
     4096,
   ],
   [
+    "llama.cpp behind Lemonade",
+    400,
+    {
+      error: {
+        message: "llama-server request failed",
+        type: "backend_error",
+        details: {
+          status_code: 400,
+          response: {
+            error: {
+              code: 400,
+              message: "the request exceeds the available context size, try increasing it",
+              type: "exceed_context_size_error",
+              n_prompt_tokens: 4612,
+              n_ctx: 4096,
+            },
+          },
+        },
+      },
+    },
+    4612,
+    4096,
+  ],
+  [
     "llama.cpp, older",
     500,
     {
