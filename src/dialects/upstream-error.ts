@@ -65,6 +65,7 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
   const cause = {
     ...(!NEVER_TAKEN.test(told) && { status }),
     ...{ type, code: raw.code, message: told },
+    ...(raw.details && { details: raw.details }),
     ...(isRelayed && { isRelayed }),
   };
   if (raw.code === SPOILED) {

@@ -1,3 +1,4 @@
+import { isObject } from "../lib/json.ts";
 import { beginsWithName, limitsRate } from "./meant-status.ts";
 
 /**
@@ -7,13 +8,18 @@ import { beginsWithName, limitsRate } from "./meant-status.ts";
 const NO_CREDIT_CODE =
   /insufficient_(?:user_)?(?:quota|balance)|not_enough_balance|exceeded_current_quota|credit_balance|billing|arrearage|account_?overdue|(?:organization|project)_(?:spend|usage)_limit/i;
 /**
+ * Anthropic's words, in an error's details, for a month whose money is spent: its 429 has no other sign of that, no time, and ends with the month
+ * (ContractSpendLimitReachedError and EnforcedSpendLimitReachedError of @anthropic-ai/sdk 1.14).
+ */
+const SPENT = /^(?:contract|enforced)_spend_limit_reached$/;
+/**
  * And the beginnings of sentences of those that have no such word: Anthropic's 400 is an `invalid_request_error` like any other, xAI's 403 a right that
  * is missing, SiliconFlow's 403, Z.ai's 429 and Fireworks' 412 have a code that tells nothing. Google's "check your plan and billing details" is a limit of the minute as
  * well, and none; OpenRouter's 403 of a key that has spent what it may is one. Beginnings alone: what a request says is quoted further on, and would put
  * the key to rest for everybody.
  */
 const NO_CREDIT_TEXT =
-  /^(?:key limit exceeded\b|your (?:credit balance is too low|subscription payment is past due)|insufficient (?:account )?balance|(?:sorry, )?your account balance is insufficient|you have reached your specified API usage limits|your (?:newly created )?team\b[^"'`]{0,120}\b(?:used all available credits|reached (?:its|your|the) monthly spending limit)|(?:your )?account\b[^"'`]{0,120}\bsuspended\b[^"'`]{0,60}\b(?:balance|spending limit|invoices))/i;
+  /^(?:key limit exceeded\b|your (?:credit balance is too low|subscription payment is past due)|insufficient (?:account )?balance|(?:sorry, )?your account balance is insufficient|you have reached your specified (?:workspace )?API usage limits|your (?:newly created )?team\b[^"'`]{0,120}\b(?:used all available credits|reached (?:its|your|the) monthly spending limit)|(?:your )?account\b[^"'`]{0,120}\bsuspended\b[^"'`]{0,60}\b(?:balance|spending limit|invoices))/i;
 
 /**
  * How OpenRouter says that an account has credit, but not as much as this request may come to: by the output that it asks for, which is its model's most
@@ -64,10 +70,11 @@ export function meansUsedUp({ message, code }: { message?: unknown; code?: unkno
 /** Whether an error means that the gateway's account at the vendor has no credit left: its key is of no use to any request (reliability 6.2). */
 export function meansNoCredit(
   status: unknown,
-  { type, code, message }: { type?: unknown; code?: unknown; message?: unknown },
+  { type, code, message, details }: { type?: unknown; code?: unknown; message?: unknown; details?: unknown },
 ): boolean {
   if (exceedsCredit({ message }) || limitsRate({ message })) return false;
   if (status === 402 || NO_CREDIT_CODE.test(`${code} ${type}`)) return true;
+  if (isObject(details) && SPENT.test(String(details["error_code"]))) return true;
   const words = String(message);
   return NO_CREDIT_TEXT.test(words) && !beginsWithName(words);
 }

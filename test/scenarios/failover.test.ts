@@ -873,6 +873,28 @@ describe("several keys of a vendor", () => {
         { status: 403 },
       ),
     ],
+    ...["enforced_spend_limit_reached", "contract_spend_limit_reached"].map((word): [string, Answer] => [
+      `Anthropic's 429 of a month that is spent (${word})`,
+      json(
+        {
+          type: "error",
+          error: {
+            type: "rate_limit_error",
+            message: "This organization cannot spend more.",
+            details: { error_code: word },
+          },
+        },
+        { status: 429 },
+      ),
+    ]),
+    [
+      "Anthropic's 400 of a workspace that has spent what it may",
+      refusing(
+        400,
+        "You have reached your specified workspace API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.",
+        "invalid_request_error",
+      ),
+    ],
     [
       "SiliconFlow's 403 of an empty account",
       json({ code: 30_001, message: "Sorry, your account balance is insufficient", data: null }, { status: 403 }),
