@@ -73,14 +73,17 @@ export const beginsWithName = (words: string): boolean => NAMED_FIELD.test(words
 /** A wrong key that is told as a bad request, by xAI (with a piece of the key) and Google: it is no 401 of the client's, and no fault of its request. */
 const KEY_REFUSED = /^(?:Incorrect API key provided|API key (?:not valid|expired)|Invalid API[ -]?key)/i;
 
+/** A model that a subscription at Z.ai does not have, told as a limit (1311: docs.z.ai/api-reference/api-code). Others know no such model. */
+const NOT_IN_PLAN = /^(?:Your current subscription plan does not yet include access to|当前订阅套餐暂未开放)/i;
+
 /**
  * A model that the vendor does not have, told as a bad request: by DeepSeek, SiliconFlow, Mistral, Workers AI, LiteLLM, llama-swap, llama.cpp's router (its
- * `server-models.cpp`), Xinference (infiniflow/ragflow #514), Triton, Hugging Face's router (huggingface/smolagents #2584, huggingface/huggingface.js #2225),
+ * `server-models.cpp`), Xinference (infiniflow/ragflow #514), Triton, Z.ai, Hugging Face's router (huggingface/smolagents #2584, huggingface/huggingface.js #2225),
  * and as one that cannot be processed (422) by AI21 (elastic/elasticsearch #131238) and Scaleway (scaleway.com, "Understanding errors"). Its name is the
  * operator's choice.
  */
 const NO_MODEL =
-  /^(?:(?:\[address=[^\]]{1,100}\] )?Model (?:(?:Not|does not) Exist|(?:'[^']{1,200}' )?Not Found\b|not supported by provider\b)|The provided model is not supported\b|(?:\w+: )*No such model @|(?:\/[\w/]+: )?Invalid model name passed in|could not find real modelID for |Unknown model: )/i;
+  /^(?:(?:\[address=[^\]]{1,100}\] )?Model (?:(?:Not|does not) Exist|(?:'[^']{1,200}' )?Not Found\b|not supported by provider\b)|The provided model is not supported\b|(?:\w+: )*No such model @|(?:\/[\w/]+: )?Invalid model name passed in|could not find real modelID for |Unknown model(?:: |, please check\b))/i;
 const NO_MODEL_TYPE = /^(?:invalid_model|model_not_(?:found|supported))$/i;
 
 /**
@@ -132,6 +135,7 @@ export function meantStatus(status: number, { type, code, message, isRelayed }: 
   if ((status === 403 || status === 404) && NOT_STORED.test(message)) return 400;
   if (status === 404 && CONVERSATION_REFUSED.test(message)) return 400;
   if ((status === 404 || status === 500) && NEVER_TAKEN.test(message)) return 400;
+  if (status === 429 && NOT_IN_PLAN.test(message)) return 404;
   if (type === TOOL_SERVER_FAILED || code === TOOL_SERVER_FAILED) return 400;
   if (status === 409 && (NO_ROOM.test(type) || NO_ROOM.test(code))) return 503;
   if ((status !== 400 && status !== 422) || NAMED_FIELD.test(message)) return status;

@@ -143,8 +143,17 @@ function readBehind(record: unknown, wrappings: number): RawError | undefined {
   return found && found.message !== "" ? { ...found, isRelayed: true } : undefined;
 }
 
+/** How Z.ai tells an error in the messages dialect: its number, what is wrong, and the request's id, each in brackets. */
+const BRACKETED = /^\[(\d{3,5})\]\[(.+?)\](?:\[[\w-]*\])?$/s;
+
+function withoutBrackets(error: RawError): RawError {
+  const [, code = "", message] = BRACKETED.exec(error.message) ?? [];
+  return message === undefined ? error : { ...error, message, code: error.code || code };
+}
+
 /** An error as the vendor behind a gateway told it, where that gateway's words are no more than a wrapping of its. */
-function readRelayed(error: RawError, wrappings: number): RawError {
+function readRelayed(given: RawError, wrappings: number): RawError {
+  const error = withoutBrackets(given);
   const relayed = wrappings > 0 ? relayedError(error.message) : undefined;
   if (relayed === undefined) return error;
   const { message, type, code, ...more } = readRawError(relayed, wrappings - 1);

@@ -949,6 +949,32 @@ describe("several keys of a vendor", () => {
     },
   );
 
+  test.each([
+    [429, "1308", "Usage limit reached for 5 hour. Your limit will reset at 2026-07-03 11:11:54", "one#1/big"],
+    [429, "1310", "您已达到每周/每月使用上限，您的限额将在 2026-09-21 11:16:58 重置。", "one#1/big"],
+    [429, "1113", "Insufficient balance or no resource package. Please recharge.", "one#1"],
+    [429, "1113", "余额不足或无可用资源包,请充值。", "one#1"],
+    [429, "1309", "Your GLM Coding Plan package has expired and is temporarily unavailable.", "one#1"],
+    [429, "1311", "Your current subscription plan does not yet include access to GLM-5V-Turbo", undefined],
+    [400, "1211", "Unknown Model, please check the model code.", undefined],
+    [429, "1302", "Rate limit reached for requests", "one#1/big"],
+  ])("what Z.ai says in brackets in the messages dialect is read: %d %s %s", async (status, code, message, rests) => {
+    const vendor = { ...vendorAt(first, "messages", "one"), apiKey: "key-a1", apiKeys: ["key-a1", "key-b2"] };
+    const app = await appWith({ vendors: [vendor], models });
+    const said = `[${code}][${message}][20260703110251648ad94226c14a7e]`;
+    const refusal = { type: "error", error: { type: "rate_limit_error", code, message: said }, request_id: "1" };
+    first.always("/v1/messages", ({ headers }) =>
+      headers["x-api-key"] === "key-a1" ? json(refusal, { status }) : json(WIRES.messages.reply()),
+    );
+    for (let count = 0; count < 10; count++) expect((await talk(app, `${count}`)).status).toBe(200);
+    const told = app.log.flatMap(({ event, way }) => (event === "route-rested" ? [way] : []));
+    expect(told).toEqual(rests === undefined ? [] : [rests]);
+    first.always("/v1/messages", json(refusal, { status }));
+    const failed = await talk(app, "well?");
+    expect(failed.headers.get("x-should-retry")).toBe(code === "1302" ? "true" : "false");
+    expect(await failed.text()).not.toContain("[");
+  });
+
   test("a key that is limited rests as long as its vendor says, for that model alone", async () => {
     const clock = manualClock();
     const app = await appWith({
