@@ -77,6 +77,16 @@ const KEY_REFUSED = /^(?:Incorrect API key provided|API key (?:not valid|expired
 const NOT_IN_PLAN = /^(?:Your current subscription plan does not yet include access to|当前订阅套餐暂未开放)/i;
 
 /**
+ * A model for which new-api has no channel in a key's group, which it calls by this code in a 503 (its `middleware/distributor.go`), and one-api in words
+ * alone (songquanpeng/one-api #2340). It is no overload: another key, of another group, may have one.
+ */
+const NO_CHANNEL = /^(?:当前)?分组 .{1,300}无可用渠道/;
+const NO_CHANNEL_CODE = "model_not_found";
+
+/** A model that LiteLLM keeps from a key, a team or a user, told as a wrong key (401, a 403 of late): its others are served. */
+const NOT_ALLOWED = /_model_access_denied$/;
+
+/**
  * A model that the vendor does not have, told as a bad request: by DeepSeek, SiliconFlow, Mistral, Workers AI, LiteLLM, llama-swap, llama.cpp's router (its
  * `server-models.cpp`), Xinference (infiniflow/ragflow #514), Triton, Z.ai, Hugging Face's router (huggingface/smolagents #2584, huggingface/huggingface.js #2225),
  * and as one that cannot be processed (422) by AI21 (elastic/elasticsearch #131238) and Scaleway (scaleway.com, "Understanding errors"). Its name is the
@@ -136,6 +146,8 @@ export function meantStatus(status: number, { type, code, message, isRelayed }: 
   if (status === 404 && CONVERSATION_REFUSED.test(message)) return 400;
   if ((status === 404 || status === 500) && NEVER_TAKEN.test(message)) return 400;
   if (status === 429 && NOT_IN_PLAN.test(message)) return 404;
+  if (status === 503 && (code === NO_CHANNEL_CODE || NO_CHANNEL.test(message))) return 404;
+  if (status === 401 && NOT_ALLOWED.test(type)) return 404;
   if (type === TOOL_SERVER_FAILED || code === TOOL_SERVER_FAILED) return 400;
   if (status === 409 && (NO_ROOM.test(type) || NO_ROOM.test(code))) return 503;
   if ((status !== 400 && status !== 422) || NAMED_FIELD.test(message)) return status;

@@ -3,10 +3,10 @@ import { beginsWithName, limitsRate } from "./meant-status.ts";
 
 /**
  * Words for programs by which vendors say that the account there is empty, whatever status they choose (Alibaba's `Arrearage` is a 400, new-api's
- * `insufficient_user_quota`, Novita's `NOT_ENOUGH_BALANCE` and Volcengine's `AccountOverdueError` a 403).
+ * `insufficient_user_quota` and, of a key alone, `pre_consume_token_quota_failed`, Novita's `NOT_ENOUGH_BALANCE` and Volcengine's `AccountOverdueError` a 403).
  */
 const NO_CREDIT_CODE =
-  /insufficient_(?:user_)?(?:quota|balance)|not_enough_balance|exceeded_current_quota|credit_balance|billing|arrearage|account_?overdue|(?:organization|project)_(?:spend|usage)_limit/i;
+  /insufficient_(?:user_)?(?:quota|balance)|not_enough_balance|exceeded_current_quota|token_quota_failed|credit_balance|billing|arrearage|account_?overdue|(?:organization|project)_(?:spend|usage)_limit/i;
 /**
  * Anthropic's words, in an error's details, for a month whose money is spent: its 429 has no other sign of that, no time, and ends with the month
  * (ContractSpendLimitReachedError and EnforcedSpendLimitReachedError of @anthropic-ai/sdk 1.14).
@@ -58,13 +58,14 @@ const PLAN_USED_UP = new RegExp(
   ].join("|")})`,
   "i",
 );
-/** And for programs: Baidu's Coding Plan. */
-const PLAN_USED_UP_CODE = /^coding_plan_(?:hour|week|month)_quota_exceeded$/;
+/** And for programs: Baidu's Coding Plan, and LiteLLM of what a key, a team or a user may spend in a time, with a 400 or a 429. */
+const PLAN_USED_UP_CODE = /^(?:coding_plan_(?:hour|week|month)_quota_exceeded|budget_exceeded)$/;
 
 /** Whether a vendor says so. Of the key's other models that tells nothing: a local Ollama has some of its own beside those of the cloud. */
-export function meansUsedUp({ message, code }: { message?: unknown; code?: unknown }): boolean {
+export function meansUsedUp({ message, code, type }: { message?: unknown; code?: unknown; type?: unknown }): boolean {
   const words = String(message);
-  return PLAN_USED_UP_CODE.test(String(code)) || (PLAN_USED_UP.test(words) && !beginsWithName(words));
+  if (PLAN_USED_UP_CODE.test(String(code)) || PLAN_USED_UP_CODE.test(String(type))) return true;
+  return PLAN_USED_UP.test(words) && !beginsWithName(words);
 }
 
 /** Whether an error means that the gateway's account at the vendor has no credit left: its key is of no use to any request (reliability 6.2). */

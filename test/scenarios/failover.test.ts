@@ -862,6 +862,18 @@ describe("several keys of a vendor", () => {
       ),
     ],
     [
+      "new-api's 403 of a key that has spent what it may",
+      json(
+        {
+          error: {
+            message: "token quota is not enough, token remain quota: ＄0.100000 (request id: 1)",
+            ...{ type: "new_api_error", param: "", code: "pre_consume_token_quota_failed" },
+          },
+        },
+        { status: 403 },
+      ),
+    ],
+    [
       "Volcengine's 403 of an empty account",
       json(
         {
@@ -946,6 +958,29 @@ describe("several keys of a vendor", () => {
       first.always(PATH, json(chatReply("yes")));
       for (let count = 0; count < 20; count++) expect((await talk(app, `${count}`)).status).toBe(200);
       expect(new Set(keysOf(first).slice(-20)).size).toBe(2);
+    },
+  );
+
+  test.each([
+    [503, "model_not_found", "No available channel for model big under group default (distributor) (request id: 1)"],
+    [503, "", "当前分组 default 下对于模型 big 无可用渠道 (request id: 1)"],
+    [401, "key_model_access_denied", "key not allowed to access model. This key can only access models=['small']."],
+    [401, "team_model_access_denied", "team not allowed to access model. This team can only access models=['small']."],
+  ])(
+    "a model that a gateway has not for one key is had by another, and nothing rests: %d %s",
+    async (status, word, message) => {
+      const app = await appWith({ vendors: [withKeys("key-a1", "key-b2")], models });
+      const refusal = json({ error: { message, type: word, code: word } }, { status });
+      const isFirst = (headers: Record<string, string>) => headers["authorization"] === "Bearer key-a1";
+      first.always(PATH, ({ headers }) => (isFirst(headers) ? refusal : json(chatReply("yes"))));
+      for (let count = 0; count < 4; count++) expect((await talk(app, `${count}`)).status).toBe(200);
+      expect(app.log.some(({ event }) => event === "route-rested")).toBe(false);
+      first.always(PATH, refusal);
+      const told = await talk(app, "well?");
+      expect([told.status, told.headers.get("x-should-retry"), await told.json()]).toMatchObject([
+        ...[502, "false"],
+        { error: { code: "upstream_error", message: "The vendor does not know this model or path." } },
+      ]);
     },
   );
 
@@ -1127,6 +1162,10 @@ describe("several keys of a vendor", () => {
         "AllocationQuota.FreeTierOnly",
       ),
     ],
+    ...[400, 429].map((status): [string, Answer] => [
+      `LiteLLM's of what a key may spend: ${status}`,
+      refusing(status, "Budget has been exceeded! Current cost: 5.0, Max budget: 1.0", "budget_exceeded"),
+    ]),
     [
       "Baidu's, by its word for programs",
       json(
