@@ -70,8 +70,12 @@ const NAMED_MODEL = /^.{1,200} is not a valid model ID\.?$/;
 /** Whether a sentence begins with what a client has chosen: it tells nothing of the gateway's account, whatever that is. */
 export const beginsWithName = (words: string): boolean => NAMED_FIELD.test(words) || NAMED_MODEL.test(words);
 
-/** A wrong key that is told as a bad request, by xAI (with a piece of the key) and Google: it is no 401 of the client's, and no fault of its request. */
-const KEY_REFUSED = /^(?:Incorrect API key provided|API key (?:not valid|expired)|Invalid API[ -]?key)/i;
+/**
+ * A wrong key that is told as a bad request, by xAI (with a piece of the key) and Google, or one whose organisation is shut out, by Anthropic and Groq: it is
+ * no 401 of the client's, and no fault of its request.
+ */
+const KEY_REFUSED =
+  /^(?:Incorrect API key provided|API key (?:not valid|expired)|Invalid API[ -]?key|(?:This )?organization has been (?:disabled|restricted))/i;
 
 /** A model that a subscription at Z.ai does not have, told as a limit (1311: docs.z.ai/api-reference/api-code). Others know no such model. */
 const NOT_IN_PLAN = /^(?:Your current subscription plan does not yet include access to|当前订阅套餐暂未开放)/i;
@@ -88,13 +92,13 @@ const NOT_ALLOWED = /_model_access_denied$/;
 
 /**
  * A model that the vendor does not have, told as a bad request: by DeepSeek, SiliconFlow, Mistral, Workers AI, LiteLLM, llama-swap, llama.cpp's router (its
- * `server-models.cpp`), Xinference (infiniflow/ragflow #514), Triton, Z.ai, Hugging Face's router (huggingface/smolagents #2584, huggingface/huggingface.js #2225),
+ * `server-models.cpp`), Xinference (infiniflow/ragflow #514), Triton, Z.ai, Bedrock (cline/cline #7007), Groq of one that has ended, Together of one that is not served to all, Hugging Face's router (huggingface/smolagents #2584, huggingface/huggingface.js #2225),
  * and as one that cannot be processed (422) by AI21 (elastic/elasticsearch #131238) and Scaleway (scaleway.com, "Understanding errors"). Its name is the
  * operator's choice.
  */
 const NO_MODEL =
-  /^(?:(?:\[address=[^\]]{1,100}\] )?Model (?:(?:Not|does not) Exist|(?:'[^']{1,200}' )?Not Found\b|not supported by provider\b)|The provided model is not supported\b|(?:\w+: )*No such model @|(?:\/[\w/]+: )?Invalid model name passed in|could not find real modelID for |Unknown model(?:: |, please check\b))/i;
-const NO_MODEL_TYPE = /^(?:invalid_model|model_not_(?:found|supported))$/i;
+  /^(?:(?:\[address=[^\]]{1,100}\] )?Model (?:(?:Not|does not) Exist|(?:'[^']{1,200}' )?Not Found\b|not supported by provider\b)|The provided model (?:is not supported\b|identifier is invalid\b)|(?:\w+: )*No such model @|(?:\/[\w/]+: )?Invalid model name passed in|could not find real modelID for |Unknown model(?:: |, please check\b)|Invocation of model ID \S{1,200} with on-demand throughput\b)/i;
+const NO_MODEL_TYPE = /^(?:invalid_model|model_(?:not_(?:found|supported|available)|decommissioned))$/i;
 
 /**
  * A conversation that a model's template refuses, which llama.cpp tells as a fault of its own: a 500, behind a piece of the template. Nothing has run,
@@ -148,6 +152,8 @@ export function meantStatus(status: number, { type, code, message, isRelayed }: 
   if (status === 429 && NOT_IN_PLAN.test(message)) return 404;
   if (status === 503 && (code === NO_CHANNEL_CODE || NO_CHANNEL.test(message))) return 404;
   if (status === 401 && NOT_ALLOWED.test(type)) return 404;
+  // NVIDIA's for a model that has reached its end of life.
+  if (status === 410) return 404;
   if (type === TOOL_SERVER_FAILED || code === TOOL_SERVER_FAILED) return 400;
   if (status === 409 && (NO_ROOM.test(type) || NO_ROOM.test(code))) return 503;
   if ((status !== 400 && status !== 422) || NAMED_FIELD.test(message)) return status;

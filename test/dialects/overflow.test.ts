@@ -999,6 +999,25 @@ const OTHERS: readonly (readonly [name: string, status: number, body: unknown, c
     { error: { message: "Cannot load: the others are pinned.", type: code, param: "model", code } },
     "upstream_overloaded",
   ]),
+  [
+    "a model that is gone, Groq",
+    400,
+    openai("The model `a` has been decommissioned and is no longer supported.", "model_decommissioned"),
+    "upstream_error",
+  ],
+  [
+    "a model that is gone, Together",
+    400,
+    openai("Unable to access non-serverless model a/b.", "model_not_available"),
+    "upstream_error",
+  ],
+  ["a model that is gone, Bedrock", 400, { message: "The provided model identifier is invalid." }, "upstream_error"],
+  [
+    "a model that is had by another name, Bedrock",
+    400,
+    { message: "Invocation of model ID a.b-v1:0 with on-demand throughput isn’t supported. Retry your request." },
+    "upstream_error",
+  ],
   ["load", 529, { type: "error", error: { type: "overloaded_error", message: "Overloaded" } }, "upstream_overloaded"],
   [
     "tools",

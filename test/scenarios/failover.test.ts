@@ -803,6 +803,22 @@ describe("several keys of a vendor", () => {
         { status: 400 },
       ),
     ],
+    [
+      "Anthropic's 400 of an organisation that is shut out",
+      refusing(400, "This organization has been disabled.", "invalid_request_error"),
+    ],
+    [
+      "Groq's",
+      refusing(
+        400,
+        "Organization has been restricted. Please reach out to support if you believe this was in error.",
+        "invalid_request_error",
+      ),
+    ],
+    [
+      "Google's 429 of credits that are depleted",
+      refusing(429, "Your prepayment credits are depleted. Please go to AI Studio.", "RESOURCE_EXHAUSTED"),
+    ],
     ["429 that means no credit", fault(429, {}, "insufficient_quota")],
     ...["organization_spend_limit_exceeded", "project_spend_limit_exceeded", "organization_usage_limit_exceeded"].map(
       (code): [string, Answer] => [
@@ -960,6 +976,20 @@ describe("several keys of a vendor", () => {
       expect(new Set(keysOf(first).slice(-20)).size).toBe(2);
     },
   );
+
+  test("a model that has reached its end of life (410) is none that asking again brings back", async () => {
+    const app = await twoVendors();
+    const words = "The model 'big' has reached its end of life on 2026-08-26T09:00:00Z and is no longer available.";
+    first.always(PATH, json({ type: "about:blank", title: "Gone", status: 410, detail: words }, { status: 410 }));
+    second.always(PATH, json(chatReply("two")));
+    expect((await say(app, "well?")).status).toBe(200);
+    second.always(PATH, fault(404));
+    const told = await say(app, "well?");
+    expect([told.status, told.headers.get("x-should-retry")]).toEqual([502, "false"]);
+    const alone = await appWith({ vendors: [withKeys("key-a1")], models });
+    const gone = await talk(alone, "well?");
+    expect([gone.status, gone.headers.get("x-should-retry")]).toEqual([502, "false"]);
+  });
 
   test.each([
     [503, "model_not_found", "No available channel for model big under group default (distributor) (request id: 1)"],
