@@ -29,7 +29,7 @@ const WORDINGS: readonly RegExp[] = [
   /request body too large for \S+ model\. max size: \d|input token count|number of input tokens exceeds|too many input tokens|token count of \d[\d,]* exceeds the limit/i,
   // llama.cpp, LM Studio, MiniMax, LocalAI
   /available context size|larger than the max context size|configured context size|greater than the context length|context the overflows/i,
-  /context window exceeds limit|context length of only \d/i,
+  /context window exceeds limit|context length of only \d|context size has been exceeded/i,
   // Mistral, Moonshot, Z.ai, Qwen, TGI
   /too large for model with \d|exceeded model token limit|model max length exceeded|tokens? limit exceeded/i,
   /prompt exceeds max length|prompt 超长|range of (?:input|total) length should be/i,

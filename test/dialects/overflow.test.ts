@@ -453,6 +453,11 @@ const WORDINGS: readonly Told[] = [
     4096,
   ],
   [
+    "llama.cpp, of a cache that is full",
+    500,
+    { error: { code: 500, message: "Context size has been exceeded.", type: "server_error" } },
+  ],
+  [
     "llama.cpp behind Lemonade",
     400,
     {
