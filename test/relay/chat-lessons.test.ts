@@ -69,6 +69,10 @@ const BLIND: readonly [words: string, status?: number][] = [
   ["image input is not supported - hint: if this is unexpected, you may need to provide the mmproj", 500],
   ["No endpoints found that support image input", 404],
   ["Only 'text' content type is supported.", 404],
+  [
+    "Error in iterating prediction stream: ValueError: Vision add-on is not loaded, but images were provided for processing",
+    200,
+  ],
   ["messages: Image content is not supported by this model. Please use a model that supports vision."],
   [
     "Failed to deserialize the JSON body into the target type: messages[0]: unknown variant `image_url`, expected `text` at line 1 column 265",
