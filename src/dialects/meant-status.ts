@@ -108,11 +108,12 @@ export const TEMPLATE_REFUSED = /^.*\bError: (?=Jinja Exception: )/s;
 
 /**
  * A model that is down, which NVIDIA tells as a bad request (tashfeenahmed/freellmapi #522), or that is not loaded, or could not be, as llama.cpp's router
- * (gsanhueza/pi-llama-cpp #24), LM Studio (tinyhumansai/openhuman #4181, continuedev/continue #12794) and Unsloth's server do: nothing ran, and asking later
- * helps. From the beginning alone: what a request says is quoted further on, and would close the model to everybody.
+ * (gsanhueza/pi-llama-cpp #24), LM Studio (tinyhumansai/openhuman #4181, continuedev/continue #12794), Foundry Local (microsoft/Foundry-Local,
+ * `chat_completions_handler.cc`) and Unsloth's server do: nothing ran, and asking later helps. From the beginning alone: what a request says is quoted
+ * further on, and would close the model to everybody.
  */
 const MODEL_DOWN =
-  /^(?:(?:Function id '[^']{1,100}': )?DEGRADED function cannot be invoked\b|model is not loaded$|No models? loaded\. |Failed to load model ")/;
+  /^(?:(?:Function id '[^']{1,100}': )?DEGRADED function cannot be invoked\b|model is not loaded$|Model not loaded: |No models? loaded\. |Failed to load model ")/;
 
 /** How Lemonade says in a 409 that it has no room for the model beside those that have to stay (lemonade-sdk/lemonade, `model_loader.cpp`). */
 const NO_ROOM = /^(?:slots_pinned_error|router_residency_conflict)$/;

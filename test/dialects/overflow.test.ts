@@ -987,6 +987,12 @@ const OTHERS: readonly (readonly [name: string, status: number, body: unknown, c
     "upstream_overloaded",
   ]),
   [
+    "a model that is not loaded, Foundry Local",
+    400,
+    openai("Model not loaded: Model 'qwen3-0.6b' must be loaded before inference", null),
+    "upstream_overloaded",
+  ],
+  [
     "a model that is not loaded, Unsloth",
     400,
     { error: { message: "No model loaded. Call POST /inference/load first." } },
