@@ -213,14 +213,14 @@ export class Keys {
     return { ...row, ...limits, lastUsedAt: null, revokedAt: null, key };
   }
 
-  /** All keys or those of one account, revoked and expired ones included, oldest first. Narrow tokens are in {@link listTokens}. */
-  list(accountId?: string): KeyRow[] {
-    return this.#rows("keys", accountId).all().map(toRow);
+  /** All keys, revoked and expired ones included, oldest first. Narrow tokens are in {@link listTokens}. */
+  list(): KeyRow[] {
+    return this.#rows("keys").all().map(toRow);
   }
 
-  /** All narrow tokens or those of one account, as {@link list}. */
-  listTokens(accountId?: string): KeyRow[] {
-    return this.#rows("tokens", accountId).all().map(toRow);
+  /** All narrow tokens, as {@link list}. */
+  listTokens(): KeyRow[] {
+    return this.#rows("tokens").all().map(toRow);
   }
 
   /** At most `limit` of a list, from the one behind the key `after` on. Undefined: there is no key of this id in that list. */
@@ -239,7 +239,7 @@ export class Keys {
   }
 
   /** Read by an index that has either list in its order, or either of one account. */
-  #rows(list: KeyList, accountId: string | undefined, behind?: SQL) {
+  #rows(list: KeyList, accountId?: string, behind?: SQL) {
     const isToken = sql`(${apiKey.kind} = 'token') = ${list === "tokens" ? 1 : 0}`;
     const owned = accountId === undefined ? undefined : eq(apiKey.accountId, accountId);
     const rows = this.store.query

@@ -61,7 +61,7 @@ export function openLedger(store: Store, writer: Writer, options: LedgerOptions 
     pen: new Pen(store, writer),
     deposits: new Deposits(store),
     settler: new Settler(rows, entries, funds, clock),
-    counted: new UsageLedger(store, writer, clock, priceBook, rows),
+    counted: new UsageLedger(writer, clock, priceBook, rows),
   });
   const book = createBook({ store, writer, clock, rows, funds, entries, priceBook, windows });
   return {

@@ -84,7 +84,7 @@ export function clampRounds(
 }
 
 /** What can be believed of so many replies from a model with this window, of which at most `asked` tokens of output in all were asked for. */
-function clampCounts(usage: Usage, contextLength: number, asked: number, choices = 1): Believed {
+function clampCounts(usage: Usage, contextLength: number, asked: number, choices: number): Believed {
   const told = Math.min(asked, contextLength * choices);
   const mostOut = Math.max(Math.floor(told * OUTPUT_SLACK), told + OUTPUT_GRACE * choices);
   const mostIn = contextLength * INPUT_SLACK;

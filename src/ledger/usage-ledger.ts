@@ -1,11 +1,10 @@
-import type { Store } from "../db/open.ts";
 import type { Writer } from "../db/writer.ts";
-import { type Clock, systemClock } from "../lib/clock.ts";
+import type { Clock } from "../lib/clock.ts";
 import type { Charge, Hold, HoldRequest, Ledger, Settlement } from "./ledger.ts";
 import { costNano } from "./price.ts";
-import { PriceBook } from "./price-book.ts";
+import type { PriceBook } from "./price-book.ts";
 import { clampRounds } from "./settler.ts";
-import { readFlags, toUsageRow, UsageRows, writeFlags } from "./usage-rows.ts";
+import { readFlags, toUsageRow, type UsageRows, writeFlags } from "./usage-rows.ts";
 
 const SUSPECT = writeFlags(["usage_suspect"]);
 
@@ -18,11 +17,10 @@ export const NO_CHARGE: Charge = { costNano: undefined, chargedNano: 0n, metered
  */
 export class UsageLedger implements Ledger {
   constructor(
-    store: Store,
     private readonly writer: Writer,
-    private readonly clock: Clock = systemClock,
-    private readonly priceBook: PriceBook = new PriceBook(store, writer, clock),
-    private readonly rows: UsageRows = new UsageRows(store, writer),
+    private readonly clock: Clock,
+    private readonly priceBook: PriceBook,
+    private readonly rows: UsageRows,
   ) {}
 
   /** Sets nothing aside. Rejects only as the writer does, when prices are seen for the first time and cannot be written down. */

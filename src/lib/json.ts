@@ -149,7 +149,7 @@ export class JsonText<Value = unknown> {
   }
 
   /** The value of top-level `field`, or its beginning of so many characters or bytes. This document must be an object. */
-  textOf(field: string, most = Number.POSITIVE_INFINITY): string | undefined {
+  textOf(field: string, most: number): string | undefined {
     const fields = this.#found();
     const range = findValue(this.#source, fields, field);
     return range && textAt(this.#source, range[0], Math.min(range[1], range[0] + most));

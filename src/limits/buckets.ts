@@ -103,11 +103,9 @@ export class Buckets {
   }
 
   /** As {@link claim}, but makes nothing: {@link NOWHERE} for a bucket that is not there. */
-  find(name: string, coarser?: string): number {
+  find(name: string): number {
     const places = this.#places;
-    const known = places.get(name);
-    if (known !== undefined || this.#room.left > 0) return known ?? NOWHERE;
-    return (coarser === undefined ? undefined : places.get(coarser)) ?? places.get(SHARED) ?? NOWHERE;
+    return places.get(name) ?? (this.#room.left > 0 ? undefined : places.get(SHARED)) ?? NOWHERE;
   }
 
   /** The number of the bucket at a place, µs. */

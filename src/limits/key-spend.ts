@@ -3,7 +3,7 @@ import { GatewayError } from "../canon/errors.ts";
 import type { Store } from "../db/open.ts";
 import type { Writer } from "../db/writer.ts";
 import { atLeastZero } from "../ledger/nano.ts";
-import { type Clock, systemClock } from "../lib/clock.ts";
+import type { Clock } from "../lib/clock.ts";
 import { DAY_MS } from "../lib/spans.ts";
 
 /** What a key has come to in a UTC day (days since 1970), nano-USD. */
@@ -38,7 +38,7 @@ export class KeySpend {
     store: Store,
     private readonly writer: Writer,
     private readonly capsOf: (keyId: string) => KeyCaps | undefined,
-    private readonly clock: Clock = systemClock,
+    private readonly clock: Clock,
   ) {
     this.#statements = prepare(store);
   }

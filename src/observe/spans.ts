@@ -148,7 +148,7 @@ export function toSpans(facts: RequestFacts, settings: SpanSettings = {}): Span[
 }
 
 /** The spans of what is no generation: one for itself, by the rules of {@link toSpans}, and one for each call to a vendor. */
-export function toWorkSpans(facts: WorkFacts, settings: SpanSettings = {}): Span[] {
+export function toWorkSpans(facts: WorkFacts, settings: SpanSettings): Span[] {
   const place = placeOf(facts.traceparent, settings);
   if (!place) return [];
   const { operation, subject, rpc, startedAt, durationMs, error, calls } = facts;

@@ -119,7 +119,7 @@ export type MeasureOptions = {
  * What a prompt is made of, for the counting (dialects.md 6). Throws GatewayError (invalid_request) for documents whose length cannot
  * be known: no number is better than one that is far too small (field.md 22).
  */
-export function measurePrompt(prompt: Prompt, family: TokenFamily, options: MeasureOptions = {}): Measure {
+export function measurePrompt(prompt: Prompt, family: TokenFamily, options: MeasureOptions): Measure {
   const { thinks = false, replaysReasoning = false, vendorTools = [] } = options;
   const ruler = new Ruler(family);
   ruler.fixed += family.perRequest + (thinks ? family.thinking : 0);

@@ -16,7 +16,7 @@ import { decoderOf } from "./target.ts";
 /** A made-up piece of a body: what it stands for is kept beside it. */
 const MADE: Read = { done: false };
 
-const step = (fields: Partial<Step> = {}): Step => ({ frames: [], tail: [], ended: false, ...fields });
+const step = (fields: Partial<Step>): Step => ({ frames: [], tail: [], ended: false, ...fields });
 
 /** The silence of an upstream, as far as rounds must tell it that another one begins. */
 type Watch = { touch(): void };

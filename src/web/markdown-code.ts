@@ -105,7 +105,7 @@ function codeOf(element: Element): string {
 }
 
 /** `code` between fences that are longer than any it holds. */
-export function fence(code: string, language = ""): string {
+export function fence(code: string, language: string): string {
   const ticks = "`".repeat(Math.max(2, longestRun(code, /^ {0,3}(`{3,})/gm)) + 1);
   return `${ticks}${language}\n${code}\n${ticks}`;
 }

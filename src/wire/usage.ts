@@ -3,7 +3,7 @@ import { late, Nullable, Open } from "./open.ts";
 
 const time = (description: string) => Type.String({ description: `${description}, ISO 8601, UTC.` });
 const usd = (description: string) => Type.Number({ description: `USD. ${description}` });
-const tokens = (description?: string) => Type.Integer(description === undefined ? {} : { description });
+const tokens = (description: string) => Type.Integer({ description });
 
 const counts = late(() => ({
   input_tokens: tokens("Fresh input: neither read from nor written to the vendor's cache."),

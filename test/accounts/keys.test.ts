@@ -100,7 +100,6 @@ describe("keys", () => {
       await expect(accounts.create({ name, plan: "free" })).rejects.toThrow("no control characters");
     }
     expect(keys.list()).toHaveLength(1);
-    expect(keys.list("acct_none")).toEqual([]);
   });
 
   test("a list is read by pages, each by an index: every key of it once, in its order, though many share a millisecond", async () => {
@@ -117,7 +116,8 @@ describe("keys", () => {
     }
     for (const list of ["keys", "tokens"] as const) {
       for (const accountId of [undefined, ...owners]) {
-        const whole = list === "keys" ? keys.list(accountId) : keys.listTokens(accountId);
+        const all = list === "keys" ? keys.list() : keys.listTokens();
+        const whole = all.filter((row) => accountId === undefined || row.accountId === accountId);
         const inOrder = whole.toSorted((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
         expect(whole).toEqual(inOrder);
         expect(whole.every(({ kind }) => (kind === "token") === (list === "tokens"))).toBe(true);
@@ -132,7 +132,7 @@ describe("keys", () => {
       }
     }
     const [token] = keys.listTokens();
-    const [team] = keys.list(owners[1]);
+    const team = keys.list().find((row) => row.accountId === owners[1]);
     for (const after of ["key_none", token?.id]) expect(keys.page("keys", { after, limit: 7 })).toBeUndefined();
     expect(keys.page("keys", { accountId: owners[0], after: team?.id, limit: 7 })).toBeUndefined();
     const read = statementsSeen().filter(({ sql }) => /from "api_key" where .*order by .*limit/.test(sql));

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { openStore } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
 import type { Settlement } from "../../src/ledger/ledger.ts";
-import { UsageLedger } from "../../src/ledger/usage-ledger.ts";
+import { openLedger } from "../../src/ledger/open-ledger.ts";
 import { manualClock } from "../support/clock.ts";
 
 const settlement: Settlement = {
@@ -22,7 +22,7 @@ function ledgerWith() {
   const store = openStore(":memory:");
   const writer = new Writer(store);
   const clock = manualClock();
-  const ledger = new UsageLedger(store, writer, clock);
+  const { ledger } = openLedger(store, writer, { clock });
   const hold = (requestId: string, more: { accountId?: string; keyId?: string; model?: string } = {}) =>
     ledger.hold({
       ...{ requestId, accountId: "acct_1", keyId: "key_1", model: "anthropic/claude-x", ...more },

@@ -15,8 +15,8 @@ function take(buckets: Buckets, name: string, now: number, coarser?: string): bo
 
 /** Whether two names are counted together. */
 const shares = (buckets: Buckets, one: string, other: string) => {
-  const place = buckets.find(one, networkOf(one));
-  return place !== NOWHERE && place === buckets.find(other, networkOf(other));
+  const placeOf = (address: string) => buckets.claim(address, RATE, 0, networkOf(address));
+  return placeOf(one) === placeOf(other);
 };
 const networkOf = (address: string) => address.replace(/\d+$/, "0/24");
 
@@ -80,10 +80,14 @@ describe("the room for buckets", () => {
     expect(come("10.0.0.7")).toBe(true);
   });
 
-  test("with room nobody is counted with his network before he has come", () => {
+  test("with room nobody is counted with everybody, though what all share is under way still", () => {
     const buckets = new Buckets({ room: new Room(100) });
-    take(buckets, "10.0.0.0/24", 0);
-    expect([buckets.find("10.0.0.1", "10.0.0.0/24"), buckets.find("10.0.0.1")]).toEqual([NOWHERE, NOWHERE]);
+    for (let host = 0; host < 101; host++) take(buckets, `${host}`, 0);
+    const shared = buckets.find("nobody");
+    expect(shared).not.toBe(NOWHERE);
+    buckets.enter(shared);
+    buckets.sweep(200, 120_000_000);
+    expect(buckets.find("nobody")).toBe(NOWHERE);
   });
 
   test("what is under way is counted at its own place", () => {
