@@ -74,7 +74,7 @@ export const toColumns = ({ models, endpoints, ...rest }: KeyLimits) => ({
 /** Limits that are given laid over those that were: what is absent stays, null takes a limit away. */
 export function limitsOf(given: Partial<KeyLimits>, before: KeyLimits = NO_LIMITS): KeyLimits {
   const take = <Name extends keyof KeyLimits>(name: Name): KeyLimits[Name] => {
-    const wanted = given[name] as KeyLimits[Name] | undefined;
+    const wanted = given[name];
     return wanted === undefined ? before[name] : wanted;
   };
   return {

@@ -17,7 +17,7 @@ const PATHS: readonly (readonly [path: string, scope: Scope])[] = [
 
 /** Whether `text` names a scope. */
 export function isScope(text: string): text is Scope {
-  return (SCOPES as readonly string[]).includes(text);
+  return SCOPES.some((scope) => scope === text);
 }
 
 /** The scopes any one of which opens a method and path (without query); none for a path that narrowed keys never reach. */

@@ -41,9 +41,8 @@ const ON_WORDS: ReadonlySet<unknown> = new Set(["on", "adaptive"]);
 export function readEffort(word: unknown): ReasoningIntent {
   if (OFF_WORDS.has(word)) return { kind: "off" };
   if (ON_WORDS.has(word)) return { kind: "adaptive" };
-  return (EFFORTS as readonly unknown[]).includes(word)
-    ? { kind: "effort", effort: word as Effort }
-    : { kind: "unrecognised" };
+  const effort = EFFORTS.find((known) => known === word);
+  return effort ? { kind: "effort", effort } : { kind: "unrecognised" };
 }
 
 /** All that the gateway itself reads of a body; everything else belongs to client and upstream. */

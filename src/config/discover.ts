@@ -1,7 +1,7 @@
 import { entryOf } from "../lib/json.ts";
 import { isLoopback } from "../lib/loopback.ts";
 import { completed, withoutBlanks, withoutWays } from "../vendors/from-environment.ts";
-import type { AuthForm, DrawingSettings, Vendor, VendorModels, VendorRow } from "../vendors/vendor.ts";
+import type { AuthForm, DrawingSettings, Vendor, VendorRow } from "../vendors/vendor.ts";
 import { type ModelSetting, toCamelCase, type VendorSetting } from "./schema.ts";
 import { readKey, readUrl } from "./values.ts";
 
@@ -138,7 +138,7 @@ function overlay(base: Vendor, row: VendorSetting): Vendor {
     ...(row.auth !== undefined && { auth: row.auth }),
     ...(headers && { headers }),
     ...(row.query !== undefined && { query: row.query.replace(/^\?/, "") }),
-    ...(row.models !== undefined && { models: row.models as VendorModels }),
+    ...(row.models !== undefined && { models: row.models }),
     quirks: { ...base.quirks, ...Object.fromEntries(quirks) },
     ...(row.images !== undefined && { drawing: readDrawing(row.images) }),
   };

@@ -99,7 +99,7 @@ function findAsked(items: readonly unknown[]): number {
 /** A turn of the assistant's with these words behind its own. */
 function saidBehind({ images: _drawn, ...turn }: Part, words: string): Part {
   const { content } = turn;
-  if (Array.isArray(content)) return { ...turn, content: [...(content as unknown[]), { type: "text", text: words }] };
+  if (Array.isArray(content)) return { ...turn, content: [...content, { type: "text", text: words }] };
   return { ...turn, content: typeof content === "string" && content !== "" ? `${content}\n${words}` : words };
 }
 

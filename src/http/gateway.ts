@@ -1,5 +1,5 @@
 import type { AnyElysia, Elysia } from "elysia";
-import { createAddressReader, type PeerSource } from "./address.ts";
+import { createAddressReader } from "./address.ts";
 import { countPublic, createDoorman } from "./doorman.ts";
 import { Entrance } from "./entrance.ts";
 import { answerGeneration } from "./generation.ts";
@@ -34,7 +34,7 @@ export function openGateway(served: Served): Gateway {
   let mounted: AnyElysia | undefined;
   let mounting: Promise<AnyElysia> | undefined;
   const server = () => (mounted ? mounted.server : listener);
-  const readAddress = createAddressReader(() => server() as PeerSource, trustedProxies);
+  const readAddress = createAddressReader(server, trustedProxies);
   keys.doorman = createDoorman(addresses, readAddress);
   const guard = createGuard({ allowedHosts, corsOrigins });
   const cors = createCors(corsOrigins);
@@ -63,7 +63,7 @@ export function openGateway(served: Served): Gateway {
           countPublic(incoming, "open", { addresses, readAddress, keys, limiter: services.limiter }),
       },
     }),
-    routes: routes as Gateway["routes"],
+    routes,
     answerRequest,
     server,
     setServer(next) {

@@ -110,7 +110,7 @@ async function answerMcp(request: Request, identify: () => Caller, dependencies:
     }
     if (work && message.kind === "request") noteMessage(work, caller, message, request);
     const version = request.headers.get("mcp-protocol-version");
-    if (version !== null && !isInitialize(message) && !(VERSIONS as readonly string[]).includes(version.trim())) {
+    if (version !== null && !isInitialize(message) && !VERSIONS.some((known) => known === version.trim())) {
       const told = `This MCP-Protocol-Version is not spoken here. Spoken are ${VERSIONS.join(", ")}.`;
       work?.done(endOf({ failed: true, code: REFUSED }));
       return answer(request, 400, writeFault(REFUSED, told, message.kind === "request" ? message.id : null));

@@ -26,7 +26,7 @@ type Selection = Modality | "all";
 const shapeOf = ({ headers }: Request): Shape => (asksForMessages(headers) ? "messages" : "chat");
 
 const isSelection = (word: string): word is Selection =>
-  word === "all" || (MODALITIES as readonly string[]).includes(word);
+  word === "all" || MODALITIES.some((modality) => modality === word);
 
 /** Throws GatewayError (invalid_request, `modality`) for anything but one known value: never a silent fallback (interface 4.4 rule 2). */
 function readModality(query: URLSearchParams): Selection {

@@ -1,6 +1,6 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { accountRoutes } from "./account.ts";
-import type { createAddressReader, PeerSource } from "./address.ts";
+import type { createAddressReader } from "./address.ts";
 import { adminRoutes } from "./admin.ts";
 import { countTokensRoutes } from "./count-tokens.ts";
 import { debugTranslateRoutes } from "./debug-translate.ts";
@@ -82,7 +82,7 @@ export function mountRoutes(routes: Served, { guard, cors, generation, readAddre
     .use(webRoutes(webTools))
     .use(accountRoutes({ ...admin, keySpend }))
     .use(adminRoutes(admin))
-    .use(metricsRoutes({ keys, server: () => app.server as PeerSource, collect: () => observation.collectAll() }))
+    .use(metricsRoutes({ keys, server: () => app.server, collect: () => observation.collectAll() }))
     .use(new Elysia().onBeforeHandle(boundPublic("models", bounds)).use(modelsRoutes({ catalog })))
     .use(new Elysia().onBeforeHandle(boundPublic("images", bounds)).use(imageFileRoutes(images)))
     .use(

@@ -244,5 +244,5 @@ function toEnding(step: Exclude<ImageStep, { kind: "image" }> | Ending): Ending 
     const after = { ...retryAfter(step.retryAfterSeconds), ...(step.limited && { limited: true as const }) };
     return { kind: "not-run", error, busy: step.retryAfterSeconds !== undefined, ...after };
   }
-  return step.kind === "pending" ? failed("upstream_error", "The vendor gave no result.") : (step as Ending);
+  return step.kind === "pending" ? failed("upstream_error", "The vendor gave no result.") : step;
 }

@@ -36,7 +36,7 @@ export class BodyLog {
         const step = await chunks.next();
         if (step.done) end();
         else if (seen.length < MAX_LOOKED_THROUGH) seen += step.value;
-        return step as IteratorResult<string, undefined>;
+        return step;
       },
       async return() {
         end();

@@ -260,7 +260,6 @@ export async function readBody({ packed }: Kept): Promise<string> {
   return (await Bun.zstdDecompress(packed)).toString("utf8");
 }
 
-const ZSTD = "zstd" as ConstructorParameters<typeof DecompressionStream>[0];
 const RECORD_END = "\n\n";
 
 /**
@@ -271,7 +270,7 @@ export async function* readRecords({ packed }: Kept): AsyncGenerator<string, und
   const decoder = new PieceDecoder();
   /** Of a record whose end has not come. */
   let held: string[] = [];
-  for await (const bytes of new Blob([packed]).stream().pipeThrough(new DecompressionStream(ZSTD))) {
+  for await (const bytes of new Blob([packed]).stream().pipeThrough(new DecompressionStream("zstd"))) {
     const text = decoder.decode(bytes);
     const end = text.lastIndexOf(RECORD_END);
     if (end < 0) {

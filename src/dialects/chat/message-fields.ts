@@ -50,7 +50,7 @@ export function joinContent(message: Wire, changes: Wire): void {
 const isPlainCall = (call: unknown): boolean => {
   if (!isObject(call) || !isObject(call["function"])) return true;
   const { id: _id, type: _type, function: called, ...others } = call;
-  const { name: _name, arguments: _arguments, ...more } = called as Wire;
+  const { name: _name, arguments: _arguments, ...more } = called;
   return Object.keys(others).length + Object.keys(more).length === 0;
 };
 

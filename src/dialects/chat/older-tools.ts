@@ -63,7 +63,7 @@ function toFunctionChoice(choice: unknown): unknown {
 function toFunctionCall(call: unknown): unknown {
   if (!isObject(call) || !isObject(call["custom"])) return call;
   const { custom, ...rest } = call;
-  const { name, input } = custom as Wire;
+  const { name, input } = custom;
   return { ...rest, type: "function", function: { name, arguments: wrapInput(stringOf(input)) } };
 }
 

@@ -12,7 +12,7 @@ export function freeToolChoice(choice: unknown): Body | undefined {
 }
 
 function withHint(system: unknown, hint: string): unknown {
-  if (Array.isArray(system)) return [...(system as unknown[]), { type: "text", text: hint }];
+  if (Array.isArray(system)) return [...system, { type: "text", text: hint }];
   return typeof system === "string" && system !== "" ? `${system}\n${hint}` : hint;
 }
 

@@ -52,7 +52,7 @@ function serviceAccount(fields: Fields): Credentials | undefined {
       const now = Math.floor(nowMs / 1000);
       let key: CryptoKey;
       try {
-        key = (await importPKCS8(privateKey, "RS256")) as CryptoKey;
+        key = await importPKCS8(privateKey, "RS256");
       } catch {
         throw unconfigured("The service account's private key cannot be used.");
       }

@@ -5,7 +5,7 @@ import { type Answer, type Read, ResponseAnswer } from "../answer.ts";
 import { ConnectionLost } from "./faults.ts";
 
 /** Codings that can be undone, as the runtime calls them (RFC 9110, 8.4.1). */
-const FORMATS: Readonly<Record<string, string>> = {
+const FORMATS: Readonly<Record<string, ConstructorParameters<typeof DecompressionStream>[0]>> = {
   gzip: "gzip",
   "x-gzip": "gzip",
   deflate: "deflate",
@@ -56,9 +56,7 @@ export function unpack(answer: Answer): Answer {
     answer.cancel();
     throw new ConnectionLost("The answer is packed in a way that nobody asked for.");
   }
-  const body = toStream(answer).pipeThrough(
-    new DecompressionStream(format as ConstructorParameters<typeof DecompressionStream>[0]),
-  );
+  const body = toStream(answer).pipeThrough(new DecompressionStream(format));
   return new UnpackedAnswer(toResponse(answer, body));
 }
 
