@@ -1,10 +1,10 @@
 /** One row of contract 6: the status and the type each dialect shows for a code, and whether trying again can help. */
-export type ErrorRow = {
+type ErrorRow = {
   status: number;
   chatType: string;
   messagesType: string;
-  /** Status in the messages dialect where it differs (overloaded is 529 there). */
-  messagesStatus?: number;
+  /** Status in the messages dialect: overloaded is 529 there. */
+  messagesStatus: number;
   retry: boolean;
 };
 
@@ -13,8 +13,8 @@ const row = (
   chatType: string,
   messagesType: string,
   retry: boolean,
-  messagesStatus?: number,
-): ErrorRow => ({ status, chatType, messagesType, retry, ...(messagesStatus && { messagesStatus }) });
+  messagesStatus = status,
+): ErrorRow => ({ status, chatType, messagesType, retry, messagesStatus });
 
 /** Every error a client can see (contract 6). `code` is stable; messages may be reworded. */
 export const ERRORS = {
@@ -49,6 +49,12 @@ export const ERRORS = {
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorCode = keyof typeof ERRORS;
+
+/** The status that an error has where a dialect of this name is spoken. */
+export function statusOf(code: ErrorCode, dialect: string): number {
+  const { status, messagesStatus } = ERRORS[code];
+  return dialect === "messages" ? messagesStatus : status;
+}
 
 /** Longest path of a field that an error names, characters: keys are the client's, and may be megabytes. */
 const MAX_PARAM = 300;

@@ -1,4 +1,4 @@
-import { ERRORS, type ErrorRow, GatewayError, toGatewayError } from "../canon/errors.ts";
+import { ERRORS, GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
 import type { Fields } from "../lib/http1/fields.ts";
@@ -179,8 +179,7 @@ export function renderElysiaError(
 
 /** Tells the log of a fault of the gateway's own (500), of which its client learns nothing more than that. */
 export function noteFault(error: unknown, request: Target, requestId: string, log: Log): void {
-  const row: ErrorRow = ERRORS[toGatewayError(error).code];
-  if (row.status === 500) logFault(error, request, requestId, log);
+  if (ERRORS[toGatewayError(error).code].status === 500) logFault(error, request, requestId, log);
 }
 
 type Target = Pick<AskedHead, "method" | "url">;

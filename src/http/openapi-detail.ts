@@ -1,5 +1,5 @@
 import type { TSchema } from "@sinclair/typebox";
-import { ERRORS, type ErrorCode, type ErrorRow } from "../canon/errors.ts";
+import { type ErrorCode, statusOf } from "../canon/errors.ts";
 import type { DialectName } from "../dialects/dialect.ts";
 import { ChatErrorReply, MessagesErrorReply } from "../wire/errors.ts";
 import { DROPPED_HEADER, STRICT_HEADER } from "../wire/header-names.ts";
@@ -110,8 +110,7 @@ export function errorReplies(
 ): Record<string, JsonReply> {
   const byStatus = new Map<number, ErrorCode[]>();
   for (const code of new Set([...usual, ...codes])) {
-    const row: ErrorRow = ERRORS[code];
-    const status = dialect === "messages" ? (row.messagesStatus ?? row.status) : row.status;
+    const status = statusOf(code, dialect);
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }
   const either = { anyOf: [CHAT_ERROR, MESSAGES_ERROR] };

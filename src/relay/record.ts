@@ -1,5 +1,5 @@
 import type { Caller } from "../accounts/caller.ts";
-import { ERRORS, type GatewayError } from "../canon/errors.ts";
+import { type GatewayError, statusOf } from "../canon/errors.ts";
 import { promptTokens } from "../canon/usage.ts";
 import type { Charge } from "../ledger/ledger.ts";
 import { formatUsd } from "../ledger/price.ts";
@@ -40,11 +40,9 @@ export function recordRequest(
 }
 
 /** The status that the client was told, or would have been before its stream began. */
-function statusOf({ dialect, outcome }: RequestFacts, error: GatewayError | undefined): number {
+function toldStatus({ dialect, outcome }: RequestFacts, error: GatewayError | undefined): number {
   if (outcome === "client-left") return CLIENT_LEFT;
-  if (!error) return 200;
-  const { status, messagesStatus = status } = ERRORS[error.code] as { status: number; messagesStatus?: number };
-  return dialect === "messages" ? messagesStatus : status;
+  return error ? statusOf(error.code, dialect) : 200;
 }
 
 function writeLine(facts: RequestFacts, { error, charge, dropped }: Aside, log: Log): void {
@@ -59,7 +57,7 @@ function writeLine(facts: RequestFacts, { error, charge, dropped }: Aside, log: 
     vendor: facts.vendor,
     attempts: facts.tried,
     outcome: facts.outcome,
-    status: statusOf(facts, error),
+    status: toldStatus(facts, error),
     duration_ms: facts.durationMs,
   };
   if (usage) {

@@ -27,7 +27,7 @@ export type GenerationPaths = { whole: string; stream: string };
  * Which models of a vendor this gateway offers. `catalog`: those of the catalog that name it in a route. `discover`: what its own
  * model list says, asked at start and now and then. `any`: whatever name the caller writes behind the prefix. A list: these.
  */
-export type VendorModels = "catalog" | "discover" | "any" | readonly string[];
+type VendorModels = "catalog" | "discover" | "any" | readonly string[];
 
 /** What an operator may say of how a vendor draws; what is left out is its image row's (vendors/images/rows.ts). */
 export type DrawingSettings = {

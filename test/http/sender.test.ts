@@ -64,7 +64,7 @@ test("every status of an error has its name, and that of a handshake which is no
   socket.open = true;
   const owner = { answered() {}, close() {}, broke() {} };
   const sender = new Sender(socket as unknown as Socket<unknown>, manualClock(), owner);
-  const statuses = Object.values(ERRORS).flatMap(({ status, messagesStatus = status }) => [status, messagesStatus]);
+  const statuses = Object.values(ERRORS).flatMap(({ status, messagesStatus }) => [status, messagesStatus]);
   for (const status of [...statuses, 426]) {
     sender.sendWhole({ status, headers: {}, ends: false, chunks: true }, "");
     outbox.send();

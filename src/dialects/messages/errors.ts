@@ -1,4 +1,4 @@
-import { ERRORS, type ErrorRow, type GatewayError } from "../../canon/errors.ts";
+import { ERRORS, type GatewayError } from "../../canon/errors.ts";
 import { record } from "./records.ts";
 
 /** Agents compact their conversation when an error begins so, and give up on any other wording (contract 6, dialects.md 4.8 #36). */
@@ -11,14 +11,14 @@ function messageOf(error: GatewayError): string {
 
 /** An error as this dialect's HTTP answer: status and body (contract 6, dialects.md 2.6). */
 export function encodeError(error: GatewayError, requestId: string): { status: number; body: Record<string, unknown> } {
-  const row: ErrorRow = ERRORS[error.code];
+  const { messagesStatus, messagesType } = ERRORS[error.code];
   return {
-    status: row.messagesStatus ?? row.status,
+    status: messagesStatus,
     body: {
       type: "error",
       error: {
         ...error.extra,
-        type: row.messagesType,
+        type: messagesType,
         message: messageOf(error),
         code: error.code,
         ...(error.param !== undefined && { param: error.param }),
