@@ -18,6 +18,8 @@ const MAX_NOTED_ID = 128;
 
 /** The calls to vendors that one request takes, and those of web tools that are made for it: for its record, and for traces. */
 export class Attempts {
+  /** When the request came, monotonic ms. */
+  readonly startedAt: number;
   /** How often a vendor was asked. */
   count = 0;
   /** When the attempt under way began, monotonic ms. */
@@ -37,12 +39,17 @@ export class Attempts {
   #rounds: Attempt[] | undefined;
   #tools: ToolCall[] | undefined;
 
-  /** `startedAt`: when the request came, monotonic ms. */
   constructor(
     private readonly clock: Clock,
-    private readonly startedAt: number,
     private readonly observer: RequestObserver | undefined,
-  ) {}
+  ) {
+    this.startedAt = clock.monotonic();
+  }
+
+  /** Ms since the request came. */
+  get elapsedMs(): number {
+    return Math.round(this.clock.monotonic() - this.startedAt);
+  }
 
   /** Another way is tried. Nobody is asked yet: it may be one along which the request cannot be told. */
   begin(way: Way): void {
@@ -93,14 +100,14 @@ export class Attempts {
     const call: ToolCall = {
       tool,
       callId: callId.slice(0, MAX_NOTED_ID),
-      at: this.#elapsed,
+      at: this.elapsedMs,
       ms: undefined,
       error: undefined,
     };
     this.#tools ??= [];
     this.#tools.push(call);
     return (error) => {
-      call.ms = this.#elapsed - call.at;
+      call.ms = this.elapsedMs - call.at;
       call.error = error;
     };
   }
@@ -146,7 +153,7 @@ export class Attempts {
   #noteFailed(error: ErrorCode, at: number): void {
     if (this.#next) return;
     this.#failed ??= [];
-    this.#failed.push(this.#attempt(error, at, this.#elapsed - at));
+    this.#failed.push(this.#attempt(error, at, this.elapsedMs - at));
   }
 
   #attempt(outcome: string, at: number, ms: number): Attempt {
@@ -162,10 +169,5 @@ export class Attempts {
   /** When the last call to a vendor began, ms after the request did. */
   get #calledAfter(): number {
     return Math.max(this.#begunAfter, Math.round(this.#roundAt - this.startedAt));
-  }
-
-  /** Ms since the request came. */
-  get #elapsed(): number {
-    return Math.round(this.clock.monotonic() - this.startedAt);
   }
 }

@@ -25,7 +25,6 @@ import type { Spending } from "./spending.ts";
 export class Exchange {
   /** Of the attempt under way: what a failed attempt said is not charged. */
   meter: Meter;
-  readonly startedAt: number;
   /** Field paths that could not cross to the upstream's dialect. */
   dropped: readonly string[] = [];
   readonly attempts: Attempts;
@@ -56,8 +55,7 @@ export class Exchange {
     private readonly observer?: RequestObserver,
   ) {
     this.meter = new Meter(clock);
-    this.startedAt = clock.monotonic();
-    this.attempts = new Attempts(clock, this.startedAt, observer);
+    this.attempts = new Attempts(clock, observer);
   }
 
   /** Input tokens by the gateway's own estimate. */
@@ -146,7 +144,7 @@ export class Exchange {
     let settlement: Settlement | undefined;
     try {
       if (outcome && this.attempts.hasFailed && this.identity) {
-        this.observer?.settling(this.identity.requestId, this.attempts.all(outcome, error, this.#elapsed));
+        this.observer?.settling(this.identity.requestId, this.attempts.all(outcome, error, this.attempts.elapsedMs));
       }
       settlement = outcome && this.#settlement(outcome, error?.code);
       if (hold && settlement) this.charge = await hold.settle(settlement);
@@ -167,7 +165,7 @@ export class Exchange {
       usage,
       estimated,
       attempts: count,
-      durationMs: this.#elapsed,
+      durationMs: this.attempts.elapsedMs,
     };
     if (rounds) settlement.rounds = rounds;
     if (apart !== undefined) settlement.apart = apart;
@@ -177,19 +175,14 @@ export class Exchange {
       settlement.ranOut = true;
     }
     if (error) settlement.error = error;
-    if (firstTokenAt !== undefined) settlement.firstTokenMs = Math.round(firstTokenAt - this.startedAt);
+    if (firstTokenAt !== undefined) settlement.firstTokenMs = Math.round(firstTokenAt - this.attempts.startedAt);
     return settlement;
-  }
-
-  /** Ms since the request came. */
-  get #elapsed(): number {
-    return Math.round(this.clock.monotonic() - this.startedAt);
   }
 
   #record(outcome: string, error: GatewayError | undefined, settlement: Settlement | undefined): void {
     const { identity, charge, dropped } = this;
     if (!identity) return;
-    const durationMs = this.#elapsed;
+    const durationMs = this.attempts.elapsedMs;
     const facts: RequestFacts = {
       requestId: identity.requestId,
       accountId: identity.caller.accountId,

@@ -143,7 +143,7 @@ export class Tries {
 
   async #after({ failed, error, doubtfulBefore, isFirst }: Failed): Promise<Candidate> {
     const { exchange, services } = this.job;
-    const elapsedMs = services.clock.monotonic() - exchange.startedAt;
+    const { elapsedMs } = exchange.attempts;
     const isVain = (candidate: Candidate) => isInVain(candidate, failed.way, error);
     const routesLeft = this.#ways.slice(this.#at + 1).filter((candidate) => !isVain(candidate)).length;
     const doubtful = ranOf(error) !== "no";
@@ -222,8 +222,7 @@ function placeOf({ budget }: Pick<VendorRecord, "budget">, now: number, doubtful
 async function waitToRepeat(job: Job, way: Way, error: GatewayError): Promise<(() => void) | undefined> {
   const { services, intent, abort, exchange } = job;
   const { health, clock } = services;
-  const elapsedMs = clock.monotonic() - exchange.startedAt;
-  const leftMs = intent.stream ? Number.POSITIVE_INFINITY : services.blockingMs - elapsedMs;
+  const leftMs = intent.stream ? Number.POSITIVE_INFINITY : services.blockingMs - exchange.attempts.elapsedMs;
   const waitMs = pauseBeforeRepeat(error, leftMs, Math.random);
   const giveBack = waitMs === undefined ? undefined : placeOf(health.of(way.vendor), clock.now(), false);
   if (waitMs === undefined || !giveBack) return undefined;
@@ -255,7 +254,7 @@ export function noteFailure(job: Job, way: Way, error: GatewayError): void {
     services.health.cameToNothing(way);
     return;
   }
-  const done = services.health.wentWrong(way, error, exchange.attempts.begunAt, exchange.startedAt);
+  const done = services.health.wentWrong(way, error, exchange.attempts.begunAt, exchange.attempts.startedAt);
   if (!done) return;
   const { kind, name, restMs } = done;
   const fields = { request_id: request.requestId, way: name, error: error.code, rest_ms: restMs };
