@@ -179,6 +179,8 @@ describe("GET /v1/models", () => {
       return { lifecycle, retires_at };
     };
     expect(stageOf("openai/gpt-5-mini")).toEqual({ lifecycle: "deprecated", retires_at: "2026-12-11T00:00:00Z" });
+    expect(stageOf("anthropic/claude-sonnet-4-5").retires_at).toBe("2026-11-30T00:00:00Z");
+    expect(stageOf("anthropic/claude-opus-4-5").retires_at).toBe("2027-01-22T00:00:00Z");
     expect(stageOf("openai/gpt-5.4-mini")).toEqual({ lifecycle: "active", retires_at: null });
     const idsOf = async (query: string) =>
       (await list(`/v1/models?${query}`, AS_MESSAGES)).data.map((model) => model.id);
