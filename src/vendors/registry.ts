@@ -102,10 +102,12 @@ export const registry: readonly VendorRow[] = [
       // Refuses fields it does not know, and sends its usage unasked.
       unknownFields: [
         ...without("metadata", "prediction", "prompt_cache_key"),
-        ...["user", "logit_bias", "logprobs", "top_logprobs", "include_reasoning"],
-        ...OTHERS_FIELDS,
+        ...["user", "logit_bias", "include_reasoning"],
+        // The others are in the types of its own SDK (mistralai 3.7, `ChatCompletionRequest`).
+        ...OTHERS_FIELDS.filter((field) => field !== "top_k" && field !== "repetition_penalty"),
         ...ROUTER_FIELDS,
       ],
+      acceptsTopK: true,
       refusesReasoning: true,
       acceptsCacheControl: false,
       messageFields: [...MESSAGE_FIELDS.filter((field) => field !== "name"), "prefix"],

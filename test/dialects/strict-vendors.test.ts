@@ -24,6 +24,19 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
     expect(dropped.sort()).toEqual(["store", "user", "verbosity"]);
   });
 
+  test("Mistral is told how to choose among tokens, and to tell of them, as its own SDK can (mistralai 3.7)", () => {
+    const sampling = { top_k: 4, repetition_penalty: 1.1, logprobs: true, top_logprobs: 2 };
+    const { body, dropped } = send(toVendor("mistral"), {
+      messages: [user],
+      ...sampling,
+      min_p: 0.1,
+      logit_bias: { 1: 2 },
+    });
+    expect([body, dropped.sort()]).toEqual([{ model: "up-1", messages: [user], ...sampling }, ["logit_bias", "min_p"]]);
+    const across = send({ ...toVendor("mistral"), from: "messages" }, { max_tokens: 9, messages: [user], top_k: 4 });
+    expect([across.body["top_k"], across.dropped]).toEqual([4, []]);
+  });
+
   test("Groq and Cerebras are not told what only other servers of the dialect know, and each is told what it knows itself", () => {
     const others = { top_k: 4, min_p: 0.1, repetition_penalty: 1.1, modalities: ["text"] };
     const both = { messages: [user], ...others, service_tier: "flex", prompt_cache_key: "k" };
