@@ -94,14 +94,18 @@ export function isToBeTold(error: GatewayError, job: Job, target: Target): boole
   return true;
 }
 
+/** No words, or no more than HTTP's own name of the status, which GitHub Copilot (github/copilot-cli #330) and proxies have in their place. */
+const SAYS_NOTHING =
+  /^(?:(?:4\d\d )?(?:bad request|(?:content|payload|request entity) too large|unprocessable (?:content|entity)))?$/i;
+
 /**
- * A request that overran the window, told with both figures (contract 6). A refusal without a word, of a request that by the gateway's
+ * A request that overran the window, told with both figures (contract 6). A refusal that says nothing, of a request that by the gateway's
  * own count does not fit, is one too.
  */
 function completeOverflow(error: GatewayError, { exchange, entry }: Job): GatewayError {
   if (error instanceof ContextOverflow) return error.completed(exchange.estimatedInput, entry.contextLength);
   const { cause, code } = error;
-  const wordless = code === "invalid_request" && isObject(cause) && cause["message"] === "";
+  const wordless = code === "invalid_request" && isObject(cause) && SAYS_NOTHING.test(String(cause["message"]));
   if (!wordless || entry.contextLength === undefined || exchange.estimatedInput <= entry.contextLength) return error;
   return new ContextOverflow({}, cause).completed(exchange.estimatedInput, entry.contextLength);
 }

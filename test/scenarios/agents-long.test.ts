@@ -388,9 +388,17 @@ async function readError(response: Response): Promise<Wire> {
   return ((await response.json()) as { error: Wire }).error;
 }
 
-for (const status of [400, 413]) {
-  test(`a ${status} without a word means the window when the request does not fit it, and only then`, async () => {
-    const wordless: Answer = { status, parts: [], framing: "length", finish: "end" };
+for (const [status, text] of [
+  [400, ""],
+  [400, "Bad Request\n"],
+  [413, ""],
+  [413, "Payload Too Large"],
+  [413, "413 Request Entity Too Large"],
+] as const) {
+  const words = text === "" ? "without a word" : `that says ${JSON.stringify(text)}`;
+  test(`a ${status} ${words} means the window when the request does not fit it, and only then`, async () => {
+    const headers = { "content-type": "text/plain" };
+    const wordless: Answer = { status, headers, parts: [text], framing: "length", finish: "end" };
     upstream.answer("/v1/chat/completions", wordless, wordless);
     const large = await gateway.post("/v1/chat/completions", ask("chat", "The gate stands open. ".repeat(40_000)));
     expect(large.status).toBe(400);
