@@ -32,6 +32,21 @@ describe("a vendor with terms of its own in the responses dialect (Perplexity's 
     expect([plain.body, plain.dropped]).toEqual([{ model: "up-1", input: "Hi", store: false }, []]);
   });
 
+  test("is asked in words for JSON without a schema, which it does not know, by clients of either dialect", () => {
+    const words = "Answer with one JSON object and nothing else: no other text, no code fence.";
+    const chat = send(fromChat, { messages, response_format: { type: "json_object" } });
+    const own = send(fromResponses, {
+      instructions: "Be brief.",
+      input: "Hi",
+      text: { format: { type: "json_object" } },
+    });
+    expect([chat.body["instructions"], own.body["instructions"]]).toEqual([words, `Be brief.\n\n${words}`]);
+    for (const { body, dropped } of [chat, own]) {
+      expect(Object.keys(body).filter((field) => !KNOWN.has(field))).toEqual([]);
+      expect([body["response_format"], dropped]).toEqual([undefined, []]);
+    }
+  });
+
   test("is told functions under names that its own tools do not have, and the client gets its names back", () => {
     const call = { id: "c1", type: "function", function: { name: "web_search", arguments: "{}" } };
     const f = (name: string) => ({ type: "function", function: { name, parameters: schema } });

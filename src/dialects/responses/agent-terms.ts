@@ -1,4 +1,5 @@
 import { type Edits, editedField, isObject, listOf, stringOf } from "../../lib/json.ts";
+import { JSON_INSTRUCTION } from "../own-words.ts";
 import { textsOf } from "../server-tools.ts";
 import { isSearch } from "./server-tools.ts";
 
@@ -26,15 +27,22 @@ function tellChoice(choice: Wire): Wire {
   return choice["type"] === "function" ? { name: choice["name"] } : choice;
 }
 
+/** An answer's form: a schema in a field of its own, and JSON without one, which is not known here, in words. */
+function tellFormat(format: Wire, body: Wire, edits: Edits): void {
+  const { type, ...schema } = format;
+  if (type === "text") return;
+  if (type === "json_object") {
+    const said = stringOf(editedField("instructions", body, edits));
+    edits["instructions"] = said === "" ? JSON_INSTRUCTION : `${said}\n\n${JSON_INSTRUCTION}`;
+  } else edits["response_format"] = type === "json_schema" ? { type, json_schema: schema } : format;
+}
+
 /** Says a body in the terms of {@link Quirks.agentTerms}, as edits beside those that are there. */
 export function tellAgent(body: Wire, edits: Edits): void {
   const text = editedField("text", body, edits);
   if (text !== undefined) edits["text"] = undefined;
   const format = isObject(text) ? text["format"] : undefined;
-  if (isObject(format) && format["type"] !== "text") {
-    const { type, ...schema } = format;
-    edits["response_format"] = type === "json_schema" ? { type, json_schema: schema } : format;
-  }
+  if (isObject(format)) tellFormat(format, body, edits);
   const tools = editedField("tools", body, edits);
   if (listOf(tools).some(isSearch)) {
     edits["tools"] = listOf(tools).map((tool) => (isSearch(tool) ? tellSearch(tool) : tool));
