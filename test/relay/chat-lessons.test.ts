@@ -188,6 +188,17 @@ describe("a chat server of which nothing is known", () => {
       { messages: [user, { role: "assistant", content: "", reasoning_content: "Hm" }, user] },
       null,
     ],
+    [
+      "a temperature, as OpenAI's models do that reason",
+      { ...ask(user), temperature: 0.2 },
+      has("temperature"),
+      {
+        words:
+          "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported.",
+      },
+      { temperature: undefined },
+      "temperature",
+    ],
     ...[
       "Unsupported parameter: 'stop' is not supported with this model.",
       "Argument not supported on this model: stop",
@@ -826,8 +837,9 @@ describe("a chat server of which nothing is known", () => {
         const strict = await post({ model, ...body }, PATH, { "x-sluice-strict": "1" });
         expect([strict.status, upstream.calls.length]).toEqual([400, 6]);
       }
-      // A server that knows all of the dialect means what it says, and is told the ceiling by its new name.
-      const isTaken = Object.hasOwn(body, "max_tokens");
+      // A server that knows all of the dialect means what it says, but for what one of its models does not take, and is told the ceiling by its new name.
+      const isOfModel = "words" in refusal && refusal.words.includes("with this model");
+      const isTaken = isOfModel || Object.hasOwn(body, "max_tokens");
       expect((await post({ ...body, model: model.replace("lab", "all") })).status).toBe(isTaken ? 200 : 400);
     },
   );

@@ -344,7 +344,12 @@ describe("a server of the responses dialect that names a field that it does not 
       "lab",
     ],
     ["status", "Unknown parameter: 'input[1].status'.", "input[].status", "lab"],
-    ["verbosity", "Unsupported parameter: 'text.verbosity' is not supported with this model.", "text.verbosity", "lab"],
+    ...["lab", "all"].map((vendor): [string, string, string, string] => [
+      "verbosity",
+      "Unsupported parameter: 'text.verbosity' is not supported with this model.",
+      "text.verbosity",
+      vendor,
+    ]),
   ])("is told the request without %s, and later ones at once (%s)", async (field, message, lost, vendor) => {
     const model = `${vendor}/${field}-${message.length}`;
     refusing(field, message);

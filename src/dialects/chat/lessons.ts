@@ -189,14 +189,17 @@ function formatLessons(words: string, isOnce: boolean): Taught[] {
   return TWO_FORMS.test(words) ? [] : inWords;
 }
 
+/** How OpenAI and Azure refuse what one of their models does not take: what is behind a deployment's name nobody knows (OpenHands/software-agent-sdk #1062). */
+const OF_MODEL = /\bwith this model\b/;
+
 /**
  * See {@link UpstreamDialect.lessons}: servers of this dialect differ in what they know of it, and say so in words alone. A vendor that knows all that the
- * dialect's own one does is taught nothing but how much its model writes.
+ * dialect's own one does is taught nothing but what its model does not take, and how much it writes.
  */
 export function lessons(words: string, terms: VendorTerms): Lesson[] {
   const { quirks, refuses = [] } = terms;
   if (words === "") return [];
-  if (quirks.customTools === true) return ceilingLessons(words, terms);
+  if (quirks.customTools === true && !OF_MODEL.test(words)) return ceilingLessons(words, terms);
   const isBeside = BESIDE_OTHERS.test(words);
   const isOnce = (pattern: RegExp) => isBeside || pattern.test(words);
   const places = unknownPlaces(words);

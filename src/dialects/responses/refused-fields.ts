@@ -10,6 +10,8 @@ const UNKNOWN = new RegExp(
   `\\b(?:unknown|unsupported) (?:parameter|field):? ['"\`]?(${PLACE})['"\`]?(?: is not supported with this model)?\\.?$`,
   "i",
 );
+/** How it and Azure say that it is their model which does not take a field. */
+const OF_MODEL = /\bis not supported with this model\.?$/;
 /** How OpenAI says that an organisation has not been let into a programme that an agent asks for by itself (openai/codex #46481). */
 const NOT_ENABLED = /^The ([a-z_]+) parameter is not enabled for this organization\.?$/;
 
@@ -24,9 +26,9 @@ const ESSENTIAL: ReadonlySet<string> = new Set(
     .split(" "),
 );
 
-/** See {@link UpstreamDialect.refusedFields}. Who is known to know all of the dialect is taught by no more than its own organisations' rights. */
+/** See {@link UpstreamDialect.refusedFields}. Who is known to know all of the dialect is taught no more than what its model does not take, and its own organisations' rights. */
 export function readRefusedFields(words: string, { customTools }: Quirks): string[] {
-  const unknown = customTools === true ? undefined : UNKNOWN.exec(words)?.[1];
+  const unknown = customTools === true && !OF_MODEL.test(words) ? undefined : UNKNOWN.exec(words)?.[1];
   const place = unknown ?? NOT_ENABLED.exec(words)?.[1];
   if (place === undefined) return [];
   const path = place.replace(/\[(\d+)\]/g, ".$1");
