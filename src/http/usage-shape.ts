@@ -1,6 +1,6 @@
 import { longWrite, promptTokens, sumUsage, type Usage } from "../canon/usage.ts";
 import type { Receipt } from "../ledger/book.ts";
-import { formatUsd, PICO_PER_NANO, type Rates, ratesFor } from "../ledger/price.ts";
+import { formatUsd, fullRates, PICO_PER_NANO, type Rates, ratesFor } from "../ledger/price.ts";
 import type { Totals } from "../ledger/rollup.ts";
 import type { ReportRow } from "../ledger/usage-report.ts";
 import type { UsageRow } from "../ledger/usage-rows.ts";
@@ -82,7 +82,7 @@ export function toGroup<Money>(row: ReportRow, money: (nano: bigint) => Money) {
 const perMillion = (micro: bigint) => Number(micro) / MICRO_PER_USD;
 
 function priceView(rates: Rates, sinceMs: number) {
-  const { input, output, cacheRead = input, cacheWrite = input, cacheWriteLong } = rates;
+  const { input, output, cacheRead, cacheWrite, cacheWriteLong } = fullRates(rates);
   return {
     currency: "USD" as const,
     unit: "per_1m_tokens" as const,
@@ -91,7 +91,7 @@ function priceView(rates: Rates, sinceMs: number) {
     output: perMillion(output),
     cache_read: perMillion(cacheRead),
     cache_write: perMillion(cacheWrite),
-    ...(cacheWriteLong !== undefined && { cache_write_1h: perMillion(cacheWriteLong) }),
+    ...(rates.cacheWriteLong !== undefined && { cache_write_1h: perMillion(cacheWriteLong) }),
   };
 }
 
@@ -113,15 +113,14 @@ function tokenLines(usage: Usage, rates: Rates | undefined) {
     usd_per_1m: price === undefined ? null : perMillion(price),
     usd: price === undefined ? null : formatPico(BigInt(count) * price),
   });
-  const input = rates?.input;
-  const written = rates?.cacheWrite ?? input;
+  const full = rates && fullRates(rates);
   const long = longWrite(usage);
   return [
-    line("input", usage.input, input),
-    line("cache_read", usage.cacheRead, rates?.cacheRead ?? input),
-    line("cache_write", usage.cacheWrite - long, written),
-    ...(long > 0 ? [line("cache_write_1h", long, rates?.cacheWriteLong ?? written)] : []),
-    line("output", usage.output, rates?.output),
+    line("input", usage.input, full?.input),
+    line("cache_read", usage.cacheRead, full?.cacheRead),
+    line("cache_write", usage.cacheWrite - long, full?.cacheWrite),
+    ...(long > 0 ? [line("cache_write_1h", long, full?.cacheWriteLong)] : []),
+    line("output", usage.output, full?.output),
   ];
 }
 

@@ -3,8 +3,7 @@ import { most } from "./nano.ts";
 
 /**
  * What a model costs: micro-USD per 1,000,000 tokens, which is exactly pico-USD per token (contract 5). Whole numbers, BigInt, so that
- * no float can come near money. Tokens read from or written to the cache cost as fresh input where the row says nothing else, and those written
- * for an hour as others that are written.
+ * no float can come near money. What is absent is told by {@link fullRates}.
  */
 export type Rates = { input: bigint; output: bigint; cacheRead?: bigint; cacheWrite?: bigint; cacheWriteLong?: bigint };
 
@@ -13,6 +12,12 @@ export type PriceTier = Rates & { above: number };
 
 /** The rates of short prompts and, where a vendor has them, those of longer ones in rising order of `above`. */
 export type Prices = Rates & { tiers?: readonly PriceTier[] };
+
+/** The rates of all tokens: those of the cache cost as fresh input where the row says nothing else, and those written for an hour as others that are written. */
+export function fullRates(rates: Rates): Required<Rates> {
+  const { input, output, cacheRead = input, cacheWrite = input, cacheWriteLong = cacheWrite } = rates;
+  return { input, output, cacheRead, cacheWrite, cacheWriteLong };
+}
 
 export const PICO_PER_NANO = 1_000n;
 
@@ -28,7 +33,7 @@ export function ratesFor(prices: Prices, prompt: number): Rates {
  * hour, too.
  */
 export function dearestInput(rates: Rates, long: boolean): bigint {
-  const { input, cacheRead = input, cacheWrite = input, cacheWriteLong = cacheWrite } = rates;
+  const { input, cacheRead, cacheWrite, cacheWriteLong } = fullRates(rates);
   const written = long ? most(cacheWrite, cacheWriteLong) : cacheWrite;
   return most(input, most(cacheRead, written));
 }
@@ -46,7 +51,7 @@ export function toNano(pico: bigint): bigint {
 /** Cost in pico-USD, exact, of one call of a vendor. Reasoning is inside output and is not counted again. */
 export function costPico(usage: Usage, prices: Prices): bigint {
   const rates = prices.tiers === undefined ? prices : ratesFor(prices, promptTokens(usage));
-  const { input, output, cacheRead = input, cacheWrite = input, cacheWriteLong = cacheWrite } = rates;
+  const { input, output, cacheRead, cacheWrite, cacheWriteLong } = fullRates(rates);
   let pico = BigInt(usage.input) * input + BigInt(usage.output) * output;
   if (usage.cacheRead > 0) pico += BigInt(usage.cacheRead) * cacheRead;
   if (usage.cacheWrite > 0) {
