@@ -3,7 +3,8 @@ import type { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { PriceRow } from "./book.ts";
 import type { ModelPrices } from "./ledger.ts";
-import type { Prices, PriceTier, Rates } from "./price.ts";
+import type { Prices, Rates } from "./price.ts";
+import { readTiers, writeTiers } from "./price-text.ts";
 
 type Row = {
   id: bigint;
@@ -42,25 +43,8 @@ function arePricesEqual(first: Prices, second: Prices): boolean {
   });
 }
 
-/** JSON has no integers beyond 2^53: prices stand in it as text. */
-function writeTiers(tiers: readonly PriceTier[] = []): string {
-  const rows = tiers.map(({ above, ...rates }) => {
-    const written = Object.entries(rates).map(([name, rate]) => [name, String(rate)]);
-    return { above, ...Object.fromEntries(written) };
-  });
-  return JSON.stringify(rows);
-}
-
-function readTiers(text: string): PriceTier[] {
-  const rows = JSON.parse(text) as Record<string, string | number>[];
-  return rows.map(({ above, ...rates }) => {
-    const read = Object.entries(rates).map(([name, rate]) => [name, BigInt(rate)]);
-    return { above: Number(above), ...(Object.fromEntries(read) as Rates) };
-  });
-}
-
 function toPrices(row: Row): Prices {
-  const tiers = readTiers(row.tiers);
+  const tiers = readTiers(JSON.parse(row.tiers));
   return {
     input: row.input,
     output: row.output,
@@ -116,12 +100,12 @@ export class PriceBook {
   }
 
   #write({ model, prices }: ModelPrices): number {
-    const { input, output, cacheRead = null, cacheWrite = null, cacheWriteLong = null, tiers } = prices;
+    const { input, output, cacheRead = null, cacheWrite = null, cacheWriteLong = null, tiers = [] } = prices;
     const newest = this.#newest.get(model);
     if (newest && arePricesEqual(toPrices(newest), prices)) return Number(newest.id);
     const since = this.clock.now();
     const rates = [input, output, cacheRead, cacheWrite, cacheWriteLong] as const;
-    return Number(this.#insert.run(model, since, ...rates, writeTiers(tiers)).lastInsertRowid);
+    return Number(this.#insert.run(model, since, ...rates, JSON.stringify(writeTiers(tiers))).lastInsertRowid);
   }
 
   /** The price of this id; undefined when it was never given out. */

@@ -1,25 +1,18 @@
 import type { Charge, Hold, HoldRequest, ModelPrices, Payment } from "../ledger/ledger.ts";
-import type { Prices, PriceTier, Rates } from "../ledger/price.ts";
+import {
+  readRates,
+  readTiers,
+  type WrittenRates,
+  type WrittenTier,
+  writeRates,
+  writeTiers,
+} from "../ledger/price-text.ts";
 import type { ChargeForm, HoldForm, HoldOrder, PaymentForm } from "./messages.ts";
 
 /** Prices that are kept by the text that stands for them; a gateway has some hundreds. */
 const MAX_PRICES = 10_000;
 
-type RatesForm = Partial<Record<keyof Rates, string>>;
-type PricesForm = { model: string; rates: RatesForm; tiers: readonly { above: number; rates: RatesForm }[] };
-
-function writeRates({ input, output, cacheRead, cacheWrite, cacheWriteLong }: Rates): RatesForm {
-  const rates = { input: String(input), output: String(output) };
-  return {
-    ...rates,
-    ...(cacheRead !== undefined && { cacheRead: String(cacheRead) }),
-    ...(cacheWrite !== undefined && { cacheWrite: String(cacheWrite) }),
-    ...(cacheWriteLong !== undefined && { cacheWriteLong: String(cacheWriteLong) }),
-  };
-}
-
-const readRates = (form: RatesForm): Rates =>
-  Object.fromEntries(Object.entries(form).map(([name, rate]) => [name, BigInt(rate)])) as Rates;
+type PricesForm = { model: string; rates: WrittenRates; tiers: readonly WrittenTier[] };
 
 const written = new WeakMap<ModelPrices, string>();
 
@@ -27,9 +20,9 @@ const written = new WeakMap<ModelPrices, string>();
 function writePrices(priced: ModelPrices): string {
   let text = written.get(priced);
   if (text === undefined) {
-    const { model, prices } = priced;
-    const tiers = (prices.tiers ?? []).map(({ above, ...rates }) => ({ above, rates: writeRates(rates) }));
-    text = JSON.stringify({ model, rates: writeRates(prices), tiers } satisfies PricesForm);
+    const { tiers = [], ...rates } = priced.prices;
+    const form: PricesForm = { model: priced.model, rates: writeRates(rates), tiers: writeTiers(tiers) };
+    text = JSON.stringify(form);
     written.set(priced, text);
   }
   return text;
@@ -42,9 +35,8 @@ export class PriceReader {
   read(text: string): ModelPrices {
     const known = this.#known.get(text);
     if (known) return known;
-    const { model, rates, tiers } = JSON.parse(text) as PricesForm;
-    const rows: PriceTier[] = tiers.map((tier) => ({ above: tier.above, ...readRates(tier.rates) }));
-    const prices: Prices = rows.length > 0 ? { ...readRates(rates), tiers: rows } : readRates(rates);
+    const { model, rates, tiers }: PricesForm = JSON.parse(text);
+    const prices = { ...readRates(rates), ...(tiers.length > 0 && { tiers: readTiers(tiers) }) };
     if (this.#known.size >= MAX_PRICES) this.#known.clear();
     const read = { model, prices };
     this.#known.set(text, read);
