@@ -8,7 +8,10 @@ export type Usage = {
   cacheWrite: number;
   output: number;
   reasoning: number;
-  /** The part of `cacheWrite` that is kept for an hour: it has a price of its own, twice that of input at Anthropic's. Absent: none is known. */
+  /**
+   * The part of `cacheWrite` that is kept for longer than usual, and has a price of its own: for an hour at Anthropic's, twice that of input, and for twelve
+   * at OpenAI's. Absent: none is known.
+   */
   cacheWriteLong?: number;
 };
 
@@ -32,10 +35,10 @@ export function sumUsage(one: Usage, other: Usage): Usage {
   return withLong(sum, longWrite(one) + longWrite(other));
 }
 
-/** How many tokens were written to the cache for an hour. */
+/** How many tokens were written to the cache for longer than usual. */
 export const longWrite = ({ cacheWriteLong = 0 }: Pick<Usage, "cacheWriteLong">): number => cacheWriteLong;
 
-/** These counts, so many of their cache writes for an hour: no more than there are. */
+/** These counts, so many of their cache writes for longer than usual: no more than there are. */
 export function withLong(usage: Usage, long: number): Usage {
   return long > 0 && usage.cacheWrite > 0 ? { ...usage, cacheWriteLong: Math.min(long, usage.cacheWrite) } : usage;
 }

@@ -200,6 +200,7 @@ const Tier = late(() =>
     cache_read: price(),
     cache_write: price(),
     cache_write_1h: price(),
+    cache_write_12h: price(),
   }),
 );
 
@@ -212,6 +213,7 @@ const Pricing = late(() =>
     cache_read: price(),
     cache_write: price(),
     cache_write_1h: price(),
+    cache_write_12h: price(),
     tiers: Type.Optional(list(Tier(), "a list of prices of longer prompts", 20)),
     /** USD for one image. */
     per_image: price(),

@@ -76,7 +76,7 @@ export const usage = sqliteTable(
     input: whole("input").notNull(),
     cacheRead: whole("cache_read").notNull(),
     cacheWrite: whole("cache_write").notNull(),
-    /** The part of it that is kept for an hour. */
+    /** The part of it that is kept for longer than usual. */
     cacheWriteLong: whole("cache_write_long").notNull().default(0),
     output: whole("output").notNull(),
     reasoning: whole("reasoning").notNull(),

@@ -13,7 +13,7 @@ export type PriceTier = Rates & { above: number };
 /** The rates of short prompts and, where a vendor has them, those of longer ones in rising order of `above`. */
 export type Prices = Rates & { tiers?: readonly PriceTier[] };
 
-/** The rates of all tokens: those of the cache cost as fresh input where the row says nothing else, and those written for an hour as others that are written. */
+/** The rates of all tokens: those of the cache cost as fresh input where the row says nothing else, and those written for longer than usual as others that are written. */
 export function fullRates(rates: Rates): Required<Rates> {
   const { input, output, cacheRead = input, cacheWrite = input, cacheWriteLong = cacheWrite } = rates;
   return { input, output, cacheRead, cacheWrite, cacheWriteLong };
@@ -29,8 +29,8 @@ export function ratesFor(prices: Prices, prompt: number): Rates {
 }
 
 /**
- * What a token of the prompt costs at the most: what is not known to come from the cache may have to be written to it (reliability 3.5). `long`: for an
- * hour, too.
+ * What a token of the prompt costs at the most: what is not known to come from the cache may have to be written to it (reliability 3.5). `long`: for longer
+ * than usual, too.
  */
 export function dearestInput(rates: Rates, long: boolean): bigint {
   const { input, cacheRead, cacheWrite, cacheWriteLong } = fullRates(rates);

@@ -50,7 +50,8 @@ function readPrices({ id, pricing }: Entry): ModelPrices | undefined {
 }
 
 function readRates(row: Partial<Record<string, unknown>>): Rates | undefined {
-  const { input, output, cache_read: cacheRead, cache_write: cacheWrite, cache_write_1h: cacheWriteLong } = row;
+  const { input, output, cache_read: cacheRead, cache_write: cacheWrite } = row;
+  const cacheWriteLong = row["cache_write_1h"] ?? row["cache_write_12h"];
   if (typeof input !== "number" || typeof output !== "number") return undefined;
   return {
     input: toMicroPrice(input),
@@ -86,10 +87,13 @@ function unseenOutput(entry: Entry, intent: Intent): number {
   return plan.active ? unseenFor(plan.order, entry.reasoning.default) : 0;
 }
 
-/** How a cache mark of the messages dialect asks for an hour. Found in a value that is no mark, it costs a larger hold and nothing else. */
-const LONG_MARK = '"1h"';
+/**
+ * How a cache mark of the messages dialect asks for an hour, and one of OpenAI's for twelve. Found in a value that is no mark, it costs a larger hold and
+ * nothing else.
+ */
+const LONG_MARKS = ['"1h"', '"12h"'];
 
-const asksForLong = (body: JsonText): boolean => body.includes(LONG_MARK);
+const asksForLong = (body: JsonText): boolean => LONG_MARKS.some((mark) => body.includes(mark));
 
 /** What a plan that pays means for a request; undefined for one that is counted alone (contract 4, plan `local`). */
 export function paymentOf(plan: Plan, entry: Entry, intent: Intent, body: JsonText): Payment | undefined {

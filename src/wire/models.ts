@@ -13,6 +13,7 @@ const Pricing = late(() =>
       cache_read: price("Input read from the cache, where it is priced apart."),
       cache_write: price("Input written to the cache, where it is priced apart."),
       cache_write_1h: price("Input written to the cache for an hour, where that is priced apart."),
+      cache_write_12h: price("Input written to the cache for twelve hours, where that is priced apart."),
       per_image: price("One image, where images are what is priced; other units stand beside it likewise."),
     },
     { description: "Absent: not known." },

@@ -41,7 +41,7 @@ const UsageEntry = late(() =>
       duration_ms: Type.Integer(),
       first_token_ms: Nullable(Type.Integer()),
       cache_write_1h_tokens: tokens(
-        "The part of `cache_write_tokens` that is kept for an hour, where a vendor tells it.",
+        "The part of `cache_write_tokens` that is kept for an hour, or at OpenAI for twelve, where a vendor tells it.",
       ),
     },
     { title: "Usage" },
@@ -117,7 +117,9 @@ export const UsageReceipt = late(() =>
           output: Type.Number(),
           cache_read: Type.Number(),
           cache_write: Type.Number(),
-          cache_write_1h: Type.Optional(Type.Number({ description: "Where it is priced apart." })),
+          cache_write_1h: Type.Optional(
+            Type.Number({ description: "Where it is priced apart; of OpenAI's models for twelve hours." }),
+          ),
         }),
         "The price of its time, as it was for a prompt of this length, that of the last call where a reply took several; null where none was known.",
       ),

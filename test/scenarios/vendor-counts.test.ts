@@ -9,11 +9,14 @@ type Wire = Record<string, unknown>;
 const SAID = "Hello there, world.";
 const DEPOSIT = 1_000_000_000n;
 /** USD for a million tokens. */
-const PRICING = { input: 3, output: 15, cache_read: 0.3, cache_write: 3.75, cache_write_1h: 6 };
+const PRICING = { input: 3, output: 15, cache_read: 0.3, cache_write: 3.75 };
+/** What is kept for longer than usual costs more: for an hour, or for the twelve of OpenAI's. */
+const pricingOf = (dialect: UpstreamDialectName) =>
+  dialect === "responses" ? { ...PRICING, cache_write_12h: 6 } : { ...PRICING, cache_write_1h: 6 };
 
 /**
  * What a vendor says, at the beginning of a stream too where its dialect does, and the tokens that are paid: fresh, from the cache, into it, made; and
- * of those into the cache the ones that are kept for an hour.
+ * of those into the cache the ones that are kept for longer than usual.
  */
 type Paid = readonly [input: number, cacheRead: number, cacheWrite: number, output: number, long?: number];
 type Case = [name: string, said: Wire, paid: Paid, first?: Wire];
@@ -305,6 +308,17 @@ const CASES: Record<UpstreamDialectName, Case[]> = {
       [500, 400, 100, 50],
     ],
     [
+      "a part into the cache for twelve hours",
+      {
+        ...{ input_tokens: 1_000, output_tokens: 50 },
+        input_tokens_details: {
+          ...{ cached_tokens: 400, cache_write_tokens: 100 },
+          cache_write_tokens_details: { ttl_30m_tokens: 40, ttl_12h_tokens: 60 },
+        },
+      },
+      [500, 400, 100, 50, 60],
+    ],
+    [
       "more into the cache than there is of the prompt",
       {
         ...{ input_tokens: 1_000, output_tokens: 50 },
@@ -418,7 +432,7 @@ async function startFor(dialect: (typeof DIALECTS)[number]): Promise<TestApp> {
         baseUrl: `${upstream.url}${{ chat: "/v1", responses: "/v1", messages: "", gemini: "/v1beta" }[dialect]}`,
       },
     ],
-    models: [{ id: `lab/${dialect}`, pricing: PRICING, routes: [{ vendor: "vendor", model: "m" }] }],
+    models: [{ id: `lab/${dialect}`, pricing: pricingOf(dialect), routes: [{ vendor: "vendor", model: "m" }] }],
     config: { plans: { paying: { requests_per_minute: 1_000_000, concurrent_generations: 1_000 } } },
   });
   gateway.store.database.run("UPDATE account SET plan = 'paying' WHERE id = ?", [gateway.accountId]);

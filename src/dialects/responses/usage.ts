@@ -1,4 +1,4 @@
-import { promptTokens, tokenCount, type Usage } from "../../canon/usage.ts";
+import { promptTokens, tokenCount, type Usage, withLong } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
 import { withNumbers } from "../count-texts.ts";
 import { disjointCounts, withAllMade } from "../disjoint-counts.ts";
@@ -19,10 +19,12 @@ export function readUsage(value: unknown): Usage | undefined {
   const total = tokenCount(value["total_tokens"]);
   const cacheRead = countIn(read, "cached_tokens");
   const cacheWrite = countIn(read, "cache_write_tokens");
+  const written = isObject(read) ? read["cache_write_tokens_details"] : undefined;
   const told = countIn(made, "reasoning_tokens") || tokenCount(value["reasoning_tokens"]);
   // Without a total nothing shows that it stands beside the output.
   const reasoning = total > 0 ? told : Math.min(told, completion);
-  return disjointCounts({ prompt, completion, total, cacheRead, cacheWrite, reasoning }, false);
+  const counts = disjointCounts({ prompt, completion, total, cacheRead, cacheWrite, reasoning }, false);
+  return withLong(counts, countIn(written, "ttl_12h_tokens"));
 }
 
 /** What clients' types demand: Codex takes no response whose usage has no total. */
