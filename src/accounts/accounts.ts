@@ -15,9 +15,11 @@ export type Account = { id: string; name: string; plan: string; createdAt: numbe
 
 /** The accounts of this store. Whether a plan exists is for whoever knows the plans to ask. */
 export class Accounts {
-  /** There are accounts: the first start is over. */
-  static exist(store: Store): boolean {
-    return store.database.query("select id from account limit ?").get(1) !== null;
+  /** An API key was made, in force or not, and shown then: the first start has none to show any more. */
+  static hadApiKey(store: Store): boolean {
+    // By the index of keys apart from tokens.
+    const keys = "select id from api_key where (kind = 'token') = 0 and kind = ? limit 1";
+    return store.database.query(keys).get("api") !== null;
   }
 
   /** How many accounts are on each plan, by the plan's id. */
@@ -71,16 +73,16 @@ export class Accounts {
   }
 
   /**
-   * The first start: when there is no account at all, makes `local` on plan `local` and one key, both or neither, and returns them;
-   * the key is seen this once (contract 1). Returns undefined on every later start. Throws AccountError, and makes nothing, where `key` cannot be.
+   * The first start: when no API key was ever made, makes one for `local`, and `local` on plan `local` where it is not there yet, both or neither, and returns
+   * them; the key is seen this once (contract 1). Returns undefined on every later start. Throws AccountError, and makes nothing, where `key` cannot be.
    */
   async ensureLocal(
     key: Omit<NewKey, "accountId"> = { name: LOCAL, kind: "api" },
   ): Promise<{ account: Account; key: CreatedKey } | undefined> {
     const made = await this.writer.run(() => {
       // Asked inside the transaction: two first starts at once make one account.
-      if (this.store.query.select({ id: account.id }).from(account).limit(1).get()) return undefined;
-      const local = this.#insert({ name: LOCAL, plan: LOCAL });
+      if (Accounts.hadApiKey(this.store)) return undefined;
+      const local = this.find(LOCAL) ?? this.#insert({ name: LOCAL, plan: LOCAL });
       return { account: local, key: this.keys.insert({ accountId: local.id, ...key }) };
     });
     if (made) this.keys.reload();

@@ -11,9 +11,12 @@ import { formatTable, formatTime } from "./table.ts";
 /** The account that is meant when none is named (contract 4). */
 const LOCAL = "local";
 
+/** Whether a key for this account may make the store: with `local`, as the first start would. Another account cannot be there yet. */
+export const mayBegin = (wanted: string | undefined): boolean => wanted === undefined || wanted === LOCAL;
+
 /**
- * Makes a key or token for the account of this id or name. Where there is no account at all, `local` is made with it, as the first start would: both or
- * neither, since a first start that found the account alone would show no key. Throws Failure for an account that is not there, and AccountError.
+ * Makes a key or token for the account of this id or name. Where no API key was ever made, `local` is made with it if it is not there yet, as the first start
+ * would: both or neither. Throws Failure for an account that is not there, and AccountError.
  */
 export async function makeKeyFor(
   books: Books,
@@ -44,7 +47,7 @@ export async function createKey(options: CreateKeyOptions): Promise<number> {
       }
       return 0;
     },
-    { create: true },
+    { create: mayBegin(options.account), sound: true },
   );
 }
 

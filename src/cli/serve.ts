@@ -82,7 +82,7 @@ function openRequestLog(config: Config, log: Log): RequestLog | undefined {
  * servers, must not use up its one showing.
  */
 async function makeFirstKey({ server, store }: Running): Promise<string | undefined> {
-  if (Accounts.exist(store)) return undefined;
+  if (Accounts.hadApiKey(store)) return undefined;
   const writer = new Writer(store);
   const made = await new Accounts(store, writer, server.app.keys).ensureLocal();
   await writer.close();

@@ -3,7 +3,7 @@ import { DAY_MS } from "../lib/spans.ts";
 import { TOKEN_SCOPES } from "../wire/scopes.ts";
 import { withBooks } from "./context.ts";
 import { readCount, readExpiry, readScopes } from "./key-limits.ts";
-import { makeKeyFor, printKeys } from "./keys.ts";
+import { makeKeyFor, mayBegin, printKeys } from "./keys.ts";
 import type { CreateTokenOptions, FolderOptions, JsonOption } from "./options.ts";
 import { print, printJson, warn } from "./output.ts";
 import { formatTime } from "./table.ts";
@@ -38,7 +38,7 @@ export async function createToken(options: CreateTokenOptions): Promise<number> 
       }
       return 0;
     },
-    { create: true },
+    { create: mayBegin(options.account), sound: true },
   );
 }
 

@@ -109,6 +109,31 @@ describe("keys and tokens on the command line", () => {
     expect(key).toStartWith("sk-sluice-");
   });
 
+  test("a token or an admin key made before the first start leaves that its key to show, once", async () => {
+    expect((await sluice(folder, ["tokens", "create"])).code).toBe(0);
+    expect((await sluice(folder, ["keys", "create", "--admin"])).code).toBe(0);
+    const first = await serve(folder, ["--port", "0"]);
+    await first.stop();
+    expect(first.key).toStartWith("sk-sluice-");
+    const second = await serve(folder, ["--port", "0"]);
+    await second.stop();
+    expect(second.key).toBe("");
+    expect(await json(["accounts", "list"])).toMatchObject([{ name: "local", plan: "local" }]);
+    expect(await json(["keys", "list"])).toMatchObject([{ kind: "admin" }, { kind: "api", account_name: "local" }]);
+  });
+
+  test("a key for an account of a store that is not there yet makes none: the accounts made next would be without local, and the first start without a key", async () => {
+    for (const words of [
+      ["keys", "create", "--account", "team"],
+      ["tokens", "create", "--account", "team"],
+    ]) {
+      const { code, stderr } = await sluice(folder, words);
+      expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("there is no store in") });
+    }
+    expect((await sluice(folder, ["accounts", "create", "team"])).code).toBe(1);
+    expect((await sluice(folder, ["keys", "create", "--account", "local"])).code).toBe(0);
+  });
+
   test("a token is made, listed apart from the keys, and revoked", async () => {
     const made = await json(["tokens", "create", "--name", "browser"]);
     expect(Object.keys(made)).toEqual(["id", "token", "name", "account", "expires_at"]);
