@@ -51,7 +51,7 @@ function readPrices({ id, pricing }: Entry): ModelPrices | undefined {
 
 function readRates(row: Partial<Record<string, unknown>>): Rates | undefined {
   const { input, output, cache_read: cacheRead, cache_write: cacheWrite } = row;
-  const cacheWriteLong = row["cache_write_1h"] ?? row["cache_write_12h"];
+  const cacheWriteLong = LONG_MARKS.map(([price]) => row[price]).find((price) => price !== undefined);
   if (typeof input !== "number" || typeof output !== "number") return undefined;
   return {
     input: toMicroPrice(input),
@@ -88,12 +88,16 @@ function unseenOutput(entry: Entry, intent: Intent): number {
 }
 
 /**
- * How a cache mark of the messages dialect asks for an hour, and one of OpenAI's for twelve. Found in a value that is no mark, it costs a larger hold and
- * nothing else.
+ * How a cache mark of the messages dialect asks for an hour, and one of OpenAI's for twelve, by the price that a model has for it. Found in a value that is
+ * no mark, it costs a larger hold and nothing else.
  */
-const LONG_MARKS = ['"1h"', '"12h"'];
+const LONG_MARKS = [
+  ["cache_write_1h", '"1h"'],
+  ["cache_write_12h", '"12h"'],
+] as const;
 
-const asksForLong = (body: JsonText): boolean => LONG_MARKS.some((mark) => body.includes(mark));
+const asksForLong = ({ pricing }: Entry, body: JsonText): boolean =>
+  LONG_MARKS.some(([price, mark]) => pricing?.[price] !== undefined && body.includes(mark));
 
 /** What a plan that pays means for a request; undefined for one that is counted alone (contract 4, plan `local`). */
 export function paymentOf(plan: Plan, entry: Entry, intent: Intent, body: JsonText): Payment | undefined {
@@ -108,7 +112,7 @@ export function termsOf(plan: Plan, entry: Entry, intent: Intent, body: JsonText
     sliced: intent.stream,
     collectable: !intent.stream && isCollectable(body.value),
     unseenOutput: unseenOutput(entry, intent),
-    ...(asksForLong(body) && { cachesLong: true }),
+    ...(asksForLong(entry, body) && { cachesLong: true }),
     ...(entry.maxOutputTokens !== undefined && { maxOutputTokens: entry.maxOutputTokens }),
     ...(entry.contextLength !== undefined && { contextLength: entry.contextLength }),
   };
