@@ -1,4 +1,4 @@
-import { isObject, listOf } from "../lib/json.ts";
+import { isObject, listOf, objectsOf } from "../lib/json.ts";
 import type { OverflowFigures } from "./overflow.ts";
 import { readRecord, relayedError } from "./relayed-error.ts";
 
@@ -14,6 +14,8 @@ export type RawError = {
    */
   details?: Record<string, unknown>;
   figures?: OverflowFigures;
+  /** How long the vendor wants to be left alone, whole seconds rounded up, where its body says so. */
+  retryAfterSeconds?: number;
   /** It is of a vendor behind the one that was asked. */
   isRelayed?: true;
 };
@@ -126,6 +128,7 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
   const param = isReason ? "" : place;
   const details = detailsOf(value);
   const figures = figuresOf(value);
+  const retryAfterSeconds = retryDelay(value);
   const found: RawError = {
     message: innerMessage(value["metadata"], wrappings) || message,
     type: text(value["type"]) || text(value["error_type"]) || text(value["reason"]) || text(value["status"]),
@@ -133,6 +136,7 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
     ...(param && { param }),
     ...(details && { details }),
     ...(figures && { figures }),
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
   };
   return readRelayed(found, wrappings);
 }
@@ -179,6 +183,15 @@ function detailsOf({ details }: Record<string, unknown>): Record<string, unknown
     ...(Number.isSafeInteger(pixels) && { max_side_length_pixels: pixels }),
     ...(isPlaces(paths) && { paths: listOf(paths).slice(0, MOST_PLACES) }),
   };
+}
+
+/** Google's `RetryInfo.retryDelay`, a text such as "34.4s", in whatever dialect it is asked: no header says it. */
+function retryDelay({ details }: Record<string, unknown>): number | undefined {
+  for (const { retryDelay: delay } of objectsOf(details)) {
+    const seconds = typeof delay === "string" ? /^(\d{1,9}(?:\.\d{1,9})?)s$/.exec(delay)?.[1] : undefined;
+    if (seconds !== undefined) return Math.ceil(Number(seconds));
+  }
+  return undefined;
 }
 
 /** An aggregator's own words say only that a vendor failed; what that vendor said stands in `metadata.raw`, often as JSON (OpenRouter). */

@@ -90,7 +90,7 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
     retry,
     ...(code === "invalid_request" && raw.param && { param: scrub(raw.param).slice(0, 100) }),
     ...(code === "invalid_request" && raw.details && { extra: { details: raw.details } }),
-    retryAfterSeconds: waitOf(code, retryAfterSeconds),
+    retryAfterSeconds: waitOf(code, retryAfterSeconds ?? raw.retryAfterSeconds),
   };
   if (meant === 404) return new GatewayError(code, "The vendor does not know this model or path.", details);
   if (isTooDear) return new GatewayError(code, TOO_DEAR, details);

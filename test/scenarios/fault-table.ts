@@ -293,6 +293,26 @@ const STATUSES: Fault[] = [
   },
   {
     number: 14,
+    name: "Google's limit, which its body alone says the end of, in this dialect too",
+    upstreams: ["chat"],
+    answer: () =>
+      json(
+        [
+          {
+            error: {
+              ...{ code: 429, message: "You exceeded your current quota, please check your plan and billing details." },
+              status: "RESOURCE_EXHAUSTED",
+              details: [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "20.4s" }],
+            },
+          },
+        ],
+        { status: 429 },
+      ),
+    outcome: refused("rate_limit_exceeded", "true", { retryAfter: "21" }),
+    failsOver,
+  },
+  {
+    number: 14,
     name: "the same there, in OpenAI's word for an empty account",
     upstreams: ["chat"],
     answer: () => record({ error: { code: "insufficient_quota", message: "Allocated quota exceeded" } }),

@@ -13,15 +13,6 @@ function errorIn(value: unknown): Record<string, unknown> | undefined {
 
 const detailsOf = (error: Record<string, unknown> | undefined) => objectsOf(error?.["details"]);
 
-/** `RetryInfo.retryDelay`, a text such as "34.4s", in whole seconds rounded up. */
-function retryDelay(error: Record<string, unknown> | undefined): number | undefined {
-  for (const { retryDelay: delay } of detailsOf(error)) {
-    const seconds = typeof delay === "string" ? /^(\d{1,9}(?:\.\d{1,9})?)s$/.exec(delay)?.[1] : undefined;
-    if (seconds !== undefined) return Math.ceil(Number(seconds));
-  }
-  return undefined;
-}
-
 /** A key that is wrong or has run out is told as a bad request here, not as 401 (dialects.md 3); where words alone say so, they are known to all. */
 const isAboutKey = (error: Record<string, unknown> | undefined): boolean =>
   detailsOf(error).some(({ reason }) => typeof reason === "string" && /^API_KEY_/.test(reason));
@@ -31,13 +22,10 @@ export function errorInside(value: unknown): GatewayError | undefined {
   const error = errorIn(value);
   if (!error) return undefined;
   const raw = readRawError(error);
-  return upstreamError(isAboutKey(error) ? 401 : statusOfRawError(raw), raw, retryDelay(error));
+  return upstreamError(isAboutKey(error) ? 401 : statusOfRawError(raw), raw);
 }
 
-/**
- * An upstream's error answer as what the client may know (contract 6; dialects.md 3). `retryAfterSeconds` is what its headers said;
- * this vendor says it in the body.
- */
+/** An upstream's error answer as what the client may know (contract 6; dialects.md 3). `retryAfterSeconds` is what its headers said. */
 export function decodeError(status: number, body: string, retryAfterSeconds: number | undefined): GatewayError {
   let value: unknown;
   try {
@@ -47,5 +35,5 @@ export function decodeError(status: number, body: string, retryAfterSeconds: num
     value = undefined;
   }
   const error = errorIn(value);
-  return upstreamError(isAboutKey(error) ? 401 : status, readRawError(value), retryAfterSeconds ?? retryDelay(error));
+  return upstreamError(isAboutKey(error) ? 401 : status, readRawError(value), retryAfterSeconds);
 }
