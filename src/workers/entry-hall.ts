@@ -53,8 +53,6 @@ export class EntryHall implements Limiter {
 export class Visit implements KeyFinder, Permit {
   readonly doorman: Doorman;
   readonly #entrance: Entrance | undefined;
-  #taken = false;
-  #left = false;
 
   /** `answer`: an entrance, or the error with which it was refused. */
   constructor(
@@ -86,19 +84,12 @@ export class Visit implements KeyFinder, Permit {
   take(): Permit {
     const refused = this.#entrance?.refused;
     if (refused) throw readError(refused);
-    this.#taken = true;
     return this;
   }
 
+  /** The authority gives a place back once, however often it is told. */
   release(): void {
-    if (this.#left || !this.#entrance?.permit) return;
-    this.#left = true;
-    this.link.note("leave", this.#entrance.permit);
-  }
-
-  /** The request was answered: a place that nobody came to take is free. */
-  end(): void {
-    if (!this.#taken) this.release();
+    if (this.#entrance) this.link.note("leave", this.#entrance.permit);
   }
 }
 

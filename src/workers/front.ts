@@ -58,25 +58,20 @@ export class Front {
   async #generate(dialect: Dialect, incoming: Incoming): Promise<Answered> {
     const { services, hall, bodies } = this.parts;
     this.#pending++;
-    let visit: Awaited<ReturnType<EntryHall["knock"]>>;
     let answer: Promise<Answered>;
     try {
       await services.admission?.enter(incoming);
-      visit = await hall.knock(incoming, incoming.peer ?? "");
+      const keys = await hall.knock(incoming, incoming.peer ?? "");
       const known = { kept: KEPT_ELSEWHERE, bodies, knownParts: this.#knownParts };
-      // From here on it is among those that are under way.
-      answer = answerAdmitted(dialect, incoming, { services, keys: visit, ...known });
+      // From here on it is among those that are under way, and has taken the place that it was given at the door.
+      answer = answerAdmitted(dialect, incoming, { services, keys, ...known });
     } catch (thrown) {
       services.observer?.told(toGatewayError(thrown).code);
       return errorAnswer(thrown, dialect, newId("req"));
     } finally {
       this.#leave();
     }
-    try {
-      return await answer;
-    } finally {
-      visit.end();
-    }
+    return answer;
   }
 
   /** Whether the authority has not answered something that was passed on to it, and said whole. */
