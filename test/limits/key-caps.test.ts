@@ -467,6 +467,14 @@ describe("caps of a key (contract 4)", () => {
     expect((await rejectionOf(hold({ prices: undefined }))).code).toBe("model_unpriced");
   });
 
+  test("a refusal for the cap for all time says how much could be paid for, also where its day has as little left", async () => {
+    // 110 tokens of input and 189 of output.
+    const { hold } = await open({ capTotalNano: 2_000_000n, capDayNano: 2_000_000n });
+    const code = "insufficient_quota";
+    const extra = { affordable_output_tokens: 189 };
+    expect(await rejectionOf(hold())).toMatchObject({ code, retry: false, extra });
+  });
+
   test("calls of tools of a key that has come to what it may cost are refused, and with a nano left they are not", async () => {
     const { hold, spend, keys, keyId } = await open({ capRequestsDay: 5 });
     await (await hold()).settle(used(1, 1));
