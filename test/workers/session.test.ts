@@ -351,6 +351,9 @@ describe("web tools for a worker's models", () => {
     await until(() => signals.length === 2, "it runs");
     abort.abort(reason);
     expect(await running).toBe(reason);
+    // For a request that is over by then none is run.
+    await expect(run(call(abort.signal))).rejects.toBe(reason);
+    await settle();
     expect(signals.map(({ aborted }) => aborted)).toEqual([false, true]);
   });
 });
