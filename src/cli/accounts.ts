@@ -53,19 +53,17 @@ export function createAccount(name: string, options: CreateAccountOptions): Prom
   });
 }
 
-/** `sluice accounts list`: all accounts, oldest first, with what their wallets have. */
+/** `sluice accounts list`: all accounts, oldest first, with what their wallets have. `--json` prints an array, the wallet as exact text. */
 export function listAccounts(options: AccountOptions): Promise<number> {
   return withPlans(options, ({ accounts, book }) => {
     const rows = accounts.list();
+    const walletOf = ({ id }: Account) => formatUsd(book.balance(id).postedNano);
     if (options.json) {
-      printJson(rows.map(toAccountEntry));
+      printJson(rows.map((row) => ({ ...toAccountEntry(row), wallet_usd: walletOf(row) })));
       return 0;
     }
     const columns = [{ title: "id" }, { title: "name" }, { title: "plan" }, { title: "created" }];
-    const cells = rows.map((row) => [
-      ...[row.id, row.name, row.plan, formatTime(row.createdAt)],
-      formatUsd(book.balance(row.id).postedNano),
-    ]);
+    const cells = rows.map((row) => [row.id, row.name, row.plan, formatTime(row.createdAt), walletOf(row)]);
     print(...formatTable([...columns, { title: "wallet USD", align: "right" }], cells));
     return 0;
   });

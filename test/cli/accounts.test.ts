@@ -118,6 +118,11 @@ describe("accounts", () => {
       repeated: true,
     });
     await json("accounts", "deposit", "team", "0.000000001", "--promotion", "--detail", "a gift");
+    expect(await json("accounts", "list")).toMatchObject([
+      { name: "local", wallet_usd: "0.000000000" },
+      { name: "team", wallet_usd: "12.500000001" },
+      { name: "guests", wallet_usd: "0.000000000" },
+    ]);
     await run("accounts", "deposit", "team", "--correction", "--", "-2.5");
     expect(await json("accounts", "show", "team")).toMatchObject({
       plan: { id: "max" },
