@@ -33,11 +33,11 @@ export const exceedsCredit = ({ message }: { message?: unknown }): boolean => EX
 
 /**
  * How vendors say that a plan's hours or its week are used up, with a 429 that names no time: Z.ai's 1308, 1310 and 1316 to 1321 (hugalafutro/model-hotel #955,
- * dirge-code/dirge #818; docs.z.ai/api-reference/api-code), MiniMax (MiniMax-AI/MiniMax-M2.7 #36) and Ollama's cloud (NousResearch/hermes-agent #68832), Volcengine's
- * Coding Plan, Alibaba's Coding and Token Plan (help.aliyun.com, "Coding Plan FAQ"), OpenCode's Go; with a 403 Kimi Code (MoonshotAI/kimi-code #2121,
- * openclaw/openclaw #142656). And that what is free of a day, or of a model, is (Workers AI: developers.cloudflare.com/workers-ai/platform/errors; ModelScope,
- * OpenRouter, Volcengine and Alibaba, which has a 403 for that), or what an operator allows a model himself (Volcengine's "Safe Experience Mode"). It is not
- * over in a moment, as a rate is.
+ * dirge-code/dirge #818; docs.z.ai/api-reference/api-code), MiniMax (MiniMax-AI/MiniMax-M2.7 #36), Ollama's cloud (NousResearch/hermes-agent #68832),
+ * Volcengine's Coding Plan, Alibaba's Coding and Token Plan (help.aliyun.com, "Coding Plan FAQ") and OpenCode's Go; with a 403 Kimi Code (MoonshotAI/kimi-code
+ * #2121, openclaw/openclaw #142656). So they say that what is free of a day or of a model is (Workers AI: developers.cloudflare.com/workers-ai/platform/errors;
+ * ModelScope, OpenRouter, Volcengine, and Alibaba with a 403), what Bedrock allows an account in a day, or what an operator himself allows a model
+ * (Volcengine's "Safe Experience Mode"). It is not over in a moment, as a rate is.
  */
 const PLAN_USED_UP = new RegExp(
   `^(?:${[
@@ -53,6 +53,7 @@ const PLAN_USED_UP = new RegExp(
     "(?:hour|week|month) allocated quota exceeded\\b",
     "the free tier of the model has been exhausted\\b",
     "you have exceeded today's quota for model\\b",
+    "too many tokens per day\\b",
     "rate limit exceeded: free-models-per-day\\b",
     "已达到 ?\\d+ ?小时的使用上限|您已达到每周\\/每月使用上限|(?:当前)?已达到 ?token plan 用量上限",
   ].join("|")})`,

@@ -1181,6 +1181,7 @@ describe("several keys of a vendor", () => {
       "Your token-plan 1-week quota has been exhausted. The quota will reset at 08-05 22:23:00 UTC.",
       "week allocated quota exceeded",
       "You have exceeded today's quota for model ZhipuAI/GLM-5.1, please try again tomorrow, or consider using other models",
+      "Too many tokens per day, please wait before trying again.",
       "Weekly usage limit reached. Resets in 7hr 29min.",
       "Rate limit exceeded: free-models-per-day. Add 10 credits to unlock 1000 free model requests per day",
     ].map((words): [string, Answer] => [words.slice(0, 50), refusing(429, words, "rate_limit_error")]),
