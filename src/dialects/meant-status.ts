@@ -77,6 +77,13 @@ export const beginsWithName = (words: string): boolean => NAMED_FIELD.test(words
 const KEY_REFUSED =
   /^(?:Incorrect API key provided|API key (?:not valid|expired)|Invalid API[ -]?key|(?:This )?organization has been (?:disabled|restricted))/i;
 
+/**
+ * A place from which Google serves nobody, or Bedrock nobody Anthropic's models, told as a bad request: it is where the gateway or its account is, and another
+ * vendor may well serve it.
+ */
+const NOT_SERVED_HERE =
+  /^(?:User location is not supported for the API use|Access to Anthropic models is not allowed from)\b/i;
+
 /** A model that a subscription at Z.ai does not have, told as a limit (1311: docs.z.ai/api-reference/api-code). Others know no such model. */
 const NOT_IN_PLAN = /^(?:Your current subscription plan does not yet include access to|当前订阅套餐暂未开放)/i;
 
@@ -114,6 +121,8 @@ export const TEMPLATE_REFUSED = /^.*\bError: (?=Jinja Exception: )/s;
  */
 const MODEL_DOWN =
   /^(?:(?:Function id '[^']{1,100}': )?DEGRADED function cannot be invoked\b|model is not loaded$|Model not loaded: |No models? loaded\. |Failed to load model ")/;
+/** And Volcengine by a word of its own ("currently closed or temporarily unavailable": volcengine.com/docs/82379/1299023). */
+const ENDPOINT_CLOSED = "InvalidEndpoint.ClosedEndpoint";
 
 /** How Lemonade says in a 409 that it has no room for the model beside those that have to stay (lemonade-sdk/lemonade, `model_loader.cpp`). */
 const NO_ROOM = /^(?:slots_pinned_error|router_residency_conflict)$/;
@@ -159,8 +168,9 @@ export function meantStatus(status: number, { type, code, message, isRelayed }: 
   if (status === 409 && (NO_ROOM.test(type) || NO_ROOM.test(code))) return 503;
   if ((status !== 400 && status !== 422) || NAMED_FIELD.test(message)) return status;
   if (NAMED_MODEL.test(message)) return 404;
-  if (MODEL_DOWN.test(message)) return 503;
+  if (MODEL_DOWN.test(message) || code === ENDPOINT_CLOSED) return 503;
   if (KEY_REFUSED.test(message)) return 401;
+  if (NOT_SERVED_HERE.test(message)) return 403;
   return NO_MODEL_TYPE.test(type) || NO_MODEL_TYPE.test(code) || NO_MODEL.test(message) ? 404 : status;
 }
 

@@ -1011,6 +1011,39 @@ const OTHERS: readonly (readonly [name: string, status: number, body: unknown, c
     "upstream_overloaded",
   ]),
   [
+    "a place that is not served, Google",
+    400,
+    [
+      {
+        error: {
+          ...{ code: 400, message: "User location is not supported for the API use." },
+          status: "FAILED_PRECONDITION",
+        },
+      },
+    ],
+    "upstream_auth",
+  ],
+  [
+    "a place that is not served, Bedrock",
+    400,
+    {
+      message:
+        "Access to Anthropic models is not allowed from unsupported countries, regions, or territories. Please refer to https://www.anthropic.com/supported-countries for more information.",
+    },
+    "upstream_auth",
+  ],
+  [
+    "an endpoint that is closed, Volcengine",
+    400,
+    {
+      error: {
+        message: "The request targeted an endpoint that is currently closed or temporarily unavailable. Request ID: 1",
+        ...{ type: "BadRequest", param: "", code: "InvalidEndpoint.ClosedEndpoint" },
+      },
+    },
+    "upstream_overloaded",
+  ],
+  [
     "a model that is gone, Groq",
     400,
     openai("The model `a` has been decommissioned and is no longer supported.", "model_decommissioned"),
