@@ -515,6 +515,21 @@ describe("a chat server of which nothing is known", () => {
       ask({ role: "system", content: "c" }, user),
       null,
     ],
+    ...["invalid chat setting", "chat content has invalid message role: system"].map(
+      (words): [string, Wire, (body: Wire) => boolean, Refusal, Wire, null] => [
+        `several systems, as MiniMax does (${words})`,
+        ask({ role: "system", content: "a" }, { role: "system", content: "b" }, user),
+        isLate,
+        {
+          body: {
+            type: "error",
+            error: { type: "bad_request_error", message: `invalid params, ${words} (2013)`, http_code: "400" },
+          },
+        },
+        ask({ role: "system", content: "a\nb" }, user),
+        null,
+      ],
+    ),
     [
       "turns out of turn (Gemma's template)",
       ask(brief, user, user, { role: "system", content: "c" }, { role: "assistant", content: "b" }, user),

@@ -137,8 +137,9 @@ const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
     /thinking\b.{0,40}(?:\bnon-streaming calls\b|\bwhen `?stream=false\b)|\bonly supports? stream mode\b/i,
     { streamsReasoning: true },
   ],
+  // Of several, and of one that stands later, MiniMax says no more than the last two (MiniMax-AI/MiniMax-M2 #51, temm1e-labs/temm1e #59).
   [
-    /\bsystem messages?\b.*\b(?:beginning|first|start|one|multiple)\b|\b(?:one|multiple) system messages?\b/i,
+    /\bsystem messages?\b.*\b(?:beginning|first|start|one|multiple)\b|\b(?:one|multiple) system messages?\b|\binvalid chat setting\b|\binvalid message role: system\b/i,
     { oneSystemMessage: true, noDeveloperRole: true },
   ],
   [TURNS_REFUSED, IN_TURNS],
