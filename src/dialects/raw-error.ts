@@ -66,12 +66,14 @@ const SENTENCE = /^\S+ \S+ \S/;
 
 /**
  * The sentence of an error object, by whatever name: Mistral has an object in its place, Cloudflare a list of errors, Amazon a capital letter,
- * DeepInfra a longer name, MiniMax words beside a status.
+ * DeepInfra a longer name, MiniMax words beside a status; Foundry says what is wrong in a list beside a sentence that says only that something is.
  */
 function wordsIn(value: Record<string, unknown>, wrappings: number): string {
-  const { message, detail, errors, base_resp: response } = value;
+  const { message, detail, details, errors, base_resp: response } = value;
   if (isObject(message)) return readRawError(message, wrappings - 1).message;
+  const faults = objectsOf(details).filter(({ msg }) => typeof msg === "string");
   return (
+    (faults.length > 0 && `${text(message)}: ${writeFaults(faults)}`) ||
     text(message) ||
     writeFaults(detail) ||
     text(value["msg"]) ||

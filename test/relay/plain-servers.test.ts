@@ -35,11 +35,11 @@ describe("a responses server of which nothing is known", () => {
   beforeAll(async () => {
     upstream = startUpstream();
     const all = { ...vendorAt(upstream, "responses", "all"), quirks: { customTools: true } };
-    const thinker = (vendor: string) => ({
-      ...{ id: `${vendor}/thinker`, pricing: "free" as const, routes: [{ vendor, model: "m" }] },
+    const thinker = (vendor: string, name = "thinker") => ({
+      ...{ id: `${vendor}/${name}`, pricing: "free" as const, routes: [{ vendor, model: name }] },
       ...{ reasoning_efforts: { levels: ["low", "high"], default: "low" }, reasoning: { form: "effort" as const } },
     });
-    const models = [thinker("lab"), thinker("all")];
+    const models = [thinker("lab"), thinker("all"), thinker("all", "unproven")];
     gateway = await startApp({ vendors: [vendorAt(upstream, "responses", "lab"), all], models, clock });
   });
   afterEach(async () => {
@@ -136,6 +136,25 @@ describe("a responses server of which nothing is known", () => {
       expect(summaries().slice(5)).toEqual(["auto", undefined]);
     },
   );
+
+  test("a model that gives no proof of what it thought is not asked for any, for a while", async () => {
+    const includes = (body: unknown) => (body as Wire)["include"];
+    const refused = refuse("Encrypted content is not supported with this model.");
+    upstream.always("/v1/responses", ({ json: body }) => (includes(body) ? refused : json(REPLY)));
+    const say = async (path: string, body: Wire) => {
+      const response = await gateway.post(path, { model: "all/unproven", ...body });
+      return [response.status, response.headers.get("x-sluice-dropped")];
+    };
+    const thinking = { messages: [{ role: "user", content: "Hi" }], reasoning_effort: "high" };
+    expect(await say("/v1/chat/completions", thinking)).toEqual([200, null]);
+    const before = upstream.calls.length;
+    expect(await say("/v1/chat/completions", thinking)).toEqual([200, null]);
+    const own = { input: "Hi", reasoning: { effort: "high" }, include: ["reasoning.encrypted_content"] };
+    expect(await say("/v1/responses", own)).toEqual([200, "include"]);
+    expect(upstream.calls.slice(before).map((call) => (call.json as Wire)["reasoning"])).toMatchObject([
+      ...[{ effort: "high" }, { effort: "high" }],
+    ]);
+  });
 
   test("what one account's requests have shown changes no other's", async () => {
     refusing(takesFunctions);

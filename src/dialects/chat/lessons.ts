@@ -1,6 +1,6 @@
 import { imageLessons } from "../blind-models.ts";
 import type { Lesson, Quirks, VendorTerms } from "../dialect.ts";
-import { ceilingLessons, taughtCeiling } from "../output-ceiling.ts";
+import { taughtCeiling } from "../output-ceiling.ts";
 import { LEAD } from "../relayed-error.ts";
 import { wholeLessons } from "../whole-replies.ts";
 import { REASONING_FIELDS } from "./intent.ts";
@@ -190,17 +190,14 @@ function formatLessons(words: string, isOnce: boolean): Taught[] {
   return TWO_FORMS.test(words) ? [] : inWords;
 }
 
-/** How OpenAI and Azure refuse what one of their models does not take: what is behind a deployment's name nobody knows (OpenHands/software-agent-sdk #1062). */
-const OF_MODEL = /\bwith this model\b/;
-
 /**
- * See {@link UpstreamDialect.lessons}: servers of this dialect differ in what they know of it, and say so in words alone. A vendor that knows all that the
- * dialect's own one does is taught nothing but what its model does not take, and how much it writes.
+ * See {@link UpstreamDialect.lessons}: servers of this dialect differ in what they know of it, and say so in words alone. Also one that
+ * knows all that the dialect's own one does, as Azure: behind a deployment's name may be any maker's model, and one of OpenAI's that takes less than others
+ * (OpenHands/software-agent-sdk #1062, esengine/DeepSeek-Reasonix #1299, OpenCoworkAI/open-codesign #257).
  */
 export function lessons(words: string, terms: VendorTerms): Lesson[] {
   const { quirks, refuses = [] } = terms;
   if (words === "") return [];
-  if (quirks.customTools === true && !OF_MODEL.test(words)) return ceilingLessons(words, terms);
   const isBeside = BESIDE_OTHERS.test(words);
   const isOnce = (pattern: RegExp) => isBeside || pattern.test(words);
   const places = unknownPlaces(words);

@@ -187,11 +187,16 @@ export function plainer(body: Wire, quirks: Quirks): Quirks | undefined {
  */
 const SUMMARY_REFUSED = /\breasoning[. ]summar(?:y|ies)\b/i;
 
+/** And how Azure says of other makers' models that they give no proof of what they thought, which the gateway asks all of that think for (earendil-works/pi #6228). */
+const PROOF_UNKNOWN = /^Encrypted content is not supported with this model\b/;
+
 /** See {@link UpstreamDialect.lessons}. A summary that a client asked for itself is asked for all the same. */
-export const lessons = (words: string, terms: VendorTerms): Lesson[] =>
-  SUMMARY_REFUSED.test(words)
-    ? [{ ...terms, quirks: { ...terms.quirks, noReasoningSummary: true } }]
-    : [...ceilingLessons(words, terms), ...wholeLessons(words, terms), ...imageLessons(words, terms)];
+export function lessons(words: string, terms: VendorTerms): Lesson[] {
+  const { quirks, refuses = [] } = terms;
+  if (SUMMARY_REFUSED.test(words)) return [{ ...terms, quirks: { ...quirks, noReasoningSummary: true } }];
+  if (PROOF_UNKNOWN.test(words)) return [{ ...terms, refuses: [...refuses, "include"] }];
+  return [...ceilingLessons(words, terms), ...wholeLessons(words, terms), ...imageLessons(words, terms)];
+}
 
 const isDeveloper = (item: unknown): item is Wire => isObject(item) && item["role"] === "developer";
 
