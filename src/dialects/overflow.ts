@@ -209,15 +209,15 @@ function complete(figures: OverflowFigures, estimate: number, window: number | u
 
 /**
  * The words that agents know (contract 6; field.md 23). Claude Code compacts at the first sentence, and lowers `max_tokens` where the
- * second one says that the input alone would fit. Agents of the chat dialect look for the third, which is OpenAI's: LiteLLM, and aider with it, for
- * the very words.
+ * second one says that the input alone would fit. Agents of the chat dialect look for the rest, which is OpenAI's: LiteLLM, and aider with it, for the
+ * very words of its first sentence, charm's fantasy, which Crush is built on, for both figures in the words of the first two.
  */
 function word({ input, output }: OverflowFigures, asked: number, maximum: number): string {
   const fits = input !== undefined && output !== undefined && input < maximum;
   const ceiling = fits
     ? ` input length and \`max_tokens\` exceed context limit: ${input} + ${output} > ${maximum}.`
     : "";
-  return `prompt is too long: ${asked} tokens > ${maximum} maximum.${ceiling} This model's maximum context length is ${maximum} tokens: shorten the conversation.`;
+  return `prompt is too long: ${asked} tokens > ${maximum} maximum.${ceiling} This model's maximum context length is ${maximum} tokens. However, you requested ${asked} tokens. Please reduce the length of the messages.`;
 }
 
 /** A request that does not fit its model's window, in words that agents compact at (contract 6). */

@@ -745,7 +745,7 @@ describe("every vendor's words for a request that does not fit", () => {
       const words = `${field}=32000 cannot be greater than max_model_len=16384. Please request fewer output tokens. (parameter=${field}, value=32000)`;
       const error = readUpstreamError(400, JSON.stringify(plain(words))) as ContextOverflow;
       expect(error.completed(900, undefined).message).toBe(
-        "prompt is too long: 32900 tokens > 16384 maximum. input length and `max_tokens` exceed context limit: 900 + 32000 > 16384. This model's maximum context length is 16384 tokens: shorten the conversation.",
+        "prompt is too long: 32900 tokens > 16384 maximum. input length and `max_tokens` exceed context limit: 900 + 32000 > 16384. This model's maximum context length is 16384 tokens. However, you requested 32900 tokens. Please reduce the length of the messages.",
       );
     }
   });

@@ -118,6 +118,10 @@ for (const client of Object.keys(ASK) as DialectName[]) {
             expect([response.status, response.headers.get("x-should-retry")]).toEqual([400, null]);
             expect(told.error).toMatchObject({ type: "invalid_request_error", code: "context_length_exceeded" });
             expect(told.error["message"]).toStartWith(`prompt is too long: ${ASKED} tokens > ${MAXIMUM} maximum`);
+            // As OpenAI says it, both figures: what agents for its dialect read them from.
+            expect(told.error["message"]).toContain(
+              `maximum context length is ${MAXIMUM} tokens. However, you requested ${ASKED} tokens.`,
+            );
             expect(upstream.calls).toHaveLength(1);
           });
         }
