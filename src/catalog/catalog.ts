@@ -16,12 +16,13 @@ import {
 
 /**
  * A vendor that is switched on, and which of its models are offered: `VendorModels` of the vendor's row says what each word means. `modality`:
- * the kind of its models that no row names; absent: chat.
+ * the kind of its models that no row names; absent: chat. `unlistedTag`: see `Vendor`.
  */
 export type VendorPolicy = {
   id: string;
   models: "catalog" | "discover" | "any" | readonly string[];
   modality?: Modality;
+  unlistedTag?: string;
 };
 
 export type CatalogSources = {
@@ -44,7 +45,10 @@ export type Listing = {
 export interface Catalog {
   /** Grows by one with every change: what was made from the catalog holds as long as this does. */
   readonly version: number;
-  /** The routable model of exactly this ID, its routes those of vendors that are switched on. O(1). */
+  /**
+   * The routable model of this ID, its routes those of vendors that are switched on. O(1). A name that a vendor's list has in other letters, or with the tag
+   * `latest`, is found too: its entry is the listed one's, with the ID that was asked for.
+   */
   find(id: string): Entry | undefined;
   /** Routable models in a stable order: the rows', then what vendors listed. The same array until the catalog changes. */
   list(modality: Modality | "all"): readonly Entry[];
@@ -100,6 +104,25 @@ class Known {
   }
 }
 
+/**
+ * A vendor's listed names by the other ways of writing them that Ollama takes (its `types/model` and `getExistingName`): a name without a tag is its `latest`,
+ * and capitals do not matter. Of several names with one writing the first.
+ */
+function byOtherWriting(names: Iterable<string>): Map<string, string> {
+  const written = new Map<string, string>();
+  for (const name of names) {
+    const small = name.toLowerCase();
+    for (const other of [small, small.replace(/:latest$/, "")]) if (!written.has(other)) written.set(other, name);
+  }
+  return written;
+}
+
+/** Whether the last part of a name is this tag, alone or behind a dash, as in `gpt-oss:120b-cloud`. */
+function hasTag(name: string, tag: string): boolean {
+  const last = name.slice(name.lastIndexOf(":") + 1).toLowerCase();
+  return last.length < name.length && (last === tag || (last.endsWith(`-${tag}`) && !last.includes("/")));
+}
+
 /** Rows by the names under which vendors serve them: a vendor and its name, as an ID. Of several rows with one name the first. */
 function byServedName(known: ReadonlyMap<string, Known>): Map<string, { known: Known; route: Route }> {
   const served = new Map<string, { known: Known; route: Route }>();
@@ -135,10 +158,13 @@ class BuiltCatalog implements Catalog {
   #served: ReturnType<typeof byServedName> | undefined;
   readonly #policies = new Map<string, VendorPolicy["models"]>();
   readonly #modalities = new Map<string, Modality>();
+  readonly #unlistedTags = new Map<string, string>();
   /** Models that a vendor's row or its own list says, by vendor and name. */
   readonly #named = new Map<string, ReadonlyMap<string, ListedModel>>();
   #routable = new Map<string, Entry>();
-  /** Entries of names that no list holds, of vendors that take any: made when first asked for. */
+  /** {@link byOtherWriting} of each vendor's list: made for the first name that is not in it. */
+  readonly #written = new Map<string, ReadonlyMap<string, string>>();
+  /** Entries of names that no list holds, or not so: made when first asked for. */
   readonly #free = new Map<string, Entry>();
   #lists = new Map<string, readonly Entry[]>();
 
@@ -184,6 +210,7 @@ class BuiltCatalog implements Catalog {
     this.#served = undefined;
     this.#policies.clear();
     this.#modalities.clear();
+    this.#unlistedTags.clear();
     for (const vendor of sources.vendors) this.#note(vendor);
     this.#rebuild();
   }
@@ -194,10 +221,11 @@ class BuiltCatalog implements Catalog {
     this.#rebuild();
   }
 
-  #note({ id, models, modality }: VendorPolicy): void {
+  #note({ id, models, modality, unlistedTag }: VendorPolicy): void {
     this.#policies.set(id, models);
     if (typeof models === "object") this.#named.set(id, new Map(models.map((name) => [name, { name }])));
     if (modality) this.#modalities.set(id, modality);
+    if (unlistedTag) this.#unlistedTags.set(id, unlistedTag);
   }
 
   find(id: string): Entry | undefined {
@@ -265,18 +293,40 @@ class BuiltCatalog implements Catalog {
     return unchartedEntry(id, modality, listed);
   }
 
-  /** Vendors that take any name, and those whose list is not known yet, serve what no row names. */
+  /** Vendors that take any name, and those whose list is not known yet, serve what no row names; others what their list has, however it is written. */
   #findFreeName(id: string): Entry | undefined {
     const vendor = prefixOf(id);
     const policy = this.#policies.get(vendor);
-    if (policy !== "any" && (policy !== "discover" || this.#named.has(vendor))) return undefined;
+    if (policy !== "any" && policy !== "discover") return undefined;
     const known = this.#free.get(id);
     if (known) return known;
     if (nameOf(id) === "" || !isFit(id)) return undefined;
-    const entry = this.#behindPrefix(id);
+    const entry = this.#isFree(vendor, id) ? this.#behindPrefix(id) : this.#findListed(vendor, id);
+    if (!entry) return undefined;
     if (this.#free.size >= MAX_FREE) this.#free.clear();
     this.#free.set(id, entry);
     return entry;
+  }
+
+  #isFree(vendor: string, id: string): boolean {
+    const tag = this.#unlistedTags.get(vendor);
+    return !this.#isListing(vendor) || (tag !== undefined && hasTag(nameOf(id), tag));
+  }
+
+  /** Whether it is known which models a vendor has. */
+  #isListing(vendor: string): boolean {
+    return this.#policies.get(vendor) === "discover" && this.#named.has(vendor);
+  }
+
+  #findListed(vendor: string, id: string): Entry | undefined {
+    let written = this.#written.get(vendor);
+    if (!written) {
+      written = byOtherWriting(this.#named.get(vendor)?.keys() ?? []);
+      this.#written.set(vendor, written);
+    }
+    const name = written.get(nameOf(id).toLowerCase());
+    const entry = name === undefined ? undefined : this.#routable.get(`${vendor}/${name}`);
+    return entry && { ...entry, id };
   }
 
   #rebuild(): void {
@@ -296,6 +346,7 @@ class BuiltCatalog implements Catalog {
     }
     this.#routable = routable;
     this.#free.clear();
+    this.#written.clear();
     this.#lists = new Map();
     this.#version++;
   }

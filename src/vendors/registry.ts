@@ -419,16 +419,20 @@ export const registry: readonly VendorRow[] = [
   drawingVendor("bfl", "Black Forest Labs", "https://api.bfl.ai/v1", "x-key", "BFL_API_KEY"),
   drawingVendor("stability", "Stability AI", "https://api.stability.ai", "bearer", "STABILITY_API_KEY"),
   // Models' templates show a model what it thought in the tool loop it is in (dialects.md 4.2); each of these reads it under one name.
-  localServer("ollama", "Ollama", 11434, {
-    emptyContent: true,
-    reasoningReplay: "reasoning",
-    // Of a result in parts it forgets whose it is, of a turn in parts what was thought (ollama/ollama #17414).
-    joinedContent: true,
-    // It reads no `tool_choice` at all, `none` neither (ollama/ollama #17921).
-    toolChoiceRequired: "auto-alone",
-    // Its `openai/openai.go`: `none` is its own `think: false`.
-    reasoningOff: "effort",
-  }),
+  {
+    ...localServer("ollama", "Ollama", 11434, {
+      emptyContent: true,
+      reasoningReplay: "reasoning",
+      // Of a result in parts it forgets whose it is, of a turn in parts what was thought (ollama/ollama #17414).
+      joinedContent: true,
+      // It reads no `tool_choice` at all, `none` neither (ollama/ollama #17921).
+      toolChoiceRequired: "auto-alone",
+      // Its `openai/openai.go`: `none` is its own `think: false`.
+      reasoningOff: "effort",
+    }),
+    // Models of its cloud are not downloaded, and listed only where they were (its `internal/modelref`; ollama/ollama #17388).
+    unlistedTag: "cloud",
+  },
   // "Invalid tool_choice type: 'object'. Supported string values: none, auto, required"
   localServer("lmstudio", "LM Studio", 1234, {
     emptyContent: true,

@@ -77,6 +77,8 @@ export type Vendor = {
   /** How streamed replies are framed, where that is not SSE. */
   framing?: "aws-event-stream";
   models: VendorModels;
+  /** The tag of models that it serves though its own list may lack them. */
+  unlistedTag?: string;
   quirks: Quirks;
   /** An upstream inside this process: answers as a server on the network would. */
   serve?: (request: UpstreamRequest) => Promise<Response | Answer>;

@@ -135,6 +135,45 @@ describe("discovery", () => {
     expect(catalog.find("lab/a")).toBeUndefined();
   });
 
+  test("a name that a vendor's list has in other letters or with the tag latest is that model, as the list has it", () => {
+    const catalog = open([
+      { id: "lab", models: "discover" },
+      { id: "fixed", models: ["Tiny:latest"] },
+    ]);
+    catalog.setDiscovered("lab", [
+      { name: "Tiny:latest", contextLength: 7 },
+      ...listed("hf.co/Some/Model-GGUF:Q4_K_M", "Twin", "twin", "paint:latest"),
+    ]);
+    for (const id of ["lab/Tiny", "lab/tiny", "lab/TINY:LATEST"]) {
+      const routes = [{ vendor: "lab", model: "Tiny:latest" }];
+      expect(catalog.find(id)).toMatchObject({ id, contextLength: 7, routes });
+    }
+    expect(catalog.find("lab/hf.co/some/model-gguf:q4_k_m")?.routes[0]?.model).toBe("hf.co/Some/Model-GGUF:Q4_K_M");
+    // What is listed is found as it is written.
+    for (const name of ["Twin", "twin"]) expect(catalog.find(`lab/${name}`)?.routes[0]?.model).toBe(name);
+    // Another tag is another model, and an operator's list is exactly what he wrote.
+    for (const id of ["lab/hf.co/Some/Model-GGUF", "lab/Tiny:1b", "Lab/Tiny", "lab/", "fixed/Tiny"])
+      expect(catalog.find(id)).toBeUndefined();
+    expect(ids(catalog.list("all"))).not.toContain("lab/Tiny");
+    catalog.setDiscovered("lab", listed("other"));
+    expect(catalog.find("lab/Tiny")).toBeUndefined();
+  });
+
+  test("models of a tag that the vendor's list may lack pass, and no others", () => {
+    const catalog = open([
+      { id: "lab", models: "discover", unlistedTag: "cloud" },
+      { id: "other", models: "discover" },
+    ]);
+    catalog.setDiscovered("lab", listed("here"));
+    catalog.setDiscovered("other", listed("here"));
+    for (const name of ["far:cloud", "far:120b-cloud", "some/far:Cloud"])
+      expect(catalog.find(`lab/${name}`)).toMatchObject({ uncharted: true, routes: [{ vendor: "lab", model: name }] });
+    for (const id of ["lab/cloud", "lab/far-cloud", "lab/far:x/y-cloud", "lab/far:cloudy", "other/far:cloud"])
+      expect(catalog.find(id)).toBeUndefined();
+    catalog.replace({ rows: [], vendors: [{ id: "lab", models: "discover" }] });
+    expect(catalog.find("lab/far:cloud")).toBeUndefined();
+  });
+
   test("a discovered name takes the facts of the row of its ID", () => {
     const catalog = open([{ id: "small", models: "discover" }], [{ id: "small/two", context_length: 5 }]);
     catalog.setDiscovered("small", listed("two", "three"));
