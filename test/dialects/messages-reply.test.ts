@@ -99,6 +99,17 @@ describe("whole replies", () => {
     });
   });
 
+  test("a model that says nothing has said so, also where its server writes null for no blocks (Ollama)", () => {
+    const text =
+      '{"id":"msg_1","type":"message","role":"assistant","model":"m","content":null,"stop_reason":"max_tokens"}';
+    expect(decode(JSON.parse(text))).toEqual([
+      { type: "start", id: "msg_1", model: "m" },
+      { type: "finish", finish: { reason: "length", raw: "max_tokens" } },
+    ]);
+    const shown = messages.relabel(new JsonText(text), context);
+    expect(shown).toBe(text.replace('"m"', '"some/model-id"').replace("null", "[]"));
+  });
+
   test("relabel makes an object of a call's input that is text or none, and says that there is a call", () => {
     const call = (input: string) => `{"type":"tool_use","id":"t","name":"f"${input}}`;
     const blocks = [

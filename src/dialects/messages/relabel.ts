@@ -125,6 +125,7 @@ export function relabelReply(body: ObjectText, context: ReplyContext): string {
     ...(!isFilled(id) && { id: messageIdOf(context) }),
     ...(!isFilled(type) && { type: "message" }),
     ...(!isFilled(role) && { role: "assistant" }),
+    ...(content === null && { content: [] }),
     ...(blocks.some((block) => lacksInput(block) || lacksOwnId(block, id, ids)) && {
       content: withSoundCalls(body, context),
     }),

@@ -25,14 +25,14 @@ export function decodeReply(body: unknown, { usedCallIds }: DecodeContext): Even
   if (isObject(body) && (body["type"] === "error" || isObject(body["error"]))) {
     throw innerError(body);
   }
-  if (!isObject(body) || !Array.isArray(body["content"])) {
+  if (!isObject(body) || !isContent(body["content"])) {
     throw new GatewayError("upstream_error", "The vendor's answer is not a message.");
   }
   const events: Event[] = [startEvent(body["id"], body["model"])];
   const citer = new BlockCiter();
   const ids = new ReplyCallIds(usedCallIds);
   let calledTool = false;
-  for (const block of body["content"]) {
+  for (const block of body["content"] ?? []) {
     if (!isObject(block)) continue;
     calledTool ||= isToolUse(block);
     readWholeBlock(withDistinctId(block, body["id"], ids), citer, events);
@@ -44,6 +44,9 @@ export function decodeReply(body: unknown, { usedCallIds }: DecodeContext): Even
   events.push({ type: "finish", finish: readFinish(body, calledTool) });
   return events;
 }
+
+/** Ollama writes the blocks of a model that says nothing as null (its `anthropic/anthropic.go`, `ToMessagesResponse`). */
+const isContent = (content: unknown): content is unknown[] | null => content === null || Array.isArray(content);
 
 const isToolUse = (block: Block): boolean => block["type"] === "tool_use";
 
