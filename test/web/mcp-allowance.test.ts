@@ -364,6 +364,11 @@ describe("narrow tokens in the path (contract 3, 4)", () => {
     const list = await lab.send(request("tools/list"), { key: "", path });
     expect([list.status, list.headers.get("referrer-policy")]).toEqual([200, "no-referrer"]);
     expect(await call("a")).toMatchObject({ result: { isError: false } });
+    // What comes to nothing takes nothing of it.
+    const missing = { name: "web_fetch", arguments: { urls: urlsOf("missing") } };
+    expect((await lab.send(request("tools/call", missing), { key: "", path })).json).toMatchObject({
+      result: { isError: true },
+    });
     const wide = { name: "web_fetch", arguments: { urls: urlsOf("a", "b") } };
     expect((await lab.send(request("tools/call", wide), { key: "", path })).json).toMatchObject({
       result: {
