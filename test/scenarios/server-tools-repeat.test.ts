@@ -245,6 +245,18 @@ describe.each(["chat", "messages"] as const)("a round behind a search of a model
     expect(spent(started)).toBe(CALL + (row?.chargedNano ?? 0n));
   });
 
+  test("what breaks off in the midst of a round is a failure of the vendor that the round went to", async () => {
+    const started = await start();
+    play(started, rounds(started).first, busy);
+    const begun = { candidates: [{ content: { role: "model", parts: [{ text: "At da" }] } }] };
+    playAt(started.vendors.gemini, sse(`data: ${JSON.stringify(begun)}\n\n`));
+    const { text } = await ask(started, dialect, true, TWO_WAYS);
+    expect([text.includes("At da"), text.includes("stream_truncated")]).toEqual([true, true]);
+    const metrics = await (await started.gateway.call("/metrics")).text();
+    for (const vendor of ["lab-chat", "lab-gemini"])
+      expect(metrics).toContain(`sluice_vendor_calls_total{vendor="${vendor}",result="failed"} 1\n`);
+  });
+
   test("where both fail, the last one's failure is told, and what was made is charged", async () => {
     for (const stream of [false, true]) {
       const started = await start();
