@@ -85,7 +85,7 @@ export class WebMeter {
         call.onWorked?.(worked);
         const durationMs = this.parts.clock.monotonic() - startedAt;
         // Free calls that others gave back meanwhile have taken the place of paid ones: what is charged is known when it is booked.
-        const isPaid = keyClaim !== undefined && claim.paid > 0;
+        const isPaid = claim.paid > 0;
         const ended = this.#end(call, tool, worked, durationMs, isPaid ? keyClaim : undefined);
         const tell = (thrown: unknown) =>
           this.parts.log.error("web-key-cap", { call: call.requestId, ...errorFields(thrown) });
