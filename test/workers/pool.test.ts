@@ -152,6 +152,11 @@ test.skipIf(process.platform !== "linux")(
     // It dies, and would be started once more.
     process.kill(worker, "SIGKILL");
     await clock.armed(1_600);
+    await clock.advance(1_600);
+    // The next one lives for long, and dies by accident.
+    await clock.advance(30_000);
+    process.kill(made.processIds[0] ?? 0, "SIGKILL");
+    await clock.armed(100);
     await within(made.stop(), "nothing is waited for");
     await clock.advance(20_000);
     expect([tries, made.processIds]).toEqual([4, []]);
