@@ -65,7 +65,7 @@ export type SafeFetch = (url: string, options: SafeFetchOptions) => Promise<Fetc
 
 /** A `location` as its server wrote it: many write UTF-8 as it is, of which a header's value has each byte as a character. */
 function readLocation(written: string | null): string | null {
-  if (written === null || !/[\u0080-\u00ff]/.test(written)) return written;
+  if (written === null) return null;
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(written, "latin1"));
   } catch {
@@ -100,7 +100,6 @@ class Guard {
       const target = this.#check(text);
       return await this.#places.hold(deadline.signal, () => this.#follow(target, options, deadline.signal));
     } catch (thrown) {
-      options.signal?.throwIfAborted();
       if (deadline.signal.aborted) throw deadline.signal.reason;
       throw explain(thrown);
     } finally {
