@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { join } from "node:path";
 import { createServer } from "node:tls";
 import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
+import type { Socket } from "bun";
 import { MAX_REDIRECTS, MOST_AT_ONCE } from "../../src/web/safe-fetch.ts";
 import { MAX_URL } from "../../src/web/safe-fetch-rules.ts";
 import { manualClock } from "../support/clock.ts";
@@ -93,6 +94,19 @@ describe("redirects", () => {
     upstream.answer("/gr%C3%B6%C3%9Fe", page("there"));
     const got = await guarded({ allowHosts })(upstream.url, PLAIN);
     expect(got.url).toBe(`${upstream.url}/gr%C3%B6%C3%9Fe?q=%C3%BCber#stra%C3%9Fe`);
+  });
+
+  test("an address in another charset is followed as it is written", async () => {
+    upstream.answer("/caf%C3%A9", page("there"));
+    const socket = {
+      open: (each: Socket) =>
+        void each.end(Buffer.from(`HTTP/1.1 302 Found\r\nlocation: ${upstream.url}/caf\xe9\r\n\r\n`, "latin1")),
+      data() {},
+    };
+    const older = Bun.listen({ hostname: "127.0.0.1", port: 0, socket });
+    const got = await guarded({ allowHosts: ["127.0.0.1"] })(`http://127.0.0.1:${older.port}/`, PLAIN);
+    older.stop(true);
+    expect(textOf(got)).toBe("there");
   });
 
   test("a 304 or a 300 is an answer like any other", async () => {
@@ -298,6 +312,7 @@ describe("failures", () => {
       "unresolved",
     ]);
     for (const { message } of faults) expect(message).not.toMatch(/\d+\.\d+\.\d+\.\d+/);
+    for (const { message } of faults.slice(0, 2)) expect(message).toStartWith("The server could not be reached");
   });
 
   test("the next address of a name is tried when the first does not answer", async () => {
@@ -341,7 +356,11 @@ describe("TLS to a pinned address", () => {
       (socket) => {
         names.push((socket as { servername?: unknown }).servername);
         socket.on("error", () => {});
-        socket.end("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nfine");
+        socket.once("data", (asked) => {
+          const isMoved = asked.toString().startsWith("GET /moved ");
+          const head = isMoved ? "302 Found\r\nlocation: /\r\ncontent-length: 0" : "200 OK\r\ncontent-length: 4";
+          socket.end(`HTTP/1.1 ${head}\r\n\r\n${isMoved ? "" : "fine"}`);
+        });
       },
     );
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -363,7 +382,7 @@ describe("TLS to a pinned address", () => {
       const { guarded, PLAIN } = await import(${JSON.stringify(join(import.meta.dir, "fetch-lab.ts"))});
       const safeFetch = guarded({ allowHosts: ["*.example", "127.0.0.1"], resolve: async () => ["127.0.0.1"] });
       for (const host of ["pinned.example", "other.example", "127.0.0.1"]) {
-        const got = await safeFetch("https://" + host + ":${port}/", PLAIN).catch((fault) => fault);
+        const got = await safeFetch("https://" + host + ":${port}/moved", PLAIN).catch((fault) => fault);
         console.log(host, got.status ?? got.code, got.status ? Buffer.from(got.body).toString() : got.message);
       }`;
     const child = Bun.spawn([process.execPath, "-e", script], {
