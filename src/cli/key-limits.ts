@@ -1,8 +1,7 @@
 import type { Scope } from "../accounts/caller.ts";
 import type { KeyLimits } from "../accounts/key-wish.ts";
 import type { KeyRow } from "../accounts/keys.ts";
-import { isoOrNull } from "../http/usage-shape.ts";
-import { toUsd } from "../lib/usd.ts";
+import { parseUsd, toUsd } from "../lib/usd.ts";
 import { isAmount, MAX_USD } from "../wire/bounds.ts";
 import type { KeyLimitOptions } from "./options.ts";
 import { WrongUsage } from "./output.ts";
@@ -14,9 +13,8 @@ const NONE = "none";
 
 /** USD as it is written in decimal, as nano-USD, exact. Throws WrongUsage for what is no amount of the ledger's, above 0, with at most nine decimals. */
 export function readUsd(option: string, text: string): bigint {
-  const [, whole, fraction = ""] = /^(\d{1,7})(?:\.(\d{1,9}))?$/.exec(text) ?? [];
-  const nano = whole === undefined ? 0n : BigInt(whole + fraction.padEnd(9, "0"));
-  if (isAmount(nano)) return nano;
+  const nano = parseUsd(text);
+  if (nano !== undefined && isAmount(nano)) return nano;
   throw new WrongUsage(
     `${option}: expected an amount in USD above 0 and at most ${formatCount(MAX_USD)}, with nine decimals at the most, such as 5 or 0.25, found "${text}"`,
   );
@@ -66,18 +64,6 @@ export function readLimits(options: KeyLimitOptions, known: readonly Scope[], no
     capRequestsDay: take(options.capRequestsDay, (text) => readCount("--cap-requests-day", text)),
   };
   return Object.fromEntries(Object.entries(limits).filter(([, limit]) => limit !== undefined));
-}
-
-/** A key's limits as `--json` shows them; USD as numbers, null where nothing is limited. */
-export function publicLimits({ expiresAt, models, endpoints, capDayNano, capTotalNano, capRequestsDay }: KeyLimits) {
-  return {
-    expires_at: isoOrNull(expiresAt),
-    models,
-    endpoints,
-    cap_day_usd: capDayNano === null ? null : toUsd(capDayNano),
-    cap_total_usd: capTotalNano === null ? null : toUsd(capTotalNano),
-    cap_requests_day: capRequestsDay,
-  };
 }
 
 /** A key's limits in a few words for a table; "-" for none. */

@@ -1,9 +1,9 @@
 import type { Account } from "../accounts/accounts.ts";
 import { SCOPES } from "../accounts/caller.ts";
 import type { CreatedKey, KeyChange, KeyRow, NewKey } from "../accounts/keys.ts";
-import { isoOrNull } from "../http/usage-shape.ts";
+import { toKeyView } from "../http/admin-shape.ts";
 import { type Books, findAccount, withBooks } from "./context.ts";
-import { describeLimits, describeState, publicLimits, readLimits } from "./key-limits.ts";
+import { describeLimits, describeState, readLimits } from "./key-limits.ts";
 import type { ChangeKeyOptions, CreateKeyOptions, FolderOptions, JsonOption } from "./options.ts";
 import { print, printJson, WrongUsage, warn } from "./output.ts";
 import { formatTable, formatTime } from "./table.ts";
@@ -51,20 +51,11 @@ export async function createKey(options: CreateKeyOptions): Promise<number> {
   );
 }
 
-/** A key or token as `--json` shows it. */
-const toPublic = (row: KeyRow, accounts: ReadonlyMap<string, string>) => ({
-  id: row.id,
-  name: row.name,
-  account: row.accountId,
-  account_name: accounts.get(row.accountId) ?? null,
-  kind: row.kind,
-  prefix: row.prefix,
-  last4: row.last4,
-  created_at: isoOrNull(row.createdAt),
-  last_used_at: isoOrNull(row.lastUsedAt),
-  revoked_at: isoOrNull(row.revokedAt),
-  ...publicLimits(row),
-});
+/** A key or token as `--json` shows it: as the API does, with its account's name beside the id. */
+function toPublic(row: KeyRow, accounts: ReadonlyMap<string, string>) {
+  const { object: _object, ...view } = toKeyView(row);
+  return { ...view, account_name: accounts.get(row.accountId) ?? null };
+}
 
 const accountNames = ({ accounts }: Books) => new Map(accounts.list().map((account) => [account.id, account.name]));
 

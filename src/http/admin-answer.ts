@@ -2,10 +2,11 @@ import { AccountError } from "../accounts/account-error.ts";
 import type { Accounts } from "../accounts/accounts.ts";
 import type { Keys } from "../accounts/keys.ts";
 import type { Plans } from "../accounts/plans.ts";
-import { fieldFault, GatewayError } from "../canon/errors.ts";
+import { fieldFault, GatewayError, invalidField } from "../canon/errors.ts";
 import type { Store } from "../db/open.ts";
 import { type Book, LedgerError } from "../ledger/book.ts";
 import type { Clock } from "../lib/clock.ts";
+import { parseUsd } from "../lib/usd.ts";
 import type { Limiter } from "../limits/limiter.ts";
 import type { VendorHealth } from "../vendors/health.ts";
 import type { Vendor } from "../vendors/vendor.ts";
@@ -43,15 +44,13 @@ const LEDGER_PARAMS: Partial<Record<LedgerError["code"], string>> = {
   reference_reused: "reference",
 };
 
-const invalid = (message: string, param: string | undefined) => new GatewayError("invalid_request", message, { param });
-
 /** What the stores throw, as the operator is told it (contract 6). Their sentences are written for operators. */
 function explain(thrown: unknown): unknown {
-  if (thrown instanceof AccountError) return invalid(thrown.message, thrown.param);
+  if (thrown instanceof AccountError) return invalidField(thrown.param ?? "", thrown.message);
   if (!(thrown instanceof LedgerError)) return thrown;
   if (thrown.code === "no_account") return new GatewayError("not_found", thrown.message);
   if (thrown.code === "insufficient") return new GatewayError("insufficient_quota", thrown.message);
-  return invalid(thrown.message, LEDGER_PARAMS[thrown.code]);
+  return invalidField(LEDGER_PARAMS[thrown.code] ?? "", thrown.message);
 }
 
 /** Answers a request of an admin key, and no other (contract 4): 401 without a key, 403 with one of another kind. Throws what is wrong with it. */
@@ -92,11 +91,7 @@ function writeOut(amount: string | number): string {
 
 /** An amount as it was written, in nano-USD, exact. Throws GatewayError (invalid_request) for a fraction of a nano-dollar, or no amount. */
 export function readAmount(amount: string | number, param: string): bigint {
-  const [, sign, whole = "", fraction = ""] = /^(-?)(\d{1,10})(?:\.(\d{1,9}))?$/.exec(writeOut(amount)) ?? [];
-  if (sign === undefined) {
-    const text = `${param} must be an amount in USD with at most nine decimals, such as 25 or "0.5".`;
-    throw new GatewayError("invalid_request", text, { param });
-  }
-  const nano = BigInt(whole + fraction.padEnd(9, "0"));
-  return sign === "-" ? -nano : nano;
+  const nano = parseUsd(writeOut(amount));
+  if (nano !== undefined) return nano;
+  throw invalidField(param, `${param} must be an amount in USD with at most nine decimals, such as 25 or "0.5".`);
 }

@@ -4,5 +4,13 @@ const NANO_PER_USD = 1_000_000_000;
 /** An amount of nano-USD as people and JSON have it, in USD. */
 export const toUsd = (nano: bigint): number => Number(nano) / NANO_PER_USD;
 
+/** USD as they are written in decimal, with nine decimals at the most, as they are counted, exact; undefined for anything else. */
+export function parseUsd(text: string): bigint | undefined {
+  const [, sign, whole = "", fraction = ""] = /^(-?)(\d{1,10})(?:\.(\d{1,9}))?$/.exec(text) ?? [];
+  if (sign === undefined) return undefined;
+  const nano = BigInt(whole + fraction.padEnd(9, "0"));
+  return sign === "-" ? -nano : nano;
+}
+
 /** USD as they are counted, rounded half up. */
 export const toNano = (usd: number): bigint => BigInt(Math.round(usd * NANO_PER_USD));
