@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 import type { Account, Accounts } from "../accounts/accounts.ts";
 import { type Plans, planOf } from "../accounts/plans.ts";
-import { GatewayError } from "../canon/errors.ts";
+import { GatewayError, invalidField } from "../canon/errors.ts";
 import { AccountView, PlanView } from "../wire/account.ts";
 import { AccountEntry, CreateAccount, PageOf, SetPlan } from "../wire/admin.ts";
 import { checker } from "../wire/open.ts";
@@ -36,7 +36,7 @@ export function readOwner(request: Request, accounts: Accounts): string | undefi
 function requirePlan(plans: Plans, id: string): string {
   if (plans.has(id)) return id;
   const known = [...plans.keys()].join(", ");
-  throw new GatewayError("invalid_request", `There is no such plan; there are: ${known}.`, { param: "plan" });
+  throw invalidField("plan", `There is no such plan; there are: ${known}.`);
 }
 
 async function createAccount(request: Request, { accounts, plans, clock, book }: AdminDependencies) {

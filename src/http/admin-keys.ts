@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import { capRule, type KeyLimits } from "../accounts/key-wish.ts";
 import type { KeyList, KeyRow } from "../accounts/keys.ts";
 import { toKey } from "../accounts/tokens.ts";
-import { GatewayError } from "../canon/errors.ts";
+import { GatewayError, invalidField } from "../canon/errors.ts";
 import { readInstant } from "../lib/instant.ts";
 import { ChangeKey, CreatedKeyView, CreateKey, CreateToken, KeyView, PageOf } from "../wire/admin.ts";
 import { isAmount } from "../wire/bounds.ts";
@@ -33,16 +33,14 @@ type WrittenLimits = {
 function readExpiry(text: string): number {
   const at = readInstant(text);
   if (at !== undefined) return at;
-  throw new GatewayError("invalid_request", "expires_at must be a time such as 2027-01-31T00:00:00Z.", {
-    param: "expires_at",
-  });
+  throw invalidField("expires_at", "expires_at must be a time such as 2027-01-31T00:00:00Z.");
 }
 
 function readCap(amount: string | number | null, param: string): bigint | null {
   if (amount === null) return null;
   const nano = readAmount(amount, param);
   if (isAmount(nano)) return nano;
-  throw new GatewayError("invalid_request", capRule(), { param });
+  throw invalidField(param, capRule());
 }
 
 /** The limits that a body names. The store judges whether they can be. */

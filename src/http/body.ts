@@ -1,4 +1,4 @@
-import { GatewayError } from "../canon/errors.ts";
+import { GatewayError, invalidField } from "../canon/errors.ts";
 import { releaseWhole } from "../lib/http1/memory.ts";
 import { isObject, JsonText } from "../lib/json.ts";
 import type { AskedBody } from "./asked.ts";
@@ -19,8 +19,6 @@ export type ReadOptions = UploadOptions & {
   /** What is known of the bodies that this sender sent before, where they are conversations. */
   known?: Known | undefined;
 };
-
-const invalid = (message: string, param?: string) => new GatewayError("invalid_request", message, { param });
 
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true });
 
@@ -63,13 +61,13 @@ function checkHead(request: AskedBody, { maxBytes }: ReadOptions): number {
 
 /** `isOwn`: the bytes are let go of. */
 function toText(bytes: Uint8Array, isOwn: boolean): string {
-  if (bytes.length === 0) throw invalid("The request body is empty; a JSON object was expected.");
+  if (bytes.length === 0) throw invalidField("", "The request body is empty; a JSON object was expected.");
   try {
     const text = strictUtf8.decode(bytes);
     if (isOwn) releaseWhole(bytes);
     return text;
   } catch {
-    throw invalid("The request body is not valid UTF-8.");
+    throw invalidField("", "The request body is not valid UTF-8.");
   }
 }
 
@@ -108,14 +106,15 @@ export function checkJson(text: string): JsonText {
     value = json.value;
   } catch {
     // The parser's own words quote the body, so they are not passed on.
-    throw invalid(
+    throw invalidField(
+      "",
       closed ? "The request body is not valid JSON." : "The request body is not valid JSON: it is cut off.",
     );
   }
-  if (!isObject(value)) throw invalid("The request body must be a JSON object.");
+  if (!isObject(value)) throw invalidField("", "The request body must be a JSON object.");
   if (scan.holdsProto || (hasEscapes && maySpellProto(text))) {
     const param = findProto(value, "");
-    if (param !== undefined) throw invalid("The key __proto__ is not allowed.", param);
+    if (param !== undefined) throw invalidField(param, "The key __proto__ is not allowed.");
   }
   return json;
 }

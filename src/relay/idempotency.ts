@@ -1,5 +1,5 @@
 import { requireModel } from "../accounts/scopes.ts";
-import { type ErrorCode, GatewayError } from "../canon/errors.ts";
+import { type ErrorCode, GatewayError, invalidField } from "../canon/errors.ts";
 import { COST_HEADER, REPLAYED_HEADER, SHOULD_RETRY_HEADER } from "../wire/header-names.ts";
 import { type Exchange, tollHeaders } from "./exchange.ts";
 import { generate } from "./generate.ts";
@@ -24,9 +24,7 @@ const KEY = /^[\x20-\x7e]{1,255}$/;
 /** Throws GatewayError (invalid_request) for what is no Idempotency-Key. */
 export function checkIdempotencyKey(key: string): void {
   if (KEY.test(key)) return;
-  throw new GatewayError("invalid_request", "An Idempotency-Key has 1 to 255 printable ASCII characters.", {
-    param: "Idempotency-Key",
-  });
+  throw invalidField("Idempotency-Key", "An Idempotency-Key has 1 to 255 printable ASCII characters.");
 }
 
 /** What two requests under one key must share: method, path and every byte of the body (reliability 3.8). */

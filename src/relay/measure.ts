@@ -1,4 +1,4 @@
-import { GatewayError } from "../canon/errors.ts";
+import { invalidField } from "../canon/errors.ts";
 import type { DocumentPart, Part, Prompt, Turn } from "../canon/prompt.ts";
 import type { TokenFamily } from "../catalog/token-families.ts";
 import { isTextType } from "../dialects/media-type.ts";
@@ -87,8 +87,7 @@ class Ruler {
   }
 }
 
-const uncountable = (what: string) =>
-  new GatewayError("invalid_request", `The tokens of ${what} cannot be counted here.`, { param: "messages" });
+const uncountable = (what: string) => invalidField("messages", `The tokens of ${what} cannot be counted here.`);
 
 const sizeOf = (source: DocumentPart["source"]) => (source.kind === "base64" ? readImageSize(source.data) : undefined);
 

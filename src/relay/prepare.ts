@@ -1,4 +1,4 @@
-import { GatewayError } from "../canon/errors.ts";
+import { invalidField } from "../canon/errors.ts";
 import type { Orders } from "../canon/intent.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { marksForHour } from "../dialects/cache-marks.ts";
@@ -144,5 +144,5 @@ export function refuseLoss(headers: Fields, dropped: readonly string[]): void {
   if (!isStrict(headers)) return;
   const [first = ""] = dropped;
   const text = `This model's vendor cannot be told all of the request, and ${STRICT_HEADER} forbids to leave out: ${dropped.join(", ")}.`;
-  throw new GatewayError("invalid_request", text, { param: first });
+  throw invalidField(first, text);
 }

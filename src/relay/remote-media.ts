@@ -1,4 +1,4 @@
-import { GatewayError } from "../canon/errors.ts";
+import { type GatewayError, invalidField } from "../canon/errors.ts";
 import { findFetched } from "../dialects/chat/fetched-fields.ts";
 import type { RemoteMedia, UpstreamDialectName } from "../dialects/dialect.ts";
 import { OWN_ADDRESS } from "../dialects/gemini/media.ts";
@@ -60,7 +60,7 @@ function isOutOfReach({ kind, url }: FoundMedia, reach: RemoteMedia, dialect: Up
 const keyOf = ({ kind, path, url }: FoundMedia) => (isRemote(url) ? `${kind} ${url}` : path);
 
 const refuse = ({ path, kind }: FoundMedia, why: string): GatewayError =>
-  new GatewayError("invalid_request", `${path}: the ${kind} at this URL cannot be used. ${why}`, { param: path });
+  invalidField(path, `${path}: the ${kind} at this URL cannot be used. ${why}`);
 
 /** What the bytes that stand where a document's do are. */
 const fileTypeOf = ({ url, said }: FoundMedia): string => saidIn(url) ?? sniffMediaType(url) ?? said ?? "";
@@ -112,7 +112,7 @@ function refuseFetched(body: Record<string, unknown>, { upstream, client }: Targ
   const place = upstream.name === "chat" && client.name === "chat" ? findFetched(body) : undefined;
   if (place === undefined) return;
   const why = "Films and sound at URLs are not fetched for this model. Send their bytes, as a data: URL.";
-  throw new GatewayError("invalid_request", `${place}: ${why}`, { param: place });
+  throw invalidField(place, `${place}: ${why}`);
 }
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });

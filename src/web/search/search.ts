@@ -1,4 +1,4 @@
-import { GatewayError } from "../../canon/errors.ts";
+import { GatewayError, invalidField } from "../../canon/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sleep } from "../../lib/signals.ts";
 import type { Log } from "../../observe/log.ts";
@@ -186,7 +186,7 @@ export class WebSearch {
 
   #giveUp(refused: boolean): GatewayError {
     if (refused) {
-      return new GatewayError("invalid_request", "The search engine does not take this query.", { param: "query" });
+      return invalidField("query", "The search engine does not take this query.");
     }
     const waits = this.settings.sources.map(({ engine }) => this.#breaker.waitOf(engine));
     const least = Math.min(...waits);
