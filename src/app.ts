@@ -1,7 +1,6 @@
 import { Accounts } from "./accounts/accounts.ts";
 import { Keys } from "./accounts/keys.ts";
 import { createPlans, type Plans, replacePlans } from "./accounts/plans.ts";
-import { GatewayError } from "./canon/errors.ts";
 import type { ListedModel } from "./canon/listed-model.ts";
 import { type Catalog, createCatalog } from "./catalog/catalog.ts";
 import { builtInRows } from "./catalog/rows.ts";
@@ -21,6 +20,7 @@ import type { Clock } from "./lib/clock.ts";
 import { isLoopback } from "./lib/loopback.ts";
 import { type Rhythm, repeat } from "./lib/repeat.ts";
 import { HOUR_MS, MINUTE_MS } from "./lib/spans.ts";
+import { userAgentOf } from "./lib/user-agent.ts";
 import { AddressLimiter } from "./limits/addresses.ts";
 import { Admission } from "./limits/admission.ts";
 import { Room } from "./limits/buckets.ts";
@@ -34,7 +34,7 @@ import { LOOK_EVERY_MS } from "./observe/loop-lag.ts";
 import { type RequestLog, withRequestLog } from "./observe/request-log.ts";
 import { BodyLog } from "./relay/body-log.ts";
 import { drain } from "./relay/drain.ts";
-import { Ended, shuttingDown } from "./relay/ended.ts";
+import { keyRevoked, shuttingDown } from "./relay/ended.ts";
 import { IdempotencyStore } from "./relay/idempotency-store.ts";
 import type { Services } from "./relay/job.ts";
 import { ProofMakers } from "./relay/reasoning-makers.ts";
@@ -231,7 +231,7 @@ function createRelay(ground: Ground, ownPort: () => number | undefined) {
     running,
     reasoning: new ReasoningState(reasoning, new ProofMakers(reasoning)),
     blockingMs: config.limits.blockingSeconds * 1000,
-    userAgent: `sluice/${version}`,
+    userAgent: userAgentOf(version),
     fetchMedia: createMediaFetch(safeFetch, clock),
     observer: observation.observer,
     admission,
@@ -468,7 +468,7 @@ function guardedFetch({ config, clock, version }: AppSettings, ownPort: () => nu
   const { publicUrl } = config.server;
   return createSafeFetch({
     clock,
-    userAgent: `sluice/${version}`,
+    userAgent: userAgentOf(version),
     allowHosts: config.web.fetch?.allow_hosts ?? [],
     ownHosts: publicUrl === undefined ? [] : [new URL(publicUrl).hostname],
     ownPort,
@@ -477,12 +477,7 @@ function guardedFetch({ config, clock, version }: AppSettings, ownPort: () => nu
 
 /** A revoked key's running requests end within a second (contract 4). */
 function endRevoked(keys: Keys, running: Running): () => void {
-  keys.onRevoked((keyId) => {
-    running.endKey(
-      keyId,
-      new Ended("client-left", new GatewayError("invalid_api_key", "The API key is not valid any more.")),
-    );
-  });
+  keys.onRevoked((keyId) => running.endKey(keyId, keyRevoked()));
   return keys.watch();
 }
 

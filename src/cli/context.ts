@@ -17,7 +17,7 @@ import { throughProxies } from "../vendors/environment-proxy.ts";
 import { fromEnvironment } from "../vendors/from-environment.ts";
 import { registry } from "../vendors/registry.ts";
 import type { ConfigOptions, FolderOptions, ServeOptions } from "./options.ts";
-import { Failure, warn } from "./output.ts";
+import { Failure, printWarnings, warn } from "./output.ts";
 import { secretsOf } from "./secrets.ts";
 
 /** How long a command waits while a server writes to the same store, ms. */
@@ -109,7 +109,7 @@ export async function withBooks<T>(
   const store = openForCommand(folder, sound);
   const writer = new Writer(store);
   try {
-    for (const sentence of store.warnings) warn(`warning: ${sentence}`);
+    printWarnings(store.warnings);
     // Who is another user than the server, as root beside a service, has another folder, and would hold a key that no server knows.
     if (isNew) warn(`note: ${folder} had no store, and has a new one now. A server's own folder is named with --data.`);
     const keys = new Keys(store, writer);

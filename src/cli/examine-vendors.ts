@@ -3,6 +3,7 @@ import { localCandidates } from "../config/discover.ts";
 import type { Config } from "../config/load.ts";
 import { isObject } from "../lib/json.ts";
 import { messageOf } from "../lib/message-of.ts";
+import { userAgentOf } from "../lib/user-agent.ts";
 import { isKeysFault } from "../vendors/health.ts";
 import { keysOf } from "../vendors/keys.ts";
 import { listModels } from "../vendors/models-list.ts";
@@ -77,7 +78,7 @@ function diagnose(vendor: Vendor, error: GatewayError, key: string | undefined):
 
 async function examineKey(vendor: Vendor, key: string | undefined): Promise<Finding> {
   try {
-    const options = { userAgent: `sluice/${VERSION}`, timeoutMs: ANSWER_MS };
+    const options = { userAgent: userAgentOf(VERSION), timeoutMs: ANSWER_MS };
     const models = await listModels(vendor, new AbortController().signal, options);
     return ok(`vendor ${vendor.id}`, `${new URL(vendor.baseUrl).host} answers; its models: ${models.length}`);
   } catch (error) {

@@ -5,13 +5,14 @@ import { localCandidates } from "../config/discover.ts";
 import type { Config } from "../config/load.ts";
 import { serverIsRunning } from "../db/folder-lock.ts";
 import { messageOf } from "../lib/message-of.ts";
+import { userAgentOf } from "../lib/user-agent.ts";
 import { listDiscovered } from "../vendors/models-list.ts";
 import { probeLocal } from "../vendors/probe-local.ts";
 import { registry, variableOf } from "../vendors/registry.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { BUILTIN_VENDORS, readConfig, readVendors } from "./context.ts";
 import type { ModelsOptions } from "./options.ts";
-import { print, printJson, warn } from "./output.ts";
+import { print, printJson, printWarnings, warn } from "./output.ts";
 import { type Column, formatCount, formatTable } from "./table.ts";
 import { VERSION } from "./version.ts";
 
@@ -20,17 +21,17 @@ const LIST_TIMEOUT_MS = 5_000;
 
 /** Asks the vendors that list their own models; one that does not answer is told of and left out. */
 async function discover(catalog: Catalog, vendors: readonly Vendor[]): Promise<void> {
-  const asked = listDiscovered(vendors, { userAgent: `sluice/${VERSION}`, timeoutMs: LIST_TIMEOUT_MS });
+  const asked = listDiscovered(vendors, { userAgent: userAgentOf(VERSION), timeoutMs: LIST_TIMEOUT_MS });
   for (const { vendor, models, reason } of await Promise.all(asked)) {
     if (models) catalog.setDiscovered(vendor.id, models);
-    else warn(`warning: ${vendor.id} did not list its models: ${messageOf(reason)}`);
+    else printWarnings([`${vendor.id} did not list its models: ${messageOf(reason)}`]);
   }
 }
 
 /** The catalog as a server started now would have it. */
 async function buildCatalog(config: Config): Promise<Catalog> {
   const { vendors, warnings } = readVendors(config);
-  for (const sentence of [...config.warnings, ...warnings]) warn(`warning: ${sentence}`);
+  printWarnings([...config.warnings, ...warnings]);
   const servers = config.localDiscovery ? await probeLocal(localCandidates(registry, vendors)) : [];
   const builtin = BUILTIN_VENDORS.map((id) => ({ id, models: "catalog" as const }));
   const policies = [...builtin, ...vendors, ...servers.map((server) => server.vendor)];

@@ -79,6 +79,11 @@ export function warn(sentence: string): void {
   streams().stderr.write(`${sentence}\n`);
 }
 
+/** {@link warn} of what is not as it should be, and goes on all the same. */
+export function printWarnings(sentences: readonly string[]): void {
+  for (const sentence of sentences) warn(`warning: ${sentence}`);
+}
+
 /** Writes a value as JSON that people can read too. */
 export function printJson(value: unknown): void {
   print(toSafeJson(JSON.stringify(value, null, 2)));

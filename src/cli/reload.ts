@@ -6,7 +6,7 @@ import type { Clock } from "../lib/clock.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import type { RunningServer } from "../server.ts";
 import type { Vendor } from "../vendors/vendor.ts";
-import { warn } from "./output.ts";
+import { printWarnings, warn } from "./output.ts";
 
 export type ReloadParts = {
   server: Pick<RunningServer, "reload" | "app">;
@@ -67,9 +67,9 @@ function reloadOnce(parts: ReloadParts): boolean {
     refuseEmptied(config.file);
     parts.addSecrets(config, vendors);
     server.reload({ config, vendors });
-    for (const sentence of [...config.warnings, ...warnings]) warn(`warning: ${sentence}`);
+    printWarnings([...config.warnings, ...warnings]);
     const later = needingStart(parts.config, config);
-    if (later.length > 0) warn(`warning: what has changed of ${later.join(", ")} takes effect at the next start.`);
+    if (later.length > 0) printWarnings([`what has changed of ${later.join(", ")} takes effect at the next start.`]);
     warn("The configuration was read again and taken over.");
     server.app.observation.reloads.taken++;
     log.info("config-reload", { vendors: vendors.length, models: config.models.length });

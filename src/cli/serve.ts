@@ -21,7 +21,7 @@ import { formatFirstLines } from "./first-lines.ts";
 import { listen } from "./listen.ts";
 import { findLostPlans } from "./lost-plans.ts";
 import type { ServeOptions } from "./options.ts";
-import { printFirst, warn } from "./output.ts";
+import { printFirst, printWarnings, warn } from "./output.ts";
 import { systemCode } from "./port.ts";
 import { type Hangup, hearHangup, keepReloading } from "./reload.ts";
 import { secretsOf } from "./secrets.ts";
@@ -178,7 +178,7 @@ async function start(config: Config, vendors: readonly Vendor[], workers: number
   let store: Store | undefined;
   try {
     store = openStore(path);
-    for (const sentence of store.warnings) warn(`warning: ${sentence}`);
+    printWarnings(store.warnings);
     const log = createServerLog(config, vendors);
     outliveFaults(log);
     const requests = openRequestLog(config, log);
@@ -204,14 +204,14 @@ export async function serve(options: ServeOptions): Promise<undefined> {
   for (const signal of WITHOUT_MEANING) process.on(signal, () => {});
   const config = readConfig(options);
   const { vendors, warnings } = readVendors(config);
-  for (const sentence of [...config.warnings, ...warnings]) warn(`warning: ${sentence}`);
+  printWarnings([...config.warnings, ...warnings]);
   const running = await start(
     config,
     vendors,
     options.workers === undefined ? 0 : (await import("./workers.ts")).readWorkers(options.workers),
   );
   stopOnSignals(running);
-  for (const sentence of findLostPlans(running.store, config.plans)) warn(`warning: ${sentence}`);
+  printWarnings(findLostPlans(running.store, config.plans));
   const { url } = running.server;
   const servers = config.localDiscovery ? await findLocalServers(vendors, url) : [];
   running.server.addVendors(servers.map((found) => found.vendor));

@@ -1,6 +1,6 @@
 import type { RunningServer, ServerSettings } from "../server.ts";
 import { WorkerPool } from "../workers/pool.ts";
-import { WrongUsage, warn } from "./output.ts";
+import { printWarnings, WrongUsage } from "./output.ts";
 import { secretsOf } from "./secrets.ts";
 import { VERSION } from "./version.ts";
 
@@ -17,7 +17,7 @@ export function readWorkers(given: string, platform = process.platform): number 
   if (!(count <= MOST))
     throw new WrongUsage(`--workers takes a number from 0 to ${MOST}, not ${JSON.stringify(given)}.`);
   if (count === 0 || platform === "linux") return count;
-  warn("warning: only Linux lets several processes serve one port. This one serves alone.");
+  printWarnings(["only Linux lets several processes serve one port. This one serves alone."]);
   return 0;
 }
 

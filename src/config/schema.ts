@@ -6,6 +6,7 @@ import { IMAGE_ROW_NAMES } from "../vendors/images/rows.ts";
 import type { AuthForm } from "../vendors/vendor.ts";
 import { SEARCH_ENGINES, type SearchEngineId } from "../web/search/engine.ts";
 import { late } from "../wire/open.ts";
+import { readFlag, readHost, readHostRule, readOrigin, readPort, readProxy, readUrl } from "./values.ts";
 
 /** An object that refuses keys it does not know: a mistyped setting must not be a setting ignored (contract 2). */
 const Closed = <T extends TProperties>(properties: T) =>
@@ -27,16 +28,15 @@ const list = <T extends TSchema>(items: T, description: string, maxItems = 10_00
 const count = (description: string, minimum = 1, maximum = 1_000_000_000) =>
   Type.Integer({ minimum, maximum, description });
 const amount = (description: string) => Type.Number({ minimum: 0, maximum: 1_000_000, description });
-const flag = () => Type.Boolean({ description: "true or false" });
+const flag = () => Type.Boolean({ description: readFlag.what });
 
-const url = (description: string) => Type.String({ minLength: 1, maxLength: 2000, description });
 const secret = () => text(`a key, \${NAME} or file:PATH`, 10_000);
 const headers = () =>
   Type.Record(Type.String(), Type.String({ maxLength: 10_000, description: "text" }), {
     maxProperties: 50,
     description: "a mapping of header names to text",
   });
-const httpUrl = late(() => url("a URL beginning with http:// or https://"));
+const httpUrl = late(() => text(readUrl.what, 2000));
 
 const AUTH_FORMS = [
   "bearer",
@@ -126,14 +126,12 @@ const quirkProperties = late(
 
 const Server = late(() =>
   Closed({
-    host: Type.Optional(text("a host name or an IP address", 253)),
-    port: Type.Optional(count("a port from 0 to 65535", 0, 65_535)),
+    host: Type.Optional(text(readHost.what, 253)),
+    port: Type.Optional(count(readPort.what, 0, 65_535)),
     public_url: Type.Optional(httpUrl()),
     cdn_url: Type.Optional(httpUrl()),
-    cors_origins: Type.Optional(list(text("an origin such as https://app.example.com"), "a list of origins", 100)),
-    trusted_proxies: Type.Optional(
-      list(text("an IP address or a range such as 10.0.0.0/8", 80), "a list of IP addresses and ranges", 100),
-    ),
+    cors_origins: Type.Optional(list(text(readOrigin.what), "a list of origins", 100)),
+    trusted_proxies: Type.Optional(list(text(readProxy.what, 80), "a list of IP addresses and ranges", 100)),
   }),
 );
 
@@ -345,7 +343,7 @@ const Web = late(() =>
     ),
     fetch: Type.Optional(
       Closed({
-        allow_hosts: Type.Optional(list(text("a host name or an IP address", 253), "a list of host names", 1000)),
+        allow_hosts: Type.Optional(list(text(readHostRule.what, 253), "a list of host names", 1000)),
       }),
     ),
   }),

@@ -4,6 +4,9 @@ import { errorCode } from "../lib/error-code.ts";
 /** What a client is told to wait before it asks again, seconds. */
 const WAIT_SECONDS = 2;
 
+/** What a client is told while the store fails. */
+export const NOT_WRITABLE = "The gateway cannot write its books at the moment. Try again in a moment.";
+
 /** What is wrong with a store, for code that must tell the cases apart. */
 export type StoreFault = "locked" | "damaged" | "read-only" | "disk-full" | "newer" | "unusable" | "busy" | "closed";
 
@@ -21,8 +24,7 @@ export class StoreError extends TellableError {
 
   /** 503, or 529 in the messages dialect, and worth another try: the disk may have room again (reliability 8.2, N2). */
   override tell(): GatewayError {
-    const text = "The gateway cannot write its books at the moment. Try again in a moment.";
-    return new GatewayError("upstream_overloaded", text, { retryAfterSeconds: WAIT_SECONDS, cause: this });
+    return new GatewayError("upstream_overloaded", NOT_WRITABLE, { retryAfterSeconds: WAIT_SECONDS, cause: this });
   }
 }
 

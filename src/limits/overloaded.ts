@@ -1,4 +1,5 @@
 import { GatewayError } from "../canon/errors.ts";
+import { NOT_WRITABLE } from "../db/store-error.ts";
 
 /** What a refused client is told to wait, seconds. */
 const WAIT_SECONDS = 1;
@@ -11,5 +12,5 @@ export class Overloaded extends GatewayError {
 }
 
 export const OVERLOADED = new Overloaded("The gateway has more to do than it can. Try again in a moment.");
-export const NO_STORE = new Overloaded("The gateway cannot write its books at the moment. Try again in a moment.");
+export const NO_STORE = new Overloaded(NOT_WRITABLE);
 export const NO_MEMORY = new Overloaded("The gateway is short of memory. Try again in a moment.");

@@ -21,6 +21,10 @@ export class Ended extends TellableError {
 /** The client is gone, and waits for nothing. */
 export const clientLeft = () => new Ended("client-left");
 
+/** The key counts no more: what it has under way ends (contract 4). */
+export const keyRevoked = () =>
+  new Ended("client-left", new GatewayError("invalid_api_key", "The API key is not valid any more."));
+
 /** The gateway stops, and waits no longer (reliability 6.5). Contract 6 has no code for that which fits better. */
 export const shuttingDown = () =>
   new Ended(

@@ -1,10 +1,10 @@
 import { createPlans, type Plans, replacePlans } from "../accounts/plans.ts";
-import { GatewayError } from "../canon/errors.ts";
 import { type Catalog, createCatalog } from "../catalog/catalog.ts";
 import { builtInRows } from "../catalog/rows.ts";
 import { collectConnections, collectGenerations, collectVendors } from "../http/metrics-figures.ts";
 import { createTraces, traceFigures } from "../http/observation.ts";
 import type { Clock } from "../lib/clock.ts";
+import { userAgentOf } from "../lib/user-agent.ts";
 import { Admission } from "../limits/admission.ts";
 import { memoryShare } from "../limits/memory-share.ts";
 import type { Figure } from "../observe/figures.ts";
@@ -17,7 +17,7 @@ import { MAX_LOOKED_THROUGH } from "../observe/request-log.ts";
 import type { TraceExporter } from "../observe/traces.ts";
 import { BodyLog } from "../relay/body-log.ts";
 import { drain } from "../relay/drain.ts";
-import { Ended, shuttingDown } from "../relay/ended.ts";
+import { keyRevoked, shuttingDown } from "../relay/ended.ts";
 import type { Services } from "../relay/job.ts";
 import { ProofMakers } from "../relay/reasoning-makers.ts";
 import { ReasoningState } from "../relay/reasoning-state.ts";
@@ -99,7 +99,7 @@ export class Worker {
       running: this.running,
       reasoning: new ReasoningState(this.#reasoning, this.#makers),
       blockingMs: view.blockingMs,
-      userAgent: `sluice/${version}`,
+      userAgent: userAgentOf(version),
       fetchMedia: createMediaFetch(guardedFetch(parts), clock),
       observer: createObserver([this.#requests, attempts, ...(this.#traces ? [this.#traces] : [])], failed),
       admission: this.#admission,
@@ -136,8 +136,7 @@ export class Worker {
    * and this word may be of the same one.
    */
   endKey(keyId: string): void {
-    const error = new GatewayError("invalid_api_key", "The API key is not valid any more.");
-    setImmediate(() => this.running.endKey(keyId, new Ended("client-left", error)));
+    setImmediate(() => this.running.endKey(keyId, keyRevoked()));
   }
 
   /** Another process has learnt who made a proof of reasoning. */
@@ -204,7 +203,7 @@ function noteBodies({ link }: WorkerParts, requestId: string, request: string, r
 function guardedFetch({ view, clock }: WorkerParts) {
   return createSafeFetch({
     clock,
-    userAgent: `sluice/${view.version}`,
+    userAgent: userAgentOf(view.version),
     allowHosts: view.fetchHosts,
     ownHosts: view.publicUrl === null ? [] : [new URL(view.publicUrl).hostname],
     ownPort: () => view.port,
