@@ -1,4 +1,4 @@
-import type { Turn } from "../canon/prompt.ts";
+import type { Part, Turn } from "../canon/prompt.ts";
 
 const isSystem = ({ role }: Turn): boolean => role === "system";
 
@@ -45,4 +45,14 @@ function mergeNeighbours(turns: readonly Turn[]): readonly Turn[] {
     growing.parts.push(...turn.parts);
   }
   return merged;
+}
+
+export const isResult = (part: Part | undefined): boolean => part?.type === "tool-result";
+
+/** Adds what the user says to `turns`: results of tools and what is said after them are one turn (dialects.md 4.3, 4.8 #2). */
+export function addToUserTurn(turns: Turn[], parts: Part[]): void {
+  const last = turns.at(-1);
+  // Results stand at a turn's head: where the last part is one, all are.
+  if (last?.role === "user" && isResult(last.parts.at(-1))) last.parts.push(...parts);
+  else turns.push({ role: "user", parts });
 }

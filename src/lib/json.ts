@@ -431,6 +431,9 @@ const NO_LIST: readonly unknown[] = [];
 /** A value that should be a list; an empty one in the place of anything else. */
 export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : NO_LIST);
 
+/** Whether a value is a list that holds nothing. */
+export const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
+
 /** The objects of a list; none of anything else. */
 export const objectsOf = (value: unknown): Record<string, unknown>[] => listOf(value).filter(isObject);
 

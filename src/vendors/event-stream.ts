@@ -1,4 +1,5 @@
 import { EventStreamCodec } from "@smithy/eventstream-codec";
+import { record } from "../dialects/messages/records.ts";
 import { entryOf, isObject } from "../lib/json.ts";
 
 /** One message larger than this breaks the stream: the framing's own limit, with room for its headers. */
@@ -26,9 +27,6 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   validationException: "invalid_request_error",
   accessDeniedException: "permission_error",
 };
-
-/** One SSE record: both lines, as the messages dialect writes them. */
-const record = (type: string, json: string): string => `event: ${type}\ndata: ${json}\n\n`;
 
 function parse(text: string): Record<string, unknown> {
   try {

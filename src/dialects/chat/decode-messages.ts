@@ -2,6 +2,7 @@ import type { OpaquePart, Part, ReasoningPart, TextPart, ToolCallPart, Turn } fr
 import { isObject, listOf, put } from "../../lib/json.ts";
 import { wrapInput } from "../custom-tools.ts";
 import { cleanText, isVisible } from "../text.ts";
+import { addToUserTurn } from "../turns.ts";
 import { unknownFields, unknownPaths } from "../unknown-fields.ts";
 import { decodePart } from "./decode-parts.ts";
 import { reasoningSignature, reasoningText, thoughtField } from "./delta.ts";
@@ -43,8 +44,6 @@ const CALLED_FIELDS: ReadonlySet<string> = new Set([
 
 /** Where a message stands: told only where something is amiss with it. */
 const pathOf = (at: number): string => `messages[${at}]`;
-
-const isResult = (part: Part | undefined): boolean => part?.type === "tool-result";
 
 const isSaid = (part: Part): boolean => part.type !== "text" || isVisible(part.text);
 
@@ -102,7 +101,7 @@ class MessageReader {
 
   #readUser(message: Wire, at: number): void {
     const parts = this.#parts(message, at);
-    this.#addToUserTurn(parts.some(isSaid) ? parts : [...parts, ...unknownParts(message["content"], pathOf(at))]);
+    addToUserTurn(this.turns, parts.some(isSaid) ? parts : [...parts, ...unknownParts(message["content"], pathOf(at))]);
   }
 
   #readAssistant(message: Wire, at: number, isLast: boolean): void {
@@ -134,16 +133,7 @@ class MessageReader {
   }
 
   #readResult(message: Wire, at: number, callId: string): void {
-    this.#addToUserTurn([{ type: "tool-result", callId, parts: this.#parts(message, at) }]);
-  }
-
-  /** Results of tools and what the user says after them are one turn (dialects.md 4.3, 4.8 #2). */
-  #addToUserTurn(parts: Part[]): void {
-    const last = this.turns.at(-1);
-    // Results stand at a turn's head: where the last part is one, all are.
-    const awaits = last?.role === "user" && isResult(last.parts.at(-1));
-    if (awaits) last.parts.push(...parts);
-    else this.turns.push({ role: "user", parts });
+    addToUserTurn(this.turns, [{ type: "tool-result", callId, parts: this.#parts(message, at) }]);
   }
 
   #legacyId(): string {

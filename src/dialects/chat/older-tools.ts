@@ -1,4 +1,4 @@
-import { type Edits, isObject, objectsOf, stringOf } from "../../lib/json.ts";
+import { type Edits, isEmptyList, isObject, objectsOf, stringOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
 import { customTool, wrapInput } from "../custom-tools.ts";
 import type { Quirks, ReplyChanges } from "../dialect.ts";
@@ -72,7 +72,6 @@ function toToolChoice(choice: unknown): unknown {
   return isObject(choice) ? { type: "function", function: { name: choice["name"] } } : choice;
 }
 
-const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 const isNone = (value: unknown): boolean => value == null || isEmptyList(value);
 /** A choice that forces nothing. */
 const isFree = (choice: unknown): boolean => choice === "auto" || choice === "none";

@@ -6,7 +6,7 @@ type Wire = Record<string, unknown>;
 /** Stands between a tool's result and what the user says next, for vendors that want the model to speak in between. */
 const BETWEEN = { role: "assistant", content: "OK." };
 
-const roleOf = (message: unknown): unknown => (isObject(message) ? message["role"] : undefined);
+export const roleOf = (message: unknown): unknown => (isObject(message) ? message["role"] : undefined);
 
 /**
  * A conversation in the order of roles that Mistral's own validator wants (mistral-common, `_validate_message_order`). A system message behind an

@@ -1,10 +1,10 @@
-import { isObject, objectsOf } from "../../lib/json.ts";
+import { isEmptyList, isObject, objectsOf } from "../../lib/json.ts";
 import { DistinctNames } from "../distinct-names.ts";
 import { OnceLines } from "../lines.ts";
 import { EMPTY_TEXT, NO_RESULT, strayHead } from "../own-words.ts";
 import { boundedCallId } from "./call-ids.ts";
 import { contentText } from "./delta.ts";
-import { asOne } from "./role-order.ts";
+import { asOne, roleOf } from "./role-order.ts";
 import { argumentsText } from "./tool-calls.ts";
 
 type Wire = Record<string, unknown>;
@@ -13,8 +13,6 @@ const NO_CALLS: Wire[] = [];
 
 const callsOf = (message: unknown): Wire[] =>
   isObject(message) && message["role"] === "assistant" ? objectsOf(message["tool_calls"]) : NO_CALLS;
-
-const roleOf = (message: unknown): unknown => (isObject(message) ? message["role"] : undefined);
 
 /** An assistant's turn that says nothing at all: most vendors refuse it (dialects.md 4.8 #4). Fields nobody knows here may say something. */
 function saysNothing(message: unknown): boolean {
@@ -39,8 +37,6 @@ const isText = (part: unknown): boolean => isObject(part) && typeof part["text"]
 
 const hasGap = ({ content }: Wire): boolean =>
   Array.isArray(content) && (content.length === 0 || content.some(isEmptyText));
-
-const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 
 /** Whether a call has what OpenAI demands of each: an id, its type, and its text (dialects.md 1.2). Clients that build calls by hand forget them. */
 function isWhole({ id, type, function: called, custom }: Wire): boolean {

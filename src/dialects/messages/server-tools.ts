@@ -1,6 +1,6 @@
 import { invalidField } from "../../canon/errors.ts";
 import type { WebToolName } from "../../canon/web-tools.ts";
-import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
+import { type Edits, isEmptyList, isObject, listOf, stringOf } from "../../lib/json.ts";
 import { mapChanged, mapListIn } from "../../lib/map-changed.ts";
 import { MAX_DOMAINS } from "../../wire/bounds.ts";
 import {
@@ -165,7 +165,7 @@ export function textOfServed(block: Wire): string | undefined {
     return url === "" ? undefined : `Read on the web: ${url}`;
   }
   if (!Object.hasOwn(RESULT_OF, stringOf(type))) return undefined;
-  if (Array.isArray(content) && content.length === 0) return undefined;
+  if (isEmptyList(content)) return undefined;
   const result = resultContent(block);
   return typeof result.content === "string" && !result.is_error ? result.content : undefined;
 }

@@ -1,5 +1,5 @@
 import { fieldFault, GatewayError, invalidField } from "../../canon/errors.ts";
-import { isObject, listOf, stringOf } from "../../lib/json.ts";
+import { isEmptyList, isObject, listOf, stringOf } from "../../lib/json.ts";
 import { checker } from "../../wire/open.ts";
 import { ResponsesRequest } from "../../wire/responses.ts";
 import { checkMedia } from "../media-check.ts";
@@ -83,7 +83,7 @@ export function checkRequest(body: unknown): void {
   if (!isObject(body)) return;
   refuseStored(body);
   const { input, prompt } = body;
-  if (prompt == null && (input == null || (Array.isArray(input) && input.length === 0))) {
+  if (prompt == null && (input == null || isEmptyList(input))) {
     throw invalidField("input", "input is required: a string or a list of at least one item");
   }
   checkOutputs(listOf(input));

@@ -4,6 +4,7 @@ import { isObject, listOf, stringOf } from "../../lib/json.ts";
 import { wrapInput } from "../custom-tools.ts";
 import { carriedIn } from "../reasoning-proof.ts";
 import { cleanText, textOfUnknown } from "../text.ts";
+import { addToUserTurn, isResult } from "../turns.ts";
 import { unknownFields } from "../unknown-fields.ts";
 import { callIdIn, clientAnswer, clientCall, FOUND_TOOLS } from "./client-tools.ts";
 import { decodeContent, isKnownPart } from "./content.ts";
@@ -40,8 +41,6 @@ const PART_FIELDS: ReadonlySet<string> = new Set([
 const COMPACTING = "compaction_trigger";
 const NO_COMPACTING =
   "A compaction_trigger asks for a conversation that OpenAI seals, and this model's vendor has none. Codex compacts by itself where its model provider is not named OpenAI.";
-
-const isResult = (part: Part | undefined): boolean => part?.type === "tool-result";
 
 /** Reads the input item by item: what one side said in a row is one turn, tool results stand at the head of the user's. */
 class InputReader {
@@ -98,7 +97,7 @@ class InputReader {
     if (!isAgentMessage(item)) return false;
     const { text, sealed } = agentText(item);
     for (const at of sealed) this.dropped.push(`${path}.content[${at}]`);
-    if (text !== "") this.#addUser([{ type: "text", text: cleanText(text) }]);
+    if (text !== "") addToUserTurn(this.turns, [{ type: "text", text: cleanText(text) }]);
     return true;
   }
 
@@ -126,7 +125,7 @@ class InputReader {
     const role = item["role"];
     if (role === "assistant") this.#addAssistant(parts);
     else if (role === "system" || role === "developer") this.#addSystem(parts);
-    else this.#addUser(parts);
+    else addToUserTurn(this.turns, parts);
   }
 
   #addSystem(parts: readonly Part[]): void {
@@ -138,13 +137,6 @@ class InputReader {
       else if ("place" in part && part.place) this.dropped.push(part.place);
     }
     if (!isLeading && texts.length > 0) this.turns.push({ role: "system", parts: texts });
-  }
-
-  #addUser(parts: Part[]): void {
-    const last = this.turns.at(-1);
-    // Results stand at a turn's head: where the last part is one, all are.
-    if (last?.role === "user" && isResult(last.parts.at(-1))) last.parts.push(...parts);
-    else this.turns.push({ role: "user", parts });
   }
 
   #addAssistant(parts: Part[]): void {
@@ -172,7 +164,7 @@ class InputReader {
       return;
     }
     const tool = spokenName(joinName(item["namespace"], stringOf(item["name"])));
-    this.#addUser([{ type: "text", text: cleanText(`Result of the tool ${tool}:`) }, ...parts]);
+    addToUserTurn(this.turns, [{ type: "text", text: cleanText(`Result of the tool ${tool}:`) }, ...parts]);
   }
 
   /** A call of a tool that the client runs and that has items of its own, or the answer to one. */

@@ -1,4 +1,4 @@
-import { isObject, listOf, stringOf } from "../../lib/json.ts";
+import { isEmptyList, isObject, listOf, stringOf } from "../../lib/json.ts";
 import { DistinctNames } from "../distinct-names.ts";
 import { Lines } from "../lines.ts";
 import { EMPTY_TEXT, NO_RESULT, strayHead } from "../own-words.ts";
@@ -53,7 +53,7 @@ function withoutIdleReasoning(input: readonly unknown[]): readonly unknown[] {
 
 /** A message without any content: nothing is said by it, and its own vendor wants something. */
 const isEmptyMessage = (item: unknown): item is Item =>
-  isObject(item) && isMessage(item) && Array.isArray(item["content"]) && item["content"].length === 0;
+  isObject(item) && isMessage(item) && isEmptyList(item["content"]);
 
 /** Whether an output is of its call's kind: functions and custom tools are answered each in their own. */
 const answers = (output: Item, callType: unknown): boolean =>
