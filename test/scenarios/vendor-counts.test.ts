@@ -308,6 +308,14 @@ const CASES: Record<UpstreamDialectName, Case[]> = {
       [500, 400, 100, 50],
     ],
     [
+      "a part from the cache and a part into it, as Perplexity names them",
+      {
+        ...{ input_tokens: 1_000, output_tokens: 50, total_tokens: 1_050 },
+        input_tokens_details: { cached_tokens: 400, cache_read_input_tokens: 400, cache_creation_input_tokens: 100 },
+      },
+      [500, 400, 100, 50],
+    ],
+    [
       "a part into the cache for twelve hours",
       {
         ...{ input_tokens: 1_000, output_tokens: 50 },
