@@ -96,7 +96,7 @@ export function isToBeTold(error: GatewayError, job: Job, target: Target): boole
 
 /** No words, or no more than HTTP's own name of the status, which GitHub Copilot (github/copilot-cli #330) and proxies have in their place. */
 const SAYS_NOTHING =
-  /^(?:(?:4\d\d )?(?:bad request|(?:content|payload|request entity) too large|unprocessable (?:content|entity)))?$/i;
+  /^(?:(?:4\d\d:? )?(?:bad request|(?:content|payload|request entity) too large|unprocessable (?:content|entity)))?$/i;
 
 /**
  * A request that overran the window, told with both figures (contract 6). A refusal that says nothing, of a request that by the gateway's

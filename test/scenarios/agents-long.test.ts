@@ -393,7 +393,7 @@ for (const [status, text] of [
   [400, "Bad Request\n"],
   [413, ""],
   [413, "Payload Too Large"],
-  [413, "413 Request Entity Too Large"],
+  [413, "413: Request Entity Too Large"],
 ] as const) {
   const words = text === "" ? "without a word" : `that says ${JSON.stringify(text)}`;
   test(`a ${status} ${words} means the window when the request does not fit it, and only then`, async () => {
