@@ -46,13 +46,14 @@ const NOT_STORED =
 const TOOL_SERVER_FAILED = "external_connector_error";
 
 /**
- * How a vendor says that it takes no request that has such a thing: OpenRouter in a 404 that none of a model's hosts takes tools, a forced one, or an
- * image; llama.cpp in a 500 that its model cannot see or hear (ggml-org/llama.cpp #15377), or that it was started without tools; mlx-lm in a 404, and LM
- * Studio's engine for MLX inside a 200 (lmstudio-ai/lms #362), that its model cannot see; vLLM and Triton that they were started without tools; Ollama that its model calls none, GPT4All that none does; another gateway of this
- * kind of what a strict client would lose there. The model is there all the same for who asks for less.
+ * How a vendor says that it takes no request that has such a thing: OpenRouter in a 404 that none of a model's hosts takes tools, a forced one, or an image, or
+ * is one that the request's `provider` allows (unoplat/unoplat-code-confluence #1080, agent0ai/agent-zero #1255); llama.cpp in a 500 that its model cannot see
+ * or hear (ggml-org/llama.cpp #15377), or that it was started without tools; mlx-lm in a 404, and LM Studio's engine for MLX inside a 200 (lmstudio-ai/lms
+ * #362), that its model cannot see; vLLM and Triton that they were started without tools; Ollama that its model calls none, GPT4All that none does; another
+ * gateway of this kind of what a strict client would lose there. The model is there all the same for who asks for less.
  */
 export const NEVER_TAKEN =
-  /^(?:No endpoints found that (?:support|can handle)|(?:image|audio) input is not supported|tools param requires --jinja|Only 'text' content type is supported|(?:Error in iterating prediction stream: ValueError: )?Vision add-on is not loaded|"auto" tool choice requires --|having tools in the request requires --|\S{1,200} does not support tools|'tools' is not supported|This model's vendor cannot be told all of the request)\b/i;
+  /^(?:No endpoints (?:found|available) (?:that (?:support|can handle|match your)|matching your)|No allowed providers are available|(?:image|audio) input is not supported|tools param requires --jinja|Only 'text' content type is supported|(?:Error in iterating prediction stream: ValueError: )?Vision add-on is not loaded|"auto" tool choice requires --|having tools in the request requires --|\S{1,200} does not support tools|'tools' is not supported|This model's vendor cannot be told all of the request)\b/i;
 
 /**
  * How Alibaba says that a minute's tokens are used up, or that too much is asked at once: by OpenAI's code, and its sentence, for an account that is empty. Its

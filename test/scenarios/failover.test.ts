@@ -666,6 +666,10 @@ describe("a way along which the request cannot be told", () => {
 
   test.each([
     [404, "No endpoints found that support tool use", ". To learn more, visit: https://openrouter.ai/docs"],
+    [404, "No endpoints found matching your data policy (Zero data retention)", ". Configure: https://openrouter.ai"],
+    [404, "No endpoints available matching your guardrail restrictions and data policy", ". Configure: https://"],
+    [404, "No endpoints found that match your data policy", "."],
+    [404, "No allowed providers are available for the selected model.", ""],
     [404, "Only 'text' content type is supported.", ""],
     [500, "image input is not supported", " - hint: if this is unexpected, you may need to provide the mmproj"],
     [500, "tools param requires --jinja flag", ""],
