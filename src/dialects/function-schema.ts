@@ -14,13 +14,14 @@ export function toFunctionSchema(given: Schema): Schema {
   return isObject(schema["properties"]) ? schema : { ...schema, properties: {} };
 }
 
-/** A chat client's tools with {@link toFunctionSchema} of those that name no properties. */
+/** A chat client's functions with {@link toFunctionSchema} of those that name no properties, or say nothing of their parameters. */
 export function withNamedProperties(tools: unknown): unknown {
   if (!Array.isArray(tools)) return tools;
   return tools.map((tool: unknown) => {
     const called = isObject(tool) ? tool["function"] : undefined;
-    const given = isObject(called) ? called["parameters"] : undefined;
-    if (!isObject(tool) || !isObject(called) || !isObject(given) || isObject(given["properties"])) return tool;
+    if (!isObject(tool) || !isObject(called)) return tool;
+    const { parameters: given = {} } = called;
+    if (!isObject(given) || isObject(given["properties"])) return tool;
     return { ...tool, function: { ...called, parameters: toFunctionSchema(given) } };
   });
 }

@@ -373,9 +373,8 @@ test("LM Studio is told the properties of each tool, be there none; others what 
   }));
   const none = { type: "function", function: { name: "f", parameters: { type: "object", properties: {} } } };
   expect(send(toVendor("lmstudio"), { messages: [user], tools }).body["tools"]).toEqual([
-    none,
-    none,
-    ...tools.slice(2),
+    ...[none, none],
+    ...[tools[2], none],
   ]);
   expect(send(toVendor("vllm"), { messages: [user], tools }).body["tools"]).toEqual(tools);
 });
@@ -540,7 +539,8 @@ describe("a model that once wrote arguments that are no JSON (vLLM: Expecting ',
     [`{"t":"${"x".repeat(600)}`, JSON.stringify({ value: `{"t":"${"x".repeat(600)}` })],
     [`{\n"t":"${"x".repeat(600)}\\n"}`, `{\n"t":"${"x".repeat(600)}\\n"}`],
     ['{"n":12345678901234567890} ', '{"n":12345678901234567890} '],
-    ["", ""],
+    // MiniMax: invalid function arguments json string
+    ["", "{}"],
   ];
   const turns = (text: string) => [
     user,

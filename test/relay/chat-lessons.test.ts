@@ -394,7 +394,16 @@ describe("a chat server of which nothing is known", () => {
       { tools: [tool, tool] },
       null,
     ]),
+    [
+      "a tool that says nothing of its parameters (MiniMax)",
+      { ...ask(user), tools: [{ type: "function", function: { name: "f" } }, tool] },
+      (body) => JSON.stringify(body["tools"]).includes('{"name":"f"}'),
+      { words: "invalid params, function parameters is empty (2013)" },
+      { tools: [tool, tool] },
+      null,
+    ],
     ...[
+      "invalid params, invalid tool type: (2013)",
       'Unsupported tool type: {"custom":{"name":"p"},"type":"custom"}',
       "[{'type': 'literal_error', 'loc': ('body', 'tools', 0, 'type'), 'msg': \"Input should be 'function'\", 'input': 'custom'}]",
       "Failed to deserialize the JSON body: tools[0].type: unknown variant `custom`, expected `function`",

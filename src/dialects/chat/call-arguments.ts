@@ -19,13 +19,11 @@ function isObjectText(text: string): boolean {
   return (text.length > READ_UNTIL && !BREAKING.test(text)) || isJson(text);
 }
 
-/** A function's call whose arguments are text, but not that of an object. No arguments at all are none to every server. */
+/** A function's call whose arguments are text, but not that of an object. To nearly every server no text at all is none; MiniMax refuses it. */
 function isBroken(call: unknown): call is Called {
   if (!isObject(call) || !isObject(call["function"])) return false;
   const { arguments: text } = call["function"];
-  if (typeof text !== "string") return false;
-  const written = text.trim();
-  return written !== "" && !isObjectText(written);
+  return typeof text === "string" && !isObjectText(text.trim());
 }
 
 const mended = (call: unknown): unknown =>

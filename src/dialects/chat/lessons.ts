@@ -144,15 +144,15 @@ const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
   ],
   [TURNS_REFUSED, IN_TURNS],
   [new RegExp(`${SYSTEM_REFUSED.source}|${TURNS_REFUSED.source}`, "i"), { ...IN_TURNS, noSystemRole: true }],
-  // LM Studio, in the words of its reader, and OpenAI's models behind others.
+  // LM Studio, in the words of its reader, OpenAI's models behind others, and MiniMax (QwenLM/qwen-code #11834).
   [
-    /"parameters",\s*"properties"\s*\],\s*"message":\s*"Required"|\bobject schema missing properties\b/,
+    /"parameters",\s*"properties"\s*\],\s*"message":\s*"Required"|\bobject schema missing properties\b|\bfunction parameters is empty\b/,
     { namedProperties: true },
   ],
   [/\bcall ids?\b.*\blength (?:of )?9\b/i, { nineCharacterToolIds: true }],
-  // A custom tool, where a server knows functions alone: llama.cpp, pydantic (vLLM, FastAPI), Rust's reader, JSON Schema (JiuliNuoyi/CodexRosetta #1).
+  // A custom tool, where a server knows functions alone: llama.cpp, MiniMax (decolua/9router #2509), pydantic (vLLM, FastAPI), Rust's reader, JSON Schema (JiuliNuoyi/CodexRosetta #1).
   [
-    /\bunsupported tool type\b|\binput should be ["'`]function["'`]|\bunknown variant ["'`]custom["'`]|["'`]function["'`] is a required property\b/i,
+    /\b(?:unsupported|invalid) tool type\b|\binput should be ["'`]function["'`]|\bunknown variant ["'`]custom["'`]|["'`]function["'`] is a required property\b/i,
     { customTools: false },
   ],
   // Claude's models since 4.6, behind OpenRouter and others (anomalyco/opencode #29760).
