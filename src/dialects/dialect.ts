@@ -74,7 +74,7 @@ export type Quirks = {
   /**
    * chat: a forced tool_choice is spelled `any` (Mistral), or not known at all, or not while the model reasons, or only where it is told not to:
    * it becomes `auto` and a word in the system prompt. `auto-alone`: no other word is known at all, so that for `none` no tools are told (Z.ai, Ollama).
-   * `unnamed`: a choice that names its tool is passed over or refused, so that this tool is told alone (llama.cpp, LM Studio, Moonshot).
+   * `unnamed`: a choice that names its tool is passed over or refused, so that this tool is told alone (llama.cpp, LM Studio, Moonshot). messages: `auto`.
    */
   toolChoiceRequired?: "any" | "auto" | "auto-alone" | "auto-while-reasoning" | "auto-unless-off" | "unnamed";
   /**

@@ -27,6 +27,8 @@ const kindsIn = (body: Wire) => [
 const AS_IT_CAME = ["developer", "user", "custom"];
 const PLAINLY = ["user", "function"];
 
+const FORCED_F = { type: "tool", name: "f" };
+
 describe("a responses server of which nothing is known", () => {
   let upstream: Upstream;
   let gateway: TestApp;
@@ -373,6 +375,31 @@ describe("a messages server whose model thinks, and that wants it back behind ca
       expect(seen()).toEqual([undefined, OFF, undefined]);
     },
   );
+
+  /** TensorRT-LLM's words for each choice, and LMDeploy's for the one that its parsers may lack. */
+  test.each([
+    ["Anthropic tool_choice type 'any' is not supported because nothing can require a call", { type: "any" }],
+    ["Anthropic tool_choice type 'tool' is not supported because a call would lack its arguments", FORCED_F],
+    ['The configured tool-call parser does not support `tool_choice={"type":"any"}`.', { type: "any" }],
+  ])("is told in words what it forces nobody to do: %s", async (refusal, choice) => {
+    upstream.always("/v1/messages", ({ json: body }) => {
+      const { tool_choice: told } = body as { tool_choice?: Wire };
+      const error = { message: refusal, type: "invalid_request_error" };
+      return told?.["type"] === choice.type ? json({ type: "error", error }, { status: 400 }) : json(MESSAGE);
+    });
+    const asked = { messages: [{ role: "user", content: "Hi" }], tools: loop().tools, system: "Be brief." };
+    expect((await ask({ ...asked, tool_choice: choice })).status).toBe(200);
+    const told = upstream.calls.map((one) => one.json as { tool_choice: Wire; system: string });
+    expect(told.map(({ tool_choice: one }) => one)).toEqual([choice, { type: "auto" }]);
+    const named = choice === FORCED_F ? "the tool f" : "one of the tools";
+    expect(told[1]?.system).toBe(`Be brief.\nAnswer this time by calling ${named}.`);
+    // So is what another dialect's client forces.
+    const { messages } = asked;
+    const tools = [{ type: "function", function: { name: "f", parameters: { type: "object", properties: {} } } }];
+    const forced = choice === FORCED_F ? { type: "function", function: { name: "f" } } : "required";
+    const chat = { model: "lab/m", messages, tools, tool_choice: forced };
+    expect((await gateway.post("/v1/chat/completions", chat)).status).toBe(200);
+  });
 
   test("so is the request of a client of another dialect", async () => {
     words = MISSED[0] ?? "";

@@ -262,6 +262,11 @@ test("paths of what is refused, in whatever words stand around them", () => {
   ]);
   expect(readRefusedExtras("model: Extra inputs are not permitted. a: Field required")).toEqual([]);
   expect(readRefusedExtras("messages.0.content.0.text.source: Extra inputs are not permitted")).toEqual([]);
+  // TensorRT-LLM's, of calls that must not be made side by side.
+  expect(readRefusedExtras("tool_choice.disable_parallel_tool_use=true is not supported")).toEqual([
+    "tool_choice.disable_parallel_tool_use",
+  ]);
+  expect(readRefusedExtras("stream=true is not supported")).toEqual([]);
   // What a request says is quoted: no caller tells what others may say.
   expect(readRefusedExtras("Unexpected value(s) `a-1`, `b-2` for the `anthropic-beta` header.")).toEqual([
     "anthropic-beta: a-1",

@@ -155,7 +155,7 @@ function amendNamed(body: Record<string, unknown>, orders: Orders, quirks: Quirk
   const system = visibleSystem(quirks.ownBillingLine ? body["system"] : withoutBillingLine(body["system"]));
   if (system !== body["system"]) edits["system"] = system;
   editTools(body, edits);
-  editChoice(body, edits, orders.upstreamModel);
+  editChoice(body, edits, orders.upstreamModel, quirks);
   if (isSampledTwice(body, orders)) edits["top_p"] = undefined;
   for (const field of goingFields(orders)) {
     if (field in body) edits[field] = undefined;

@@ -18,6 +18,10 @@ const THOUGHT_MISSED =
 const CHOICE_REFUSED =
   /\bnot support this tool_choice\b|\bThinking may not be enabled when tool_choice forces tool use\b/;
 
+/** How servers say that nothing makes their model call a tool (TensorRT-LLM's `serve/anthropic_adapter.py`; LMDeploy's `anthropic/endpoints/validation.py`, of `any` alone). */
+const FORCED_REFUSED =
+  /^Anthropic tool_choice type '(?:any|tool)' is not supported\b|\btool-call parser does not support `tool_choice=/;
+
 /**
  * How Claude's models since 4.7 refuse to be sampled otherwise than they are, wherever they are served (RooCodeInc/Roo-Code #12162, promptfoo/promptfoo
  * #10307). Where their names are known they are not told; of inference profiles, deployments and what came out today nobody knows.
@@ -33,10 +37,12 @@ const NO_OFF = new RegExp(`^${LEAD}"?thinking\\.type\\.disabled"? is not support
 /** How Claude's models since 4.6 refuse to go on with their own last turn (anomalyco/opencode #29760). */
 const NO_PREFILL = new RegExp(`^${LEAD}This model does not support assistant message prefill\\b`);
 
-/** What newer models refuse that older ones took. */
-function newerLessons(words: string, terms: VendorTerms): Lesson[] {
+/** What newer models refuse that older ones took, and servers that know less of the dialect. */
+function otherLessons(words: string, terms: VendorTerms): Lesson[] {
   const field = UNSAMPLED.exec(words)?.[1];
   const { quirks, refuses = [] } = terms;
+  if (FORCED_REFUSED.test(words))
+    return [{ ...terms, quirks: { ...quirks, toolChoiceRequired: "auto" }, isOnce: true }];
   if (field !== undefined) return [{ ...terms, refuses: [...refuses, field] }];
   if (NO_BUDGET.test(words)) return [{ ...terms, thinksByEffort: true }];
   if (NO_OFF.test(words)) return [{ ...terms, refuses: [...refuses, "thinking"], isOnce: true }];
@@ -50,4 +56,4 @@ function newerLessons(words: string, terms: VendorTerms): Lesson[] {
 export const lessons = (words: string, terms: VendorTerms): Lesson[] =>
   THOUGHT_MISSED.test(words) || CHOICE_REFUSED.test(words)
     ? [{ ...terms, missesThought: true, isOnce: true }]
-    : [...newerLessons(words, terms), ...ceilingLessons(words, terms), ...imageLessons(words, terms)];
+    : [...otherLessons(words, terms), ...ceilingLessons(words, terms), ...imageLessons(words, terms)];

@@ -17,6 +17,8 @@ const EXTRAS = new RegExp(
   `^${LEAD}${PATH}: Extra inputs are not permitted(?:[,;. \\n]+${PATH}: Extra inputs are not permitted)*\\.?$`,
 );
 const EXTRA = new RegExp(`(${PATH}): Extra inputs are not permitted`, "g");
+/** TensorRT-LLM's `serve/anthropic_adapter.py`, of one value of a field. */
+const NO_VALUE = new RegExp(`^${LEAD}(${PATH})=true is not supported\\.?$`);
 const NO_BETA = new RegExp(`^${LEAD}invalid beta flag\\.?$`, "i");
 /** Which of the betas are not known (Anthropic's "Beta headers": error handling; Bedrock and others say the same of their own). */
 const UNKNOWN_BETAS = new RegExp(
@@ -53,6 +55,8 @@ export function readRefusedExtras(words: string): string[] {
   if (NO_BETA.test(words)) return [BETAS];
   const named = UNKNOWN_BETAS.exec(words)?.[1];
   if (named !== undefined) return named.split(", ").map((name) => betasKey(name.slice(1, -1)));
+  const valued = NO_VALUE.exec(words)?.[1];
+  if (valued !== undefined) return isEssential(valued) ? [] : [valued];
   if (!EXTRAS.test(words)) return [];
   return [...words.matchAll(EXTRA)].map(([, path = ""]) => path).filter((path) => !isEssential(path));
 }

@@ -1,4 +1,5 @@
 import { type Edits, editedField, isObject } from "../../lib/json.ts";
+import type { Quirks } from "../dialect.ts";
 import { callHint } from "../own-words.ts";
 import { traitsOf } from "./model-traits.ts";
 
@@ -17,14 +18,15 @@ function withHint(system: unknown, hint: string): unknown {
 }
 
 /**
- * Frees a tool choice that the model may not be forced in: where `edits` freed it already because the model thinks, and for models that
- * never take one (dialects.md 2.9). What cannot be forced is said in words.
+ * Frees a tool choice that the model may not be forced in: where `edits` freed it already because the model thinks, for models that
+ * never take one (dialects.md 2.9), and where the server forces none. What cannot be forced is said in words.
  */
-export function editChoice(body: Body, edits: Edits, upstreamModel: string): void {
+export function editChoice(body: Body, edits: Edits, upstreamModel: string, { toolChoiceRequired }: Quirks): void {
   const choice = body["tool_choice"];
   const freed = freeToolChoice(choice);
   const wasFreed = Object.hasOwn(edits, "tool_choice");
-  if (!freed || (!wasFreed && traitsOf(upstreamModel).forcedChoice)) return;
+  const canForce = traitsOf(upstreamModel).forcedChoice && toolChoiceRequired !== "auto";
+  if (!freed || (!wasFreed && canForce)) return;
   const system = editedField("system", body, edits);
   if (!wasFreed) edits["tool_choice"] = freed;
   edits["system"] = withHint(system, callHint(isObject(choice) ? choice["name"] : undefined));
