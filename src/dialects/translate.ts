@@ -17,7 +17,7 @@ import {
 import type { ClientDialect, Decoded, Quirks, ReplyChanges, ReplyContext, UpstreamDialect } from "./dialect.ts";
 import { watchRefusedStops } from "./encoded.ts";
 import type { Frame } from "./frames.ts";
-import { goingFields, SILENT_AT_ZERO } from "./going-fields.ts";
+import { goingFields, isLeftOut } from "./going-fields.ts";
 import { calledInexactly, callsInexactly } from "./long-numbers.ts";
 import { markNeeded } from "./lost-reasoning.ts";
 import { refuseLostTurns } from "./lost-turns.ts";
@@ -158,9 +158,7 @@ function refused(
 ): string[] {
   const going = goingFields(orders);
   if (going.length === 0) return repairs;
-  const asks = (field: string) => body[field] != null && !(body[field] === 0 && SILENT_AT_ZERO.has(field));
-  const isLost = (field: string) => Object.hasOwn(edits, field) && edits[field] === undefined && asks(field);
-  return [...[...new Set(going)].filter(isLost), ...repairs];
+  return [...[...new Set(going)].filter((field) => isLeftOut(body, edits, field)), ...repairs];
 }
 
 /** Most characters of a path that are shown. */

@@ -1,6 +1,7 @@
 import { imageLessons } from "../blind-models.ts";
 import type { Lesson, Quirks, VendorTerms } from "../dialect.ts";
 import { taughtCeiling } from "../output-ceiling.ts";
+import { EFFORT_REFUSED } from "../refused-effort.ts";
 import { LEAD } from "../relayed-error.ts";
 import { wholeLessons } from "../whole-replies.ts";
 import { REASONING_FIELDS } from "./intent.ts";
@@ -75,12 +76,11 @@ const OF_MESSAGES: ReadonlySet<string> = new Set(
   "name refusal annotations reasoning_content reasoning_details".split(" "),
 );
 
-/**
- * A model that does not think, a depth that is none of the server's own (Ollama; vLLM, FastAPI, LMDeploy and TensorRT-LLM, Groq, Huawei, Zod, Rust's readers), and an off where a model has none
- * (OpenRouter). Nothing is rejected for such reasons (interface 4.8, 7).
- */
-const REASONING_REFUSED =
-  /^Reasoning is mandatory for this endpoint\b|\bdoes not support (?:thinking|reasoning)\b|\binvalid reasoning value\b|\breasoning_effort\b[^;]{0,60}\b(?:input should be|must be one of|not one of|invalid enum value|unknown variant)\b/i;
+/** A model that does not think, a depth that it does not have, and an off where it has none (OpenRouter). Nothing is rejected for such reasons (interface 4.8, 7). */
+const REASONING_REFUSED = new RegExp(
+  `^Reasoning is mandatory for this endpoint\\b|\\bdoes not support (?:thinking|reasoning)\\b|${EFFORT_REFUSED.source}`,
+  "i",
+);
 
 /** Claude behind a server of this dialect, which has no place for what proves its thoughts: where the calls before stand without any, it does not think. */
 const NO_THOUGHT_BEFORE = /\bmust start with a thinking block\b/i;
@@ -207,7 +207,8 @@ export function lessons(words: string, terms: VendorTerms): Lesson[] {
       : [];
   taught.push(...imageLessons(words, terms), ...wholeLessons(words, terms));
   const unreasoned = { quirks, refuses: [...refuses, ...REASONING_FIELDS, "think"] };
-  if (REASONING_REFUSED.test(words)) taught.push({ ...unreasoned, isOnce: isOnce(OF_LEVELS) });
+  if (REASONING_REFUSED.test(words))
+    taught.push({ ...unreasoned, isOnce: EFFORT_REFUSED.test(words) || isOnce(OF_LEVELS) });
   if (NO_THOUGHT_BEFORE.test(words)) taught.push({ ...unreasoned, isOnce: true });
   const { reasoningReplay = "reasoning_content" } = quirks;
   const forced: Taught = { rule: { toolChoiceRequired: "auto" }, isOnce: isOnce(OF_CHOICES) };

@@ -1,7 +1,7 @@
 import type { Orders } from "../../canon/intent.ts";
 import { type Edits, editedField, isObject, listOf } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
-import { goingFields } from "../going-fields.ts";
+import { goingFields, leaveOut } from "../going-fields.ts";
 import { EARLIER_REASONING } from "../lost-reasoning.ts";
 import { asShown, isPacked } from "../reasoning-proof.ts";
 import { withoutBillingLine } from "./billing-line.ts";
@@ -158,8 +158,7 @@ function amendNamed(body: Record<string, unknown>, orders: Orders, quirks: Quirk
   editChoice(body, edits, orders.upstreamModel, quirks);
   if (isSampledTwice(body, orders)) edits["top_p"] = undefined;
   for (const field of goingFields(orders)) {
-    if (field in body) edits[field] = undefined;
-    else delete edits[field];
+    leaveOut(body, edits, field);
   }
   editMarks(body, edits);
   return edits;

@@ -1,6 +1,7 @@
 import { imageLessons } from "../blind-models.ts";
 import type { Lesson, VendorTerms } from "../dialect.ts";
 import { ceilingLessons } from "../output-ceiling.ts";
+import { effortLessons } from "../refused-effort.ts";
 import { LEAD } from "../relayed-error.ts";
 
 /**
@@ -56,4 +57,9 @@ function otherLessons(words: string, terms: VendorTerms): Lesson[] {
 export const lessons = (words: string, terms: VendorTerms): Lesson[] =>
   THOUGHT_MISSED.test(words) || CHOICE_REFUSED.test(words)
     ? [{ ...terms, missesThought: true, isOnce: true }]
-    : [...otherLessons(words, terms), ...ceilingLessons(words, terms), ...imageLessons(words, terms)];
+    : [
+        ...effortLessons("output_config.effort", words, terms),
+        ...otherLessons(words, terms),
+        ...ceilingLessons(words, terms),
+        ...imageLessons(words, terms),
+      ];

@@ -3,9 +3,11 @@ import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
 import { imageLessons } from "../blind-models.ts";
 import type { Lesson, Quirks, ReplyChanges, VendorTerms } from "../dialect.ts";
+import { leaveOut } from "../going-fields.ts";
 import { EARLIER_REASONING, loopBegin, type Said } from "../lost-reasoning.ts";
 import { ceilingLessons } from "../output-ceiling.ts";
 import { isReplayable } from "../reasoning-proof.ts";
+import { effortLessons } from "../refused-effort.ts";
 import { formatName } from "../schema-format.ts";
 import { wholeLessons } from "../whole-replies.ts";
 import { lostOnAgent, tellAgent } from "./agent-terms.ts";
@@ -195,7 +197,12 @@ export function lessons(words: string, terms: VendorTerms): Lesson[] {
   const { quirks, refuses = [] } = terms;
   if (SUMMARY_REFUSED.test(words)) return [{ ...terms, quirks: { ...quirks, noReasoningSummary: true } }];
   if (PROOF_UNKNOWN.test(words)) return [{ ...terms, refuses: [...refuses, "include"] }];
-  return [...ceilingLessons(words, terms), ...wholeLessons(words, terms), ...imageLessons(words, terms)];
+  return [
+    ...effortLessons("reasoning.effort", words, terms),
+    ...ceilingLessons(words, terms),
+    ...wholeLessons(words, terms),
+    ...imageLessons(words, terms),
+  ];
 }
 
 const isDeveloper = (item: unknown): item is Wire => isObject(item) && item["role"] === "developer";
@@ -241,8 +248,7 @@ function amendNamed(body: Wire, orders: Orders, quirks: Quirks): Edits {
   const input = soundInput(reasons(orders) || isMute(orders) ? withoutLoneIds(known) : known);
   if (input !== body["input"]) edits["input"] = input;
   for (const field of orders.dropSampling ? ["temperature", "top_p", ...orders.remove] : orders.remove) {
-    if (Object.hasOwn(body, field)) edits[field] = undefined;
-    else delete edits[field];
+    leaveOut(body, edits, field);
   }
   return edits;
 }
