@@ -97,11 +97,16 @@ describe("polls of image jobs (interface 4.2, reliability 4)", () => {
     expect(() => poll(30)).toThrow(RateLimited);
   });
 
-  test("where all room is taken, the job's bucket does not take the place of its account's", () => {
-    const limiter = new SpeedLimiter({ plans: createPlans(), clock: handClock(), room: new Room(1) });
-    for (const left of [29, 28]) {
-      limiter.take(caller("power"), "image-poll", { jobId: "job_1" }).release();
-      expect(limiter.peek("acct_power", "power", "image-poll")?.remaining).toBe(left);
-    }
+  test("where all room is taken, the job's bucket does not take the place of its account's, which is free with its time", () => {
+    const clock = handClock();
+    const limiter = new SpeedLimiter({ plans: createPlans(), clock, room: new Room(1) });
+    const pollBy = (accountId: string) => {
+      limiter.take({ ...caller("power"), accountId }, "image-poll", { jobId: "job_1" }).release();
+      return limiter.peek(accountId, "power", "image-poll")?.remaining;
+    };
+    expect(["acct_first", "acct_first"].map(pollBy)).toEqual([29, 28]);
+    clock.at += 60_000;
+    // One has the room that it had, and one the bucket of all for whom there is none.
+    expect(["acct_second", "acct_third"].map(pollBy)).toEqual([29, 29]);
   });
 });
