@@ -83,7 +83,7 @@ describe("room for large bodies", () => {
   test("whose client leaves waits no longer", async () => {
     const { clock, bodies, inside, ask } = room(64);
     const left = new Abort();
-    ask("a", 32);
+    ask("a", 30);
     const waiting = bodies.enter(32 * MIB, left);
     ask("b", 1);
     expect(bodies.waiting).toBe(2);
@@ -91,7 +91,8 @@ describe("room for large bodies", () => {
     left.abort(new Error("gone"));
     await expect(waiting).rejects.toThrow("gone");
     await settle();
-    expect([bodies.waiting, inside, clock.pending]).toEqual([1, ["a"], 1]);
+    // A small one behind it has room.
+    expect([bodies.waiting, inside, clock.pending]).toEqual([0, ["a", "b"], 0]);
   });
 
   test("the largest body finds room on the smallest machine, by itself", async () => {
@@ -117,6 +118,15 @@ describe("room for large bodies", () => {
     ask("no memory", 0.5);
     await settle();
     expect([refused.at(-1), clock.pending]).toEqual(["no memory", 0]);
+  });
+
+  test("who waits behind one that gives up comes in where there is room for him", async () => {
+    const { clock, inside, refused, ask } = room(64);
+    for (const name of ["a", "late"]) ask(name, 30);
+    await clock.advance(9_000);
+    ask("small", 1);
+    await clock.advance(1_000);
+    expect([inside, refused]).toEqual([["a", "small"], ["late"]]);
   });
 });
 
