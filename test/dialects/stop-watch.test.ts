@@ -67,7 +67,11 @@ describe("a watch for stop sequences (dialects.md 4.8 #30)", () => {
       }),
     );
     expect(watched(["abcd", "b"], "xabcd", [])).toEqual({ text: "xa", stop: "b" });
-    expect(watched(["b", "ab"], "xab", [2])).toEqual({ text: "x", stop: "ab" });
+    for (const stops of [
+      ["b", "ab"],
+      ["ab", "b"],
+    ])
+      expect(watched(stops, "xab", [2])).toEqual({ text: "x", stop: "ab" });
   });
 });
 
@@ -193,8 +197,9 @@ describe("a reply whose upstream was not told a stop sequence", () => {
       send({ from: "chat", to: "responses" }, { messages: [{ role: "user", content: "Hi" }], stop });
     const many = ask(Array.from({ length: 40 }, (_, at) => `stop ${at}`));
     expect([many.changes?.stops?.length, many.dropped]).toEqual([32, ["stop"]]);
-    const long = ask(["x".repeat(501), "y", "y", ""]);
-    expect([long.changes?.stops, long.dropped]).toEqual([["y"], ["stop"]]);
+    const longest = "x".repeat(500);
+    const long = ask([`${longest}x`, longest, "y", "y", ""]);
+    expect([long.changes?.stops, long.dropped]).toEqual([[longest, "y"], ["stop"]]);
     expect(ask(["y", "y"]).dropped).toEqual([]);
   });
 
