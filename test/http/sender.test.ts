@@ -4,6 +4,7 @@ import { ERRORS } from "../../src/canon/errors.ts";
 import { Sender } from "../../src/http/server/sender.ts";
 import { outbox } from "../../src/lib/outbox.ts";
 import { manualClock } from "../support/clock.ts";
+import { until } from "../support/wait.ts";
 
 /** A socket that takes a little at first, and everything once it is `open`. */
 class NarrowSocket {
@@ -84,6 +85,19 @@ test("another protocol is named for the connection alone", () => {
   expect(Buffer.concat(socket.taken).toString().toLowerCase()).toContain("\r\nconnection: upgrade\r\n");
 });
 
+test("an answer without a body tells that by its length where its status does not", () => {
+  const socket = new NarrowSocket();
+  socket.open = true;
+  const owner = { answered() {}, close() {}, broke() {} };
+  const sender = new Sender(socket as unknown as Socket<unknown>, manualClock(), owner);
+  const lengthOf = (status: number, headers: Record<string, string> = {}) => {
+    sender.sendWhole({ status, headers, ends: false, chunks: true }, null);
+    return /^content-length: .*$/m.exec(socket.taken.splice(0).toString())?.[0].trim();
+  };
+  expect([lengthOf(204), lengthOf(304)]).toEqual([undefined, undefined]);
+  expect([lengthOf(200), lengthOf(200, { "content-length": "7" })]).toEqual(["content-length: 0", "content-length: 7"]);
+});
+
 describe("what waits for the end of the turn", () => {
   function makeSender() {
     const socket = new NarrowSocket();
@@ -139,6 +153,35 @@ describe("what waits for the end of the turn", () => {
     await new Promise((resolve) => setImmediate(resolve));
     expect(Math.max(...senders.map(({ socket }) => socket.taken.length))).toBeLessThan(5);
     for (const { sender } of senders) sender.leave();
+  });
+
+  test("is framed as its own answer is, whatever went before it on its connection", async () => {
+    async function* pieces(): AsyncGenerator<string, undefined> {
+      yield "piece";
+    }
+    const { sender, text } = makeSender();
+    const streamed = { headers: {}, ping: "", clock: manualClock(), client: { close() {} }, chunks: pieces() };
+    sender.sendStream(head, streamed);
+    await until(() => text().endsWith("\r\n5\r\npiece\r\n0\r\n\r\n"), "the stream ends");
+    sender.sendWhole(head, "all of it");
+    outbox.send();
+    expect(text().split("\r\n\r\n").at(-1)).toBe("all of it");
+  });
+
+  test("ends where its connection does, or its length or chunks tell, by what the client reads", () => {
+    const end = (chunks: boolean, headers: Record<string, string>) => {
+      const { sender, text } = makeSender();
+      sender.begin({ ...head, headers, chunks });
+      sender.end();
+      return [sender.isEndless, ...text().matchAll(/^(?:connection|transfer-encoding): (.*)\r$/gm)].map(String);
+    };
+    const length = { "content-length": "0" };
+    expect([end(true, {}), end(true, length), end(false, {}), end(false, length)]).toEqual([
+      ["false", "transfer-encoding: chunked\r,chunked"],
+      ["false"],
+      ["true", "connection: close\r,close"],
+      ["false", "connection: keep-alive\r,keep-alive"],
+    ]);
   });
 
   test("ends the connection where it cannot be written", () => {
