@@ -1,4 +1,4 @@
-import { toNano } from "../lib/usd.ts";
+import { usdToNano } from "../lib/usd.ts";
 
 /**
  * What an account may use and how fast (contract 4; the web figures are the interface's, section 8). `undefined` is "no limit". Money is nano-USD.
@@ -84,7 +84,7 @@ function toPlan(row: Row): Plan {
     metered: true,
     requestsPerMinute: requests,
     concurrentGenerations: generations,
-    windowNano: toNano(windowUsd),
+    windowNano: usdToNano(windowUsd),
     imagesPerDay: images,
     imageJobsInFlight: jobs,
     webCallsPerDay: webDay,
@@ -108,13 +108,13 @@ function overlay(base: Plan, figures: PlanFigures): Plan {
     metered: figures.metered ?? base.metered,
     requestsPerMinute: figures.requests_per_minute ?? base.requestsPerMinute,
     concurrentGenerations: figures.concurrent_generations ?? base.concurrentGenerations,
-    windowNano: windowUsd === undefined ? base.windowNano : toNano(windowUsd),
+    windowNano: windowUsd === undefined ? base.windowNano : usdToNano(windowUsd),
     imagesPerDay: figures.images_per_day ?? base.imagesPerDay,
     imageJobsInFlight: figures.image_jobs_in_flight ?? base.imageJobsInFlight,
     webCallsPerDay: figures.web_calls_per_day ?? base.webCallsPerDay,
     webCallsPerMinute: figures.web_calls_per_minute ?? base.webCallsPerMinute,
     webCallsConcurrent: figures.web_calls_concurrent ?? base.webCallsConcurrent,
-    webCallNano: webCallUsd === undefined ? base.webCallNano : toNano(webCallUsd),
+    webCallNano: webCallUsd === undefined ? base.webCallNano : usdToNano(webCallUsd),
   };
 }
 

@@ -113,8 +113,3 @@ export function readList<T>(reader: Reader<T>): Reader<T[]> {
     },
   };
 }
-
-/** An address that only this machine can reach. */
-export function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
-}

@@ -2,10 +2,10 @@ import { statSync } from "node:fs";
 import { builtInRows, routesOf } from "../catalog/rows.ts";
 import { OWN_HOSTS } from "../http/guard.ts";
 import { isObject } from "../lib/json.ts";
+import { isLoopback } from "../lib/loopback.ts";
 import { nearest } from "./nearest.ts";
 import { readCertificate } from "./pem.ts";
 import type { ModelSetting, VendorSetting } from "./schema.ts";
-import { isLoopback } from "./values.ts";
 
 const hostOf = (url: string) => new URL(url).hostname.toLowerCase();
 

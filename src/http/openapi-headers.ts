@@ -10,6 +10,7 @@ import {
   STRICT_HEADER,
 } from "../wire/header-names.ts";
 import { GENERATION_PATHS } from "./generation.ts";
+import { IMAGES_PATH } from "./images-poll.ts";
 import { RATE_HEADERS } from "./rate-headers.ts";
 
 type Described = { description: string; schema: { type: "string" | "integer" } };
@@ -47,11 +48,10 @@ const HEADERS: Readonly<Record<string, Described>> = {
 const GENERATION = new Set(Object.values(GENERATION_PATHS));
 /** Paths whose callers have a limit of requests on their plan, beside those of generation and of image jobs. */
 const LIMITED = new Set(["/v1/messages/count_tokens", "/v1/web/search", "/v1/web/fetch"]);
-const IMAGE_JOBS = "/v1/images/generations";
 /** Statuses that may be told with a wait. */
 const WAITS = new Set([409, 429, 503, 529]);
 
-const isLimited = (path: string) => GENERATION.has(path) || LIMITED.has(path) || path.startsWith(IMAGE_JOBS);
+const isLimited = (path: string) => GENERATION.has(path) || LIMITED.has(path) || path.startsWith(IMAGES_PATH);
 
 /** The catalog answers in either dialect, as its asker has it (interface 4.4). */
 function rateHeadersOf(path: string): readonly string[] {
@@ -65,7 +65,7 @@ function namesOf(path: string, method: string, operation: Record<string, unknown
   if (status === 401) names.push("www-authenticate");
   if (status >= 400) names.push(SHOULD_RETRY_HEADER);
   if (WAITS.has(status)) names.push("retry-after", "retry-after-ms");
-  if (fine && path.startsWith(IMAGE_JOBS) && (method === "post" || path !== IMAGE_JOBS)) names.push("retry-after");
+  if (fine && path.startsWith(IMAGES_PATH) && (method === "post" || path !== IMAGES_PATH)) names.push("retry-after");
   if (fine && takes(operation, "Idempotency-Key")) names.push(REPLAYED_HEADER);
   if (fine && takes(operation, "Prefer")) names.push("preference-applied");
   if (GENERATION.has(path)) names.push(ATTEMPTS_HEADER, COST_HEADER);

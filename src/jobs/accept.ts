@@ -7,7 +7,7 @@ import { type Book, LedgerError } from "../ledger/book.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Pixels } from "../lib/pixels.ts";
 import { HOUR_MS } from "../lib/spans.ts";
-import { toNano } from "../lib/usd.ts";
+import { usdToNano } from "../lib/usd.ts";
 import type { JobRow } from "./job.ts";
 import type { JobOrigin } from "./job-traces.ts";
 import type { KeyHolds } from "./key-holds.ts";
@@ -173,7 +173,7 @@ function paidPrice(entry: Entry, plan: Plan): bigint | undefined {
  */
 function unitPriceOf({ pricing }: Entry): bigint | undefined {
   const perImage = pricing?.["per_image"];
-  if (typeof perImage === "number" && perImage >= 0) return toNano(perImage);
+  if (typeof perImage === "number" && perImage >= 0) return usdToNano(perImage);
   return pricing?.input === 0 && pricing.output === 0 ? 0n : undefined;
 }
 

@@ -44,7 +44,7 @@ export function isFree(prices: Prices): boolean {
 }
 
 /** Pico-USD as nano-USD, rounded up. */
-export function toNano(pico: bigint): bigint {
+export function picoToNano(pico: bigint): bigint {
   return (pico + PICO_PER_NANO - 1n) / PICO_PER_NANO;
 }
 
@@ -66,8 +66,8 @@ export function costPico(usage: Usage, prices: Prices): bigint {
  * to, of a reply that took several; its vendor knows nothing of the others, and looks at the length of its own prompt.
  */
 export function costNano(usage: Usage, prices: Prices, rounds?: readonly Usage[]): bigint {
-  if (!rounds || prices.tiers === undefined) return toNano(costPico(usage, prices));
-  return toNano(rounds.reduce((pico, round) => pico + costPico(round, prices), 0n));
+  if (!rounds || prices.tiers === undefined) return picoToNano(costPico(usage, prices));
+  return picoToNano(rounds.reduce((pico, round) => pico + costPico(round, prices), 0n));
 }
 
 /** Whether the rounds of a reply cost something else than one call with all of their counts would. */

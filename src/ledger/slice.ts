@@ -1,6 +1,6 @@
 import type { Payment } from "./ledger.ts";
 import { atLeastZero } from "./nano.ts";
-import { dearestInput, PICO_PER_NANO, type Prices, type Rates, ratesFor, toNano } from "./price.ts";
+import { dearestInput, PICO_PER_NANO, type Prices, picoToNano, type Rates, ratesFor } from "./price.ts";
 
 /** Output tokens of the first slice (contract 5), and of the largest one that follows (reliability 3.5 #5). */
 const FIRST_SLICE = 4_096;
@@ -85,7 +85,7 @@ export function firstOutput(wish: SliceWish): number {
 /** Cost at the most of the estimated input and so much output, nano-USD, rounded up. */
 export function sliceCost(wish: SliceWish, output: number): bigint {
   const { rates, inputPico } = upperInput(wish);
-  return toNano(inputPico + BigInt(output) * rates.output);
+  return picoToNano(inputPico + BigInt(output) * rates.output);
 }
 
 /** What the input costs at the most, pico-USD, and the rates of a prompt as long as that: one that may be beyond a price tier's edge is held as one that is. */

@@ -13,4 +13,4 @@ export function parseUsd(text: string): bigint | undefined {
 }
 
 /** USD as they are counted, rounded half up. */
-export const toNano = (usd: number): bigint => BigInt(Math.round(usd * NANO_PER_USD));
+export const usdToNano = (usd: number): bigint => BigInt(Math.round(usd * NANO_PER_USD));

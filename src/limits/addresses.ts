@@ -1,11 +1,8 @@
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { Buckets, Room } from "./buckets.ts";
 import { ADDRESS_RATES, type AddressClass } from "./classes.ts";
-import { spend, waitFor } from "./gcra.ts";
+import { spend, US_PER_MS, US_PER_SECOND, waitFor } from "./gcra.ts";
 import { describeBucket, RateLimited } from "./limiter.ts";
-
-const US_PER_MS = 1_000;
-const US_PER_SECOND = 1_000_000;
 
 const TEXTS: Readonly<Record<AddressClass, string>> = {
   models: "Too many requests for the list of models from this address. It may be kept for a few minutes.",

@@ -1,3 +1,7 @@
+/** The unit of all times here, the microsecond, as others count. */
+export const US_PER_MS = 1_000;
+export const US_PER_SECOND = 1_000_000;
+
 /**
  * How fast something may go, as the generic cell rate algorithm has it (reliability 4): one unit each `intervalUs`, and up to `burst` units
  * at once after a rest. All times are whole microseconds of a clock that never steps back.
@@ -14,7 +18,7 @@ export type Rate = {
 export function rateOf(limit: number, periodMs: number, burst: number): Rate {
   return {
     limit,
-    intervalUs: Math.max(1, Math.ceil((periodMs * 1_000) / limit)),
+    intervalUs: Math.max(1, Math.ceil((periodMs * US_PER_MS) / limit)),
     burst: Math.max(1, Math.floor(burst)),
   };
 }

@@ -4,12 +4,10 @@ import { GatewayError } from "../canon/errors.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { Buckets, NOWHERE, Room } from "./buckets.ts";
 import { type ClassLimits, classLimitsOf, REQUEST_CLASSES, type RequestClass } from "./classes.ts";
-import { type Rate, remaining, resetAfter, spend, waitFor } from "./gcra.ts";
+import { type Rate, remaining, resetAfter, spend, US_PER_MS, US_PER_SECOND, waitFor } from "./gcra.ts";
 
 /** What a client that is at its bound of concurrency is told to wait, seconds: nobody knows when its own requests end. */
 const CONCURRENCY_WAIT_SECONDS = 1;
-const US_PER_MS = 1_000;
-const US_PER_SECOND = 1_000_000;
 
 /** How a bucket stands: what the rate-limit headers of both dialects are written from. `resetMs` is from now, `resetAt` Unix ms. */
 export type RateState = { limit: number; remaining: number; resetMs: number; resetAt: number };
