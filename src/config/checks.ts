@@ -2,7 +2,7 @@ import { builtInRows } from "../catalog/rows.ts";
 import { MAX_PLAN_ID } from "../wire/bounds.ts";
 import { describeFound, expected, type Fault, formatSteps, type Steps } from "./faults.ts";
 import { nearest } from "./nearest.ts";
-import type { ConfigFile, ModelSetting, VendorSetting } from "./schema.ts";
+import { type ConfigFile, type ModelSetting, PRICE, VENDOR_ID, type VendorSetting } from "./schema.ts";
 import {
   HEADER_NAME,
   HEADER_VALUE,
@@ -107,7 +107,7 @@ function checkRoutes(row: ModelSetting, steps: Steps, vendorIds: ReadonlySet<str
     if (vendorIds.has(route.vendor)) return;
     const meant = nearest(route.vendor, vendorIds);
     const hint = meant ? `; did you mean ${quoted(meant)}?` : "";
-    const { problem, ...place } = expected("the id of a vendor", raw, [...steps, "routes", index, "vendor"]);
+    const { problem, ...place } = expected(VENDOR_ID, raw, [...steps, "routes", index, "vendor"]);
     faults.push({ ...place, problem: problem + hint });
   });
   return faults;
@@ -121,7 +121,7 @@ function checkPricing({ id, modality, pricing }: ModelSetting, steps: Steps): Fa
   if (typeof pricing !== "object" || pricing.per_image !== undefined) return [];
   if ((modality ?? builtInRows.find((row) => row.id === id)?.modality ?? "chat") !== "chat") return [];
   const missing = (["input", "output"] as const).filter((part) => pricing[part] === undefined);
-  return missing.map((part) => expected("a price in USD, 0 or more", undefined, [...steps, "pricing", part]));
+  return missing.map((part) => expected(PRICE, undefined, [...steps, "pricing", part]));
 }
 
 /** Two prices from the same length on: only one of them could be meant, and nobody would know which. */

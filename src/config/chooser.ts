@@ -21,8 +21,8 @@ export class Chooser {
     readonly variables: Readonly<Record<string, string>>,
   ) {}
 
-  /** The flag's or the variable's value, if one was set. */
-  take<T>(flag: keyof Flags | undefined, variable: string, reader: Reader<T>): T | undefined {
+  /** The variable's value, or that of the flag which goes before it; undefined where neither was set. */
+  take<T>(variable: string, reader: Reader<T>, flag?: keyof Flags): T | undefined {
     const typed = flag === undefined ? undefined : this.flags[flag];
     const written = typed ?? this.variables[variable];
     if (written === undefined) return undefined;

@@ -121,22 +121,20 @@ export function loadConfig(context: LoadContext): Config {
   const { file, raw } = path === undefined ? { file: {}, raw: {} } : readConfigFile(path, context);
   const server = file.server ?? {};
   const chooser = new Chooser(flags, own);
-  const host = chooser.take("host", "SLUICE_HOST", readHost) ?? readHost.from(server.host ?? DEFAULT_HOST)!;
-  const givenPort = chooser.take("port", "SLUICE_PORT", readPort) ?? server.port;
-  const publicUrl = chooser.take("publicUrl", "SLUICE_PUBLIC_URL", readUrl) ?? fileUrl(server.public_url);
-  const cdnUrl = chooser.take("cdnUrl", "SLUICE_CDN_URL", readUrl) ?? fileUrl(server.cdn_url);
+  const host = chooser.take("SLUICE_HOST", readHost, "host") ?? readHost.from(server.host ?? DEFAULT_HOST)!;
+  const givenPort = chooser.take("SLUICE_PORT", readPort, "port") ?? server.port;
+  const publicUrl = chooser.take("SLUICE_PUBLIC_URL", readUrl, "publicUrl") ?? fileUrl(server.public_url);
+  const cdnUrl = chooser.take("SLUICE_CDN_URL", readUrl, "cdnUrl") ?? fileUrl(server.cdn_url);
   const corsOrigins =
-    chooser.take(undefined, "SLUICE_CORS_ORIGINS", readList(readOrigin)) ??
+    chooser.take("SLUICE_CORS_ORIGINS", readList(readOrigin)) ??
     server.cors_origins?.map((origin) => readOrigin.from(origin)!) ??
     [];
-  const trustedProxies =
-    chooser.take(undefined, "SLUICE_TRUSTED_PROXIES", readList(readProxy)) ?? server.trusted_proxies ?? [];
-  const blockingSeconds =
-    chooser.take(undefined, "SLUICE_BLOCKING_SECONDS", readSeconds) ?? file.limits?.blocking_seconds;
-  const localDiscovery = chooser.take(undefined, "SLUICE_LOCAL_DISCOVERY", readFlag) ?? file.local_discovery ?? true;
-  const logLevel = chooser.take(undefined, "SLUICE_LOG_LEVEL", readLogLevel) ?? DEFAULT_LOG_LEVEL;
+  const trustedProxies = chooser.take("SLUICE_TRUSTED_PROXIES", readList(readProxy)) ?? server.trusted_proxies ?? [];
+  const blockingSeconds = chooser.take("SLUICE_BLOCKING_SECONDS", readSeconds) ?? file.limits?.blocking_seconds;
+  const localDiscovery = chooser.take("SLUICE_LOCAL_DISCOVERY", readFlag) ?? file.local_discovery ?? true;
+  const logLevel = chooser.take("SLUICE_LOG_LEVEL", readLogLevel) ?? DEFAULT_LOG_LEVEL;
   // Obeyed by the lower parts that they steer, which know no other word: any other would be passed over in silence.
-  for (const [name, reader] of SWITCHES) chooser.take(undefined, name, reader);
+  for (const [name, reader] of SWITCHES) chooser.take(name, reader);
   if (chooser.faults.length > 0) throw new ConfigError(chooser.faults, chooser.fromFlags);
   const search = chooseSearch(file.web ?? {}, context.environment);
   warnings.push(...listeningWarnings(host, publicUrl), ...search.warnings);
@@ -205,10 +203,10 @@ function readImages({ images: { keep_days: keepDays = DEFAULT_IMAGE_DAYS, storag
   const keys = { accessKeyId: storage.access_key_id, secretAccessKey: storage.secret_access_key };
   const place = { ...(endpoint && { endpoint }), ...(region && { region }), ...(prefix && { prefix }) };
   const settings: BucketSettings = { bucket, ...keys, ...place };
-  return { keepDays, bucket: publicUrl ? { ...settings, publicUrl: publicUrl.replace(/\/+$/, "") } : settings };
+  return { keepDays, bucket: publicUrl ? { ...settings, publicUrl: fileUrl(publicUrl) } : settings };
 }
 
 const fileUrl = (written: string | undefined) => (written === undefined ? undefined : readUrl.from(written));
 
 const trimBaseUrl = (row: VendorSetting): VendorSetting =>
-  row.base_url === undefined ? row : { ...row, base_url: row.base_url.replace(/\/+$/, "") };
+  row.base_url === undefined ? row : { ...row, base_url: fileUrl(row.base_url) };

@@ -187,14 +187,18 @@ const VendorRow = late(() =>
   }),
 );
 
-const price = () => Type.Optional(amount("a price in USD, 0 or more"));
+/** What is expected, wherever it is checked. */
+export const PRICE = "a price in USD, 0 or more";
+export const VENDOR_ID = "the id of a vendor";
+
+const price = () => Type.Optional(amount(PRICE));
 
 /** What a request costs whose prompt is longer, cached tokens included. */
 const Tier = late(() =>
   Closed({
     input_tokens_above: count("a whole number of tokens", 0),
-    input: amount("a price in USD, 0 or more"),
-    output: amount("a price in USD, 0 or more"),
+    input: amount(PRICE),
+    output: amount(PRICE),
     cache_read: price(),
     cache_write: price(),
     cache_write_1h: price(),
@@ -252,7 +256,7 @@ const Reasoning = late(() =>
 
 const Route = late(() =>
   Closed({
-    vendor: text("the id of a vendor", 64),
+    vendor: text(VENDOR_ID, 64),
     model: text("a model name", 200),
     weight: Type.Optional(count("a whole number from 1 to 1000", 1, 1_000)),
   }),
@@ -299,7 +303,7 @@ const Plan = late(() =>
     web_calls_per_day: Type.Optional(count("a whole number, 0 or more", 0)),
     web_calls_per_minute: Type.Optional(count("a whole number, 1 or more")),
     web_calls_concurrent: Type.Optional(count("a whole number, 1 or more")),
-    web_call_usd: Type.Optional(amount("a price in USD, 0 or more")),
+    web_call_usd: Type.Optional(amount(PRICE)),
   }),
 );
 

@@ -1,4 +1,4 @@
-import { toGatewayError } from "../canon/errors.ts";
+import { statusOf, toGatewayError } from "../canon/errors.ts";
 import type { Dialect, DialectName } from "../dialects/dialect.ts";
 import { newId } from "../lib/id.ts";
 import type { BodyLog } from "../relay/body-log.ts";
@@ -175,7 +175,7 @@ function noteRefusal(
     dialect: dialect.name,
     model,
     outcome,
-    status: error ? dialect.encodeError(error, requestId).status : CLIENT_LEFT,
+    status: error ? statusOf(error.code, dialect.name) : CLIENT_LEFT,
     error: error?.code,
   });
 }
