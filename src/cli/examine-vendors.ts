@@ -1,7 +1,8 @@
 import { GatewayError } from "../canon/errors.ts";
 import { localCandidates } from "../config/discover.ts";
 import type { Config } from "../config/load.ts";
-import { isObject } from "../lib/json.ts";
+import { vendorSaid } from "../dialects/vendor-said.ts";
+import { stringOf } from "../lib/json.ts";
 import { messageOf } from "../lib/message-of.ts";
 import { userAgentOf } from "../lib/user-agent.ts";
 import { isKeysFault } from "../vendors/health.ts";
@@ -18,8 +19,6 @@ import { VERSION } from "./version.ts";
 /** How long a vendor may take to answer, ms. */
 const ANSWER_MS = 5_000;
 
-const upstreamStatus = (error: GatewayError) => (isObject(error.cause) ? error.cause["status"] : undefined);
-
 /** Codes of a connection that did not come about, what they mean, and what to do. First match wins. */
 const UNREACHED: readonly (readonly [codes: RegExp, meaning: string, advice: string])[] = [
   [/ENOTFOUND|EAI_|DNS/, "its name is not known", "check the host in base_url, and this machine's name server"],
@@ -33,7 +32,7 @@ const UNREACHED: readonly (readonly [codes: RegExp, meaning: string, advice: str
 
 /** A vendor that is not reached: why, where the system says it. */
 function diagnoseUnreached(check: string, host: string, error: GatewayError): Finding {
-  const code = isObject(error.cause) && typeof error.cause["code"] === "string" ? error.cause["code"] : "";
+  const code = stringOf(vendorSaid(error).code);
   const known = UNREACHED.find(([codes]) => codes.test(code));
   const why = known?.[1] ?? error.message;
   const detail = `${host} cannot be reached: ${why}${code ? ` (${code})` : ""}`;
@@ -52,7 +51,7 @@ function diagnose(vendor: Vendor, error: GatewayError, key: string | undefined):
   const { id, env, baseUrl } = vendor;
   const check = `vendor ${id}`;
   const { host } = new URL(baseUrl);
-  const status = upstreamStatus(error);
+  const { status } = vendorSaid(error);
   const inFile = `${key === undefined ? "api_key" : "api_keys"} of vendor ${id} in the configuration file`;
   const checkKey = `check ${key === undefined ? (env ?? inFile) : inFile}`;
   if (error.code === "upstream_auth" && status === 403) {

@@ -4,8 +4,9 @@ import type { ReplyContext } from "../dialects/dialect.ts";
 import { upstreamDialects, upstreamFor } from "../dialects/index.ts";
 import { tellsOfBinding } from "../dialects/messages/block-binding.ts";
 import { ContextOverflow } from "../dialects/overflow.ts";
+import { vendorSaid } from "../dialects/vendor-said.ts";
 import { randomName } from "../lib/id.ts";
-import { isObject, wholeText } from "../lib/json.ts";
+import { wholeText } from "../lib/json.ts";
 import { type Answer, BegunAnswer, type Read } from "../vendors/answer.ts";
 import type { Way } from "../vendors/health.ts";
 import { send } from "../vendors/send.ts";
@@ -105,7 +106,7 @@ const SAYS_NOTHING =
 function completeOverflow(error: GatewayError, { exchange, entry }: Job): GatewayError {
   if (error instanceof ContextOverflow) return error.completed(exchange.estimatedInput, entry.contextLength);
   const { cause, code } = error;
-  const wordless = code === "invalid_request" && isObject(cause) && SAYS_NOTHING.test(String(cause["message"]));
+  const wordless = code === "invalid_request" && SAYS_NOTHING.test(String(vendorSaid(error).message));
   if (!wordless || entry.contextLength === undefined || exchange.estimatedInput <= entry.contextLength) return error;
   return new ContextOverflow({}, cause).completed(exchange.estimatedInput, entry.contextLength);
 }

@@ -1,6 +1,6 @@
 import type { GatewayError } from "../canon/errors.ts";
 import type { Route } from "../catalog/entry.ts";
-import { isObject } from "../lib/json.ts";
+import { vendorSaid } from "../dialects/vendor-said.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Job } from "./job.ts";
 import { ModelNotes } from "./model-notes.ts";
@@ -40,9 +40,10 @@ function isRightFor(asked: Asked, way: Way): boolean | undefined {
 export const wantsNewer = (asked: Asked, vendor: Vendor, route: Route): boolean =>
   vendor.dialect === OLDER && isRightFor(asked, { vendor, route }) === true;
 
-const isUnserved = (error: GatewayError): boolean =>
-  OLDER_ALONE.test(refusalWords(error)) ||
-  (isObject(error.cause) && (error.cause["status"] === 404 || error.cause["status"] === 405));
+function isUnserved(error: GatewayError): boolean {
+  const { status } = vendorSaid(error);
+  return status === 404 || status === 405 || OLDER_ALONE.test(refusalWords(error));
+}
 
 /**
  * Whether the vendor refused the request for its dialect, and is to be told it in the other one; `job` is told so. A server may repeat what OpenAI says, and

@@ -1,8 +1,8 @@
 import type { GatewayError } from "../canon/errors.ts";
 import { SHORTEST_LIMIT_SECONDS } from "../dialects/upstream-error.ts";
 import { exceedsCredit, meansNoCredit, meansUsedUp } from "../dialects/vendor-account.ts";
+import { vendorSaid } from "../dialects/vendor-said.ts";
 import type { Clock } from "../lib/clock.ts";
-import { isObject } from "../lib/json.ts";
 import { Breakers } from "./breakers.ts";
 import { REFUSED_KEY_MS, type Rest, Rests } from "./keys.ts";
 import { RetryBudget } from "./retry-budget.ts";
@@ -253,24 +253,22 @@ export class VendorHealth {
 /** An error that says something about the vendor, and not about the request. */
 const isVendorsFault = ({ code }: GatewayError): boolean => code.startsWith("upstream_") || code === "stream_truncated";
 
-const statusOf = ({ cause }: GatewayError): unknown => (isObject(cause) ? cause["status"] : undefined);
-
 /** The vendor answered, and its model spoiled the reply: Gemini tells so by the reply's end, such as MALFORMED_FUNCTION_CALL. */
-const isModelsFault = ({ cause }: GatewayError): boolean => isObject(cause) && typeof cause["finish"] === "string";
+const isModelsFault = (error: GatewayError): boolean => typeof vendorSaid(error).finish === "string";
 
 /** Another request, for less, is served all the same. */
-const isTooDear = ({ cause }: GatewayError): boolean => isObject(cause) && exceedsCredit(cause);
+const isTooDear = (error: GatewayError): boolean => exceedsCredit(vendorSaid(error));
 
 /** A plan's hours are used up, for this model at the least. */
-const isUsedUp = ({ cause }: GatewayError): boolean => isObject(cause) && meansUsedUp(cause);
+const isUsedUp = (error: GatewayError): boolean => meansUsedUp(vendorSaid(error));
 
 /**
  * The key itself was refused (401), or the account behind it is empty: no model takes it now. Not so the key or the account of a gateway at one of its
  * vendors, which that gateway tells in that vendor's words: its other models go on.
  */
 export function isKeysFault(error: GatewayError): boolean {
-  if (isObject(error.cause) && error.cause["isRelayed"] === true) return false;
-  const status = statusOf(error);
-  if (error.code === "upstream_auth") return status !== 403;
-  return error.code === "upstream_error" && isObject(error.cause) && meansNoCredit(status, error.cause);
+  const said = vendorSaid(error);
+  if (said.isRelayed === true) return false;
+  if (error.code === "upstream_auth") return said.status !== 403;
+  return error.code === "upstream_error" && meansNoCredit(said.status, said);
 }

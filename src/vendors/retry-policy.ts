@@ -1,5 +1,5 @@
 import type { ErrorCode, GatewayError } from "../canon/errors.ts";
-import { isObject } from "../lib/json.ts";
+import { vendorSaid } from "../dialects/vendor-said.ts";
 import { ConnectionLost } from "./http/faults.ts";
 
 /** Whether the vendor worked on a request that failed: surely not, perhaps (it answered badly), or nobody can know (it broke off). */
@@ -39,15 +39,14 @@ const DOUBTFUL: ReadonlySet<ErrorCode> = new Set(["upstream_error", "stream_trun
  * Whether the request could not be told to the vendor at all, by its dialect or by what a strict client forbids to lose: nobody was asked. What a vendor
  * refuses itself carries its status, unless it says that it takes no such request at all. Pure.
  */
-export const isUntold = ({ code, cause }: GatewayError): boolean =>
-  code === "invalid_request" && !(isObject(cause) && typeof cause["status"] === "number");
+export const isUntold = (error: GatewayError): boolean =>
+  error.code === "invalid_request" && typeof vendorSaid(error).status !== "number";
 
 /** What an attempt's error tells of whether the vendor ran it (reliability 6.2, column two). Pure. */
 export function ranOf(error: GatewayError): Ran {
   if (!DOUBTFUL.has(error.code)) return "no";
-  const { cause } = error;
-  if (cause instanceof ConnectionLost) return "unknown";
-  const status = isObject(cause) ? cause["status"] : undefined;
+  if (error.cause instanceof ConnectionLost) return "unknown";
+  const { status } = vendorSaid(error);
   if (typeof status !== "number") return "maybe";
   // A redirect, a missing model, an empty account or a vendor that takes no work is an answer before any; another 5xx, HTML or half a body is not.
   return (status >= 300 && status < 500 && status !== 408) || status === 503 || status === 529 ? "no" : "maybe";
