@@ -128,6 +128,8 @@ export type Orders = {
    * no more.
    */
   missesThought?: boolean;
+  /** messages: the vendor does not know adaptive thinking, only that of a budget. */
+  thinksByBudget?: boolean;
   /** The name by which the vendor knows a model that a body names by its ID here; any other name as it is. */
   vendorName?: (model: string) => string;
   /** Tells of a proof of reasoning that another model is known to have made it; absent where nothing is known. */

@@ -179,13 +179,14 @@ export type Quirks = {
 
 /**
  * What is minded of a vendor for one request: its quirks, fields that it has refused, see {@link Orders.missesThought}, and that its model thinks as much as
- * its effort says, and by no budget.
+ * its effort says, and by no budget, or the other way round ({@link Orders.thinksByBudget}).
  */
 export type VendorTerms = {
   quirks: Quirks;
   refuses?: readonly string[] | undefined;
   missesThought?: boolean | undefined;
   thinksByEffort?: boolean | undefined;
+  thinksByBudget?: boolean | undefined;
 };
 
 /** Terms that a refusal teaches. `isOnce`: it was of a value, or of what stood beside it, and says nothing of the next request. */

@@ -64,10 +64,11 @@ const callIdsIn = ({ body }: Asked, { replay }: ClientDialect): readonly string[
 export function prepare(asked: Asked, target: Target): Prepared {
   const { route, vendor, upstream, client, context } = target;
   const { request, services, abort } = asked;
-  const { quirks, refuses, missesThought, thinksByEffort } = termsFor(asked, target);
+  const { quirks, refuses, missesThought, thinksByEffort, thinksByBudget } = termsFor(asked, target);
   const orders = planOrders(asked.intent, asked.entry, route, client, upstream, quirks, asked.money);
   if (refuses) orders.remove = [...orders.remove, ...refuses];
   if (missesThought) orders.missesThought = true;
+  if (thinksByBudget) orders.thinksByBudget = true;
   orders.vendorName = namesAt(vendor, services.catalog);
   if (thinksByEffort) orders.reasoning = byEffort(orders.reasoning, asked.intent.reasoning);
   if (!orders.stream && onlyStreams(orders, asked.intent, quirks)) orders.stream = isCollectable(asked.body.value);

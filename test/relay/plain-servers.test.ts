@@ -376,6 +376,38 @@ describe("a messages server whose model thinks, and that wants it back behind ca
     },
   );
 
+  /** LM Studio's words, those of Claude's older models at Bedrock, and SGLang's. */
+  test.each([
+    "request.thinking.type: Invalid discriminator value. Expected 'enabled' | 'disabled'",
+    "The model returned the following errors: thinking: Input tag 'adaptive' found using 'type' does not match any of the expected tags: 'disabled', 'enabled'",
+    "[{'type': 'literal_error', 'loc': ('body', 'thinking', 'type'), 'msg': \"Input should be 'enabled' or 'disabled'\"}]",
+  ])("is told a budget where it knows no adaptive thinking, and later ones at once: %s", async (refusal) => {
+    // Each gateway learns for itself.
+    const own = await startApp({ vendors: [vendorAt(upstream, "messages", "lab")] });
+    upstream.always("/v1/messages", ({ json: body }) => {
+      const { thinking } = body as { thinking?: Wire };
+      const error = { message: refusal, type: "invalid_request_error" };
+      return thinking?.["type"] === "adaptive" ? json({ type: "error", error }, { status: 400 }) : json(MESSAGE);
+    });
+    const adaptive = { messages: [{ role: "user", content: "Hi" }], thinking: { type: "adaptive" } };
+    const post = async (body: Wire) => {
+      const { status, headers } = await own.post("/v1/messages", { model: "lab/m", max_tokens: 30_000, ...body });
+      return [status, headers.get("x-sluice-dropped")];
+    };
+    try {
+      expect(await post(adaptive)).toEqual([200, null]);
+      expect(await post({ ...adaptive, output_config: { effort: "low" } })).toEqual([200, null]);
+      // Where no budget fits there is no thinking, and that is said.
+      expect(await post({ ...adaptive, max_tokens: 900 })).toEqual([200, "thinking"]);
+      // Who asks for an effort alone asks for no thinking.
+      expect(await post({ ...adaptive, thinking: undefined, output_config: { effort: "low" } })).toEqual([200, null]);
+    } finally {
+      await own.stop();
+    }
+    const budget = (tokens: number) => ({ type: "enabled", budget_tokens: tokens });
+    expect(seen()).toEqual([{ type: "adaptive" }, budget(10_000), budget(4_000), OFF, undefined]);
+  });
+
   /** TensorRT-LLM's words for each choice, and LMDeploy's for the one that its parsers may lack. */
   test.each([
     ["Anthropic tool_choice type 'any' is not supported because nothing can require a call", { type: "any" }],

@@ -32,6 +32,14 @@ const UNSAMPLED = new RegExp(`^${LEAD}\`?(temperature|top_p|top_k)\`? is depreca
 /** How the same models refuse to think by a budget (anthropics/claude-code #63546, openclaw/openclaw #117871). */
 const NO_BUDGET = new RegExp(`^${LEAD}"?thinking\\.type\\.enabled"? is not supported for this model\\b`);
 
+/**
+ * How servers that know thinking by a budget alone refuse adaptive thinking, which Claude Code asks of models whose names it does not know: Claude's before 4.6
+ * behind others (strands-agents/harness-sdk #1856, QuantumNous/new-api #3039), LM Studio and others that read by Zod (tashfeenahmed/freellmapi #632), SGLang.
+ */
+const NO_ADAPTIVE = new RegExp(
+  `^${LEAD}(?:Invalid request: )?(?:request\\.|body\\.)?thinking(?:\\.type)?: (?:Input tag 'adaptive' found|Invalid (?:discriminator|enum) value\\. Expected 'enabled' \\| 'disabled'|Input should be 'enabled' or 'disabled')`,
+);
+
 /** How those that always think (Fable, Mythos) refuse not to (cline/cline #13203). Of a wish to think it says nothing. */
 const NO_OFF = new RegExp(`^${LEAD}"?thinking\\.type\\.disabled"? is not supported for this model\\b`);
 
@@ -46,6 +54,7 @@ function otherLessons(words: string, terms: VendorTerms): Lesson[] {
     return [{ ...terms, quirks: { ...quirks, toolChoiceRequired: "auto" }, isOnce: true }];
   if (field !== undefined) return [{ ...terms, refuses: [...refuses, field] }];
   if (NO_BUDGET.test(words)) return [{ ...terms, thinksByEffort: true }];
+  if (NO_ADAPTIVE.test(words)) return [{ ...terms, thinksByBudget: true }];
   if (NO_OFF.test(words)) return [{ ...terms, refuses: [...refuses, "thinking"], isOnce: true }];
   return NO_PREFILL.test(words) ? [{ ...terms, quirks: { ...quirks, prefill: "none" } }] : [];
 }

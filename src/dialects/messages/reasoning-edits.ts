@@ -132,22 +132,31 @@ function configWith(config: unknown, effort: string | undefined): Body | undefin
   return Object.keys(wanted).length === 0 ? undefined : wanted;
 }
 
+/** The client's own thinking, where its vendor can be told that: below a ceiling that was lowered, and by a budget where it knows no other way. */
+function keepThinking(body: Body, edits: Edits, orders: Orders, ceiling: number | undefined): void {
+  const { type, budget_tokens: budget } = thinkingOf(body);
+  if (type === "adaptive" && orders.thinksByBudget) {
+    const tokens = LEVEL_BUDGETS.get(String(effortIn(body))) ?? DEFAULT_BUDGET;
+    edits["thinking"] = budgeted(body, tokens, ceiling).thinking;
+  }
+  if (type !== "enabled") return;
+  const { maxOutputTokens: lowered } = orders;
+  const isAbove = lowered !== undefined && typeof budget === "number" && budget >= lowered;
+  if (isAbove) edits["thinking"] = budgeted(body, budget, lowered).thinking;
+  else if (continuesWithoutThinking(body["messages"])) edits["thinking"] = DISABLED.thinking;
+}
+
 /**
  * Adds the reasoning order to `edits`, as `thinking`, `output_config` and `tool_choice` (interface 4.8). Only what differs from the client's
  * own words is edited. The ceiling is the one that goes upstream: budgets shrink below it, it is never raised.
  */
 export function editReasoning(body: Body, edits: Edits, orders: Orders): void {
-  if (orders.reasoning.kind === "keep" && !orders.missesThought) {
-    const { type, budget_tokens: budget } = thinkingOf(body);
-    if (type !== "enabled") return;
-    const { maxOutputTokens: lowered } = orders;
-    const isAbove = lowered !== undefined && typeof budget === "number" && budget >= lowered;
-    if (isAbove) edits["thinking"] = budgeted(body, budget, lowered).thinking;
-    else if (continuesWithoutThinking(body["messages"])) edits["thinking"] = DISABLED.thinking;
-    return;
-  }
   const own = body["max_tokens"];
   const ceiling = orders.maxOutputTokens ?? (typeof own === "number" ? own : undefined);
+  if (orders.reasoning.kind === "keep" && !orders.missesThought) {
+    keepThinking(body, edits, orders, ceiling);
+    return;
+  }
   const wanted = orders.missesThought ? DISABLED : wantedBy(orders.reasoning, body, ceiling);
   if (!isSame(body["thinking"], wanted.thinking)) edits["thinking"] = wanted.thinking;
   const effort = effortIn(body);
