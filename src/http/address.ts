@@ -59,9 +59,18 @@ function behindProxies(peer: Ip, forwarded: string, trusted: readonly IpRange[])
 
 const isLoopback = (address: string) => /^(?:::ffff:)?127\.\d+\.\d+\.\d+$/.test(address) || address === "::1";
 
-/** Asked from this machine itself, and by nobody in between. `address`: of the connection. */
+/** A Host that names this machine as it is known to itself. */
+const OWN_NAME = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?::\d+)?$/i;
+
+/**
+ * Asked from this machine itself, and by nobody in between. `address`: of the connection. Who is led here by a proxy that writes no header of its own
+ * (HAProxy without `option forwardfor`, Envoy unless told to use the remote address) asks for the gateway's public name.
+ */
 export const isFromHere = ({ headers }: Pick<AskedHead, "headers">, address: string): boolean =>
-  isLoopback(address) && !FORWARDING.some((name) => headers.has(name));
+  isLoopback(address) &&
+  !FORWARDING.some((name) => headers.has(name)) &&
+  // Without the header the request comes from inside this process.
+  OWN_NAME.test(headers.get("host") ?? "localhost");
 
 /**
  * Reads from where a request comes. `X-Forwarded-For` counts only when the connection comes from a trusted proxy: anybody can write it

@@ -163,7 +163,8 @@ describe("GET /metrics", () => {
 describe("who may read them", () => {
   test("this machine without a key; through a proxy, or from elsewhere, an admin key only", async () => {
     const store = openStore(":memory:");
-    const settings = { config: PLAIN_CONFIG, vendors: [], store, clock: systemClock, log: silentLog, version: "0" };
+    const config = { ...PLAIN_CONFIG, server: { ...PLAIN_CONFIG.server, allowedHosts: ["gateway.example.com"] } };
+    const settings = { config, vendors: [], store, clock: systemClock, log: silentLog, version: "0" };
     const server: RunningServer = await startServer({ ...settings, host: "127.0.0.1", port: 0 });
     const writer = new Writer(store);
     const made = await new Accounts(store, writer, server.app.keys).ensureLocal();
@@ -176,6 +177,9 @@ describe("who may read them", () => {
     const proxied = { "x-forwarded-for": "203.0.113.9" };
     expect(await statusOf({})).toBe(200);
     expect(await statusOf(proxied)).toBe(401);
+    // A proxy on this machine that writes no header of its own: HAProxy without `option forwardfor`, Envoy as it comes.
+    expect(await statusOf({ host: "gateway.example.com" })).toBe(401);
+    expect(await statusOf({ host: "localhost:9090" })).toBe(200);
     expect(await statusOf({ ...proxied, authorization: `Bearer ${made?.key.key}` })).toBe(403);
     expect(await statusOf({ ...proxied, authorization: `Bearer ${admin.key}` })).toBe(200);
     expect((await fetch(`${server.url}/metrics`, { method: "POST" })).status).toBe(405);
