@@ -5,6 +5,7 @@ import { createPlans, type Plans } from "../accounts/plans.ts";
 import { findDataFolder, type Place, storePath } from "../config/data-folder.ts";
 import { resolveVendors } from "../config/discover.ts";
 import { type Config, type LoadContext, loadConfig, loadPlans } from "../config/load.ts";
+import { nearest } from "../config/nearest.ts";
 import { refuseUnderServer } from "../db/folder-lock.ts";
 import { isThere, openStore, type Store } from "../db/open.ts";
 import { ofStore } from "../db/store-error.ts";
@@ -81,12 +82,22 @@ export const openForCommand = (folder: string, check: boolean): Store =>
 /** The books of a data folder, open for one command. */
 export type Books = { store: Store; keys: Keys; accounts: Accounts; book: Book };
 
+/** Accounts that are named where one is not found; of more only the nearest is. */
+const MOST_NAMED = 20;
+
+/** What a person can do about an account that is not among those of these names. */
+function hintAtAccounts(wanted: string, names: readonly string[]): string {
+  if (names.length <= MOST_NAMED) return `there are: ${names.join(", ") || "none"}`;
+  const meant = nearest(wanted, names);
+  return `${meant ? `did you mean ${meant}? ` : ""}\`sluice accounts list\` shows the ${names.length} there are`;
+}
+
 /** The account of this id or name. Throws Failure with those there are. */
 export function findAccount({ accounts }: Books, idOrName: string): Account {
   const found = accounts.find(idOrName);
   if (found) return found;
-  const known = accounts.list().map((account) => account.name);
-  throw new Failure(`there is no account ${JSON.stringify(idOrName)}; there are: ${known.join(", ") || "none"}`);
+  const names = accounts.list().map((account) => account.name);
+  throw new Failure(`there is no account ${JSON.stringify(idOrName)}; ${hintAtAccounts(idOrName, names)}`);
 }
 
 /**

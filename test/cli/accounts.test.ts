@@ -99,6 +99,21 @@ test("a command that only reads looks like no write to a server beside it, which
   beside.close();
 });
 
+test("of many accounts the nearest is named, not all of them", async () => {
+  await begin();
+  const store = new Database(join(folder, "data", "sluice.db"));
+  const insert = store.query("INSERT INTO account (id, name, plan, created_at) VALUES (?, ?, 'free', 1)");
+  store.transaction(() => {
+    for (let count = 0; count < 5_000; count++) insert.run(`acct_${count}`, `user-${count}`);
+  })();
+  store.close();
+  const { code, stderr } = await run("accounts", "show", "usr-4711");
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr: `error: there is no account "usr-4711"; did you mean user-4711? \`sluice accounts list\` shows the 5001 there are\n`,
+  });
+});
+
 describe("accounts", () => {
   test("create, list, plan, deposit, show", async () => {
     await begin();
