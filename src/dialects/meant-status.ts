@@ -129,6 +129,12 @@ const ENDPOINT_CLOSED = "InvalidEndpoint.ClosedEndpoint";
 const NO_ROOM = /^(?:slots_pinned_error|router_residency_conflict)$/;
 
 /**
+ * OpenRouter's word, in a 402 with a `retry-after`, for an account whose credit its requests of the moment hold: once they are done there is enough again
+ * (openrouter.ai, "In-flight spending budget").
+ */
+const CREDIT_HELD = /\bopenrouter_in_flight_budget\b/;
+
+/**
  * What a web server said of a file that the request names, which vLLM tells as a fault of its own, in its HTTP client's words (vllm-project/vllm #47163: a
  * 422 since July 2026).
  */
@@ -167,6 +173,7 @@ export function meantStatus(status: number, { type, code, message, isRelayed }: 
   if (status === 410) return 404;
   if (type === TOOL_SERVER_FAILED || code === TOOL_SERVER_FAILED) return 400;
   if (status === 409 && (NO_ROOM.test(type) || NO_ROOM.test(code))) return 503;
+  if (status === 402 && CREDIT_HELD.test(type)) return 429;
   if ((status !== 400 && status !== 422) || NAMED_FIELD.test(message)) return status;
   if (NAMED_MODEL.test(message)) return 404;
   if (MODEL_DOWN.test(message) || code === ENDPOINT_CLOSED) return 503;

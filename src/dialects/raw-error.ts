@@ -133,7 +133,12 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
   const retryAfterSeconds = retryDelay(value);
   const found: RawError = {
     message: innerMessage(value["metadata"], wrappings) || message,
-    type: text(value["type"]) || text(value["error_type"]) || text(value["reason"]) || text(value["status"]),
+    type:
+      text(value["type"]) ||
+      text(value["error_type"]) ||
+      text(value["reason"]) ||
+      text(value["status"]) ||
+      limitIn(value["metadata"]),
     code: codeIn(value),
     ...(param && { param }),
     ...(details && { details }),
@@ -205,6 +210,13 @@ function innerMessage(metadata: unknown, wrappings: number): string {
   } catch {
     return raw.trimStart().startsWith("<") ? "" : raw;
   }
+}
+
+/** Which of an account's limits a request ran against, and why, in OpenRouter's words for programs (openrouter.ai, "Limits"). */
+function limitIn(metadata: unknown): string {
+  if (!isObject(metadata)) return "";
+  const words = [text(metadata["limit_source"]), text(metadata["reason"])];
+  return words.filter((word) => word !== "").join(" ");
 }
 
 /** What llama.cpp tells as numbers instead of words. */

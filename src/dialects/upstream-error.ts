@@ -80,7 +80,7 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
   let retry: boolean | undefined;
   const isTooDear = exceedsCredit(raw);
   const isUsedUp = meansUsedUp(raw);
-  if (isTooDear || isUsedUp || meansNoCredit(status, raw)) {
+  if (isTooDear || isUsedUp || meansNoCredit(meant, raw)) {
     code = "upstream_error";
     retry = false;
   }

@@ -28,8 +28,12 @@ const NO_CREDIT_TEXT =
 const EXCEEDS_CREDIT =
   /^(?:This request requires more credits, or fewer max_tokens\b.*\bcan only afford [1-9]|Prompt tokens limit exceeded: \d+ > [1-9])/;
 
+/** And its word for a request whose most is beyond what the account may have under way at once (openrouter.ai, "In-flight spending budget"). */
+const EXCEEDS_BUDGET = /\bweight_exceeds_budget\b/;
+
 /** Whether the gateway's account at the vendor has credit, and the request is too large for it: of the key and of its way that says nothing. */
-export const exceedsCredit = ({ message }: { message?: unknown }): boolean => EXCEEDS_CREDIT.test(String(message));
+export const exceedsCredit = ({ type, message }: { type?: unknown; message?: unknown }): boolean =>
+  EXCEEDS_CREDIT.test(String(message)) || EXCEEDS_BUDGET.test(String(type));
 
 /**
  * How vendors say that a plan's hours or its week are used up, with a 429 that names no time: Z.ai's 1308, 1310 and 1316 to 1321 (hugalafutro/model-hotel #955,
@@ -74,7 +78,7 @@ export function meansNoCredit(
   status: unknown,
   { type, code, message, details }: { type?: unknown; code?: unknown; message?: unknown; details?: unknown },
 ): boolean {
-  if (exceedsCredit({ message }) || limitsRate({ message })) return false;
+  if (exceedsCredit({ type, message }) || limitsRate({ message })) return false;
   if (status === 402 || NO_CREDIT_CODE.test(`${code} ${type}`)) return true;
   if (isObject(details) && SPENT.test(String(details["error_code"]))) return true;
   const words = String(message);

@@ -1600,18 +1600,25 @@ describe("the only way", () => {
   );
 
   test.each([
-    "This request requires more credits, or fewer max_tokens. You requested up to 32000 tokens, but can only afford 30104. To increase, visit https://openrouter.ai/settings/credits and add more credits",
-    "Prompt tokens limit exceeded: 64128 > 6964. To increase, visit https://openrouter.ai/settings/credits and upgrade to a paid account",
-  ])("OpenRouter's 402 for a request beyond what is left is no empty account: %s", async (words) => {
+    [
+      "This request requires more credits, or fewer max_tokens. You requested up to 32000 tokens, but can only afford 30104. To increase, visit https://openrouter.ai/settings/credits and add more credits",
+      { provider_name: null },
+    ],
+    [
+      "Prompt tokens limit exceeded: 64128 > 6964. To increase, visit https://openrouter.ai/settings/credits and upgrade to a paid account",
+      { provider_name: null },
+    ],
+    [
+      "This request's maximum cost exceeds your available credits. Add credits, or lower max_tokens or prompt size.",
+      { reason: "weight_exceeds_budget", limit_source: "openrouter_credits" },
+    ],
+  ])("OpenRouter's 402 for a request beyond what is left is no empty account: %s", async (words, metadata) => {
     oneProcessOnly("a key that rests");
     const app = await appWith({
       vendors: [withKeys("key-a1", "key-b2")],
       models: [{ id: "one/any", pricing: "free" }],
     });
-    first.always(
-      PATH,
-      json({ error: { message: words, code: 402, metadata: { provider_name: null } } }, { status: 402 }),
-    );
+    first.always(PATH, json({ error: { message: words, code: 402, metadata } }, { status: 402 }));
     for (let count = 1; count <= 6; count++) {
       const response = await talk(app, "the same conversation");
       expect([response.status, response.headers.get("x-should-retry")]).toEqual([502, "false"]);
@@ -1625,6 +1632,23 @@ describe("the only way", () => {
     first.always(PATH, json(chatReply("yes")));
     expect((await talk(app, "the same conversation")).status).toBe(200);
     expect(keysOf(first)[12]).toBe(keysOf(first)[0]);
+  });
+
+  test("OpenRouter's 402 for an account whose credit its requests of the moment hold is a limit, and ends as one", async () => {
+    oneProcessOnly("a key that rests");
+    const clock = manualClock();
+    const app = await single(clock);
+    const message =
+      "This request would exceed your available credits given your current in-flight requests. Retry after in-flight requests settle, or add credits.";
+    const metadata = { reason: "in_flight_budget_exhausted", limit_source: "openrouter_in_flight_budget" };
+    const held = json({ error: { code: 402, message, metadata } }, { status: 402, headers: { "retry-after": "40" } });
+    first.always(PATH, held);
+    const response = await talk(app);
+    expect([response.status, response.headers.get("retry-after")]).toEqual([429, "40"]);
+    expect(await response.json()).toMatchObject({ error: { code: "rate_limit_exceeded" } });
+    first.always(PATH, json(chatReply("yes")));
+    await clock.advance(41_000);
+    expect((await talk(app)).status).toBe(200);
   });
 
   test("while its breaker is open one call at a time finds out, and the others are told at once", async () => {

@@ -136,7 +136,9 @@ for (const each of CASES) {
       const cut = whole.map(([status, expected, answer]) => {
         return [status, expected, { ...answer, claimedLength: 100_000, finish: "cut" as const }] as const;
       });
-      for (const [status, expected, answer] of [...whole, ...cut]) {
+      const held = { error: { code: 402, message: "no", metadata: { limit_source: "openrouter_in_flight_budget" } } };
+      const limit = [table[0]?.[1] ?? {}, json(held, { status: 402, headers: { "retry-after": "7" } })] as const;
+      for (const [status, expected, answer] of [...whole, ...cut, [402, ...limit] as const]) {
         lab.upstream.answer(each.path, answer);
         const step = await lab.draw.create(wanted(each), new AbortController().signal);
         const { message, ...rest } = step as ImageStep & { kind: "failed" };
@@ -144,7 +146,7 @@ for (const each of CASES) {
         expect(message).toMatch(/^[A-Z].*\.$/);
         expect(JSON.stringify(step)).not.toMatch(/inside\.example|sk-abc/);
       }
-      expect(lab.upstream.calls).toHaveLength(2 * table.length);
+      expect(lab.upstream.calls).toHaveLength(2 * table.length + 1);
     });
 
     test("pages, half answers and redirects are no image", async () => {

@@ -102,8 +102,9 @@ export function readFailure(
   if (status <= 499 && (error.code === "upstream_auth" || (error.code === "upstream_error" && !error.retry))) {
     return { kind: "failed", message, ran: "no", fault: true, elsewhere: true };
   }
-  if (status === 429 || status === 503 || status === 529) {
-    const limited = status === 429 ? { limited: true as const } : {};
+  const isLimit = status === 429 || error.code === "rate_limit_exceeded";
+  if (isLimit || status === 503 || status === 529) {
+    const limited = isLimit ? { limited: true as const } : {};
     return { kind: "failed", message, ran: "no", ...limited, retryAfterSeconds: after ?? BUSY_SECONDS };
   }
   if (status >= 400 && status <= 499 && status !== 408) return { kind: "failed", message, ran: "no", fault: true };
