@@ -7,11 +7,8 @@ import ipaddr from "ipaddr.js";
  */
 const NOT_PUBLIC = new Set(["168.63.129.16"]);
 
-/** IPv6 ranges that carry an IPv4 address, belong to no one, or are no global unicast (2000::/3), beyond what the list knows. */
+/** Where IPv6 addresses of the open internet lie: what is beyond belongs to no one, and the list takes much of it for public. */
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR("2000::/3");
-const REFUSED_V6 = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"].map((range) =>
-  ipaddr.IPv6.parseCIDR(range),
-);
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
@@ -38,7 +35,7 @@ export function isPublicAddress(text: string): boolean {
   const address = parse(text);
   if (address?.range() !== "unicast") return false;
   if (address instanceof ipaddr.IPv4) return !NOT_PUBLIC.has(address.toString());
-  return address.match(GLOBAL_UNICAST) && !REFUSED_V6.some((range) => address.match(range));
+  return address.match(GLOBAL_UNICAST);
 }
 
 /** Loopback, and the unspecified address, which connects to loopback. */

@@ -246,6 +246,8 @@ export const INSIDE: readonly string[] = [
   "fec0::5",
   "ff02::1",
   "2001:db8::5",
+  "2001:1ff::5",
+  "3fff::5",
   "100::5",
   "not an address",
   "",
