@@ -248,6 +248,7 @@ describe("what the operator allows", () => {
     ["127.0.0.1", "http://evil.example:P/", false],
     ["10.0.0.0/8", "http://127.0.0.1:P/", false],
     ["localhost", "http://localhost:P/", true],
+    ["::ffff:127.0.0.1", "http://127.0.0.1:P/", true],
     ["", "http://127.0.0.1:P/", false],
   ];
   test.each(rows)("%j and %s: %p", async (rule, url, open) => {
@@ -267,6 +268,8 @@ describe("what the operator allows", () => {
     ["http://name.example:81/", "blocked"],
     ["http://name.example:8081/", "blocked"],
     ["https://name.example:22/", "blocked"],
+    ["ftp://name.example/", "invalid_url"],
+    ["ws://name.example/", "invalid_url"],
     [`http://${longest}.${"d".repeat(61)}/`, "unresolved"],
     [`http://${longest}.${"d".repeat(62)}/`, "invalid_url"],
   ] as const)("%s: whether its name is asked for", async (url, code) => {
