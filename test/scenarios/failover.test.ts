@@ -862,6 +862,18 @@ describe("several keys of a vendor", () => {
       ),
     ],
     [
+      "OpenRouter's 403 of a workspace that has spent what it may",
+      json(
+        {
+          error: {
+            message: "Workspace monthly budget of $500.00 exceeded. Contact your workspace admin.",
+            code: 403,
+          },
+        },
+        { status: 403 },
+      ),
+    ],
+    [
       "xAI's 403 of an empty account",
       refusing(
         403,
