@@ -394,14 +394,23 @@ describe("a chat server of which nothing is known", () => {
       { tools: [tool, tool] },
       null,
     ]),
-    [
-      "a tool that says nothing of its parameters (MiniMax)",
+    ...[
+      { words: "invalid params, function parameters is empty (2013)" },
+      {
+        status: 422,
+        body: {
+          detail: [{ type: "missing", loc: ["body", "tools", 0, "function", "parameters"], msg: "Field required" }],
+        },
+      },
+      { words: 'Bad request: "parameters" is a required property for "function" object in parameter "tools"\n' },
+    ].map((refusal, number): [string, Wire, (body: Wire) => boolean, Refusal, Wire, string | null] => [
+      `a tool that says nothing of its parameters (${number})`,
       { ...ask(user), tools: [{ type: "function", function: { name: "f" } }, tool] },
       (body) => JSON.stringify(body["tools"]).includes('{"name":"f"}'),
-      { words: "invalid params, function parameters is empty (2013)" },
+      refusal,
       { tools: [tool, tool] },
       null,
-    ],
+    ]),
     ...[
       "invalid params, invalid tool type: (2013)",
       'Unsupported tool type: {"custom":{"name":"p"},"type":"custom"}',

@@ -144,9 +144,9 @@ const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
   ],
   [TURNS_REFUSED, IN_TURNS],
   [new RegExp(`${SYSTEM_REFUSED.source}|${TURNS_REFUSED.source}`, "i"), { ...IN_TURNS, noSystemRole: true }],
-  // LM Studio, in the words of its reader, OpenAI's models behind others, and MiniMax (QwenLM/qwen-code #11834).
+  // LM Studio, in the words of its reader, OpenAI's models behind others, MiniMax (QwenLM/qwen-code #11834), TabbyAPI (theroyallab/tabbyAPI #485), Databricks (posit-dev/querychat #273).
   [
-    /"parameters",\s*"properties"\s*\],\s*"message":\s*"Required"|\bobject schema missing properties\b|\bfunction parameters is empty\b/,
+    /"parameters",\s*"properties"\s*\],\s*"message":\s*"Required"|\bobject schema missing properties\b|\bfunction parameters is empty\b|\bfunction\.parameters: Field required\b|"parameters" is a required property\b/,
     { namedProperties: true },
   ],
   [/\bcall ids?\b.*\blength (?:of )?9\b/i, { nineCharacterToolIds: true }],
