@@ -3,7 +3,7 @@ import type { Socket } from "bun";
 import { ERRORS } from "../../src/canon/errors.ts";
 import { Sender } from "../../src/http/server/sender.ts";
 import { outbox } from "../../src/lib/outbox.ts";
-import { manualClock } from "../support/clock.ts";
+import { manualClock, settle } from "../support/clock.ts";
 import { until } from "../support/wait.ts";
 
 /** A socket that takes a little at first, and everything once it is `open`. */
@@ -163,6 +163,7 @@ describe("what waits for the end of the turn", () => {
     const streamed = { headers: {}, ping: "", clock: manualClock(), client: { close() {} }, chunks: pieces() };
     sender.sendStream(head, streamed);
     await until(() => text().endsWith("\r\n5\r\npiece\r\n0\r\n\r\n"), "the stream ends");
+    expect(sender.hasBegun).toBe(false);
     sender.sendWhole(head, "all of it");
     outbox.send();
     expect(text().split("\r\n\r\n").at(-1)).toBe("all of it");
@@ -182,6 +183,20 @@ describe("what waits for the end of the turn", () => {
       ["true", "connection: close\r,close"],
       ["false", "connection: keep-alive\r,keep-alive"],
     ]);
+  });
+
+  test("is a stream's piece as it is where its client reads no chunks, and what fails behind it ends the connection", async () => {
+    async function* pieces(): AsyncGenerator<string, undefined> {
+      yield "piece";
+      throw new Error("broken");
+    }
+    for (const chunks of [true, false]) {
+      const { sender, text, told } = makeSender();
+      const streamed = { headers: {}, ping: "", clock: manualClock(), client: { close() {} }, chunks: pieces() };
+      sender.sendStream({ ...head, chunks }, streamed);
+      await until(() => told.length > 0, "it has failed");
+      expect([text().split("\r\n\r\n")[1], told]).toEqual([chunks ? "5\r\npiece\r\n" : "piece", ["closed"]]);
+    }
   });
 
   test("ends the connection where it cannot be written", () => {
@@ -206,6 +221,7 @@ describe("what waits for the end of the turn", () => {
     const client = { close() {} };
     sender.sendStream({ ends: false, chunks: true }, { headers: {}, chunks, ping: ": ping\n\n", clock, client });
     sender.ping(": ping\n\n");
+    expect([sender.hasBegun, sender.isWritten]).toEqual([true, false]);
     give({ done: true, value: undefined });
     await Bun.sleep(0);
     outbox.send();
@@ -253,6 +269,37 @@ describe("a client that takes little at a time", () => {
     sender.end();
     expect(text().endsWith(`\r\n\r\n3e8\r\n${"a".repeat(1_000)}\r\n1\r\nb\r\n0\r\n\r\n`)).toBe(true);
     expect(told).toEqual(["answered"]);
+  });
+
+  test("has its answer on its way until it has taken all of it, also of one that was written at once", () => {
+    const { client, told, sender } = makeSlow(100);
+    sender.sendBytes(head, Buffer.alloc(1_000));
+    expect([sender.hasBegun, sender.isWritten, told]).toEqual([true, true, []]);
+    client.most = Number.POSITIVE_INFINITY;
+    sender.drain();
+    expect([sender.hasBegun, sender.isWritten, told]).toEqual([false, false, ["answered"]]);
+  });
+
+  test("is asked whether it takes more of a stream too, behind an answer of which it took each piece", async () => {
+    const { client, sender, text } = makeSlow(100);
+    sender.begin(head);
+    const sent = sender.sendPiece(Buffer.from("a".repeat(1_000)));
+    client.most = Number.POSITIVE_INFINITY;
+    sender.drain();
+    await sent;
+    sender.end();
+    async function* pieces(): AsyncGenerator<string, undefined> {
+      yield "b".repeat(1_000);
+      yield "the last";
+    }
+    client.most = 100;
+    const streamed = { headers: {}, ping: "", clock: manualClock(), client: { close() {} }, chunks: pieces() };
+    sender.sendStream(head, streamed);
+    await until(() => !sender.isFree, "it takes no more");
+    await settle();
+    client.most = Number.POSITIVE_INFINITY;
+    sender.drain();
+    await until(() => text().endsWith("\r\nthe last\r\n0\r\n\r\n"), "the rest is sent");
   });
 
   test.each<{ name: string; fields: Record<string, string>; chunks: boolean; sent: string }>([
