@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import type { Event, FinishReason } from "../../src/canon/events.ts";
+import { deltas } from "./event-blocks.ts";
 
 const text = fc.string({ minLength: 1, maxLength: 12, unit: "binary" }).map((raw) => raw.toWellFormed());
 const textDeltas = fc.array(text, { maxLength: 4 });
@@ -17,8 +18,6 @@ const argumentDeltas = fc
     if (isEmpty) return [];
     return [raw.slice(0, cut), raw.slice(cut)].filter((piece) => piece !== "");
   });
-
-const deltas = (pieces: readonly string[]): Event[] => pieces.map((piece) => ({ type: "block-delta", text: piece }));
 
 const textBlock = textDeltas.map((pieces): Event[] => [
   { type: "block-start", block: { kind: "text" } },

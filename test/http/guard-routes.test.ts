@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { PLAIN_CONFIG, startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { type Listening, listen } from "../support/listening.ts";
 import { startUpstream, type Upstream } from "../support/upstream.ts";
 import { type RawAnswer, sendRaw } from "./raw-request.ts";
@@ -15,8 +15,8 @@ beforeAll(async () => {
     vendors: [vendorAt(upstream, "chat", "lab")],
     config: {
       server: {
-        ...{ host: "127.0.0.1", port: 0, portWasGiven: true, publicUrl: undefined, cdnUrl: undefined },
-        ...{ corsOrigins: ["https://chat.example.com"], trustedProxies: [], allowedHosts: ["gateway.example.com"] },
+        ...PLAIN_CONFIG.server,
+        ...{ corsOrigins: ["https://chat.example.com"], allowedHosts: ["gateway.example.com"] },
       },
     },
   });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Elysia } from "elysia";
@@ -8,9 +8,9 @@ import { createGuard } from "../../src/http/guard.ts";
 import { healthRoutes } from "../../src/http/health.ts";
 import { openapiRoutes } from "../../src/http/openapi.ts";
 import { rootRoutes } from "../../src/http/root.ts";
+import { CHROMIUM } from "../support/chromium.ts";
 import { until } from "../support/wait.ts";
 
-const EXECUTABLE = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
 const FLAGS = [
   "--no-sandbox",
   "--disable-gpu",
@@ -50,7 +50,7 @@ const TOO_PALE = `(() => {
 })()`;
 
 // Without a browser on the machine the pages are still checked by their headers and text in openapi.test.ts.
-describe.skipIf(EXECUTABLE === undefined)("the pages in a real browser", () => {
+describe.skipIf(CHROMIUM === undefined)("the pages in a real browser", () => {
   const refused: string[] = [];
   const profile = mkdtempSync(join(tmpdir(), "sluice-browser-"));
   let app: Elysia;
@@ -76,7 +76,7 @@ describe.skipIf(EXECUTABLE === undefined)("the pages in a real browser", () => {
       .listen({ port: 0, hostname: "127.0.0.1", reusePort: false });
     origin = `http://127.0.0.1:${app.server?.port}`;
     context = await chromium.launchPersistentContext(profile, {
-      executablePath: EXECUTABLE ?? "",
+      executablePath: CHROMIUM ?? "",
       headless: true,
       args: FLAGS,
     });

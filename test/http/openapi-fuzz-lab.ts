@@ -2,7 +2,7 @@ import { isObject } from "../../src/lib/json.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { DIALECTS, type DialectName, upstreamModel, WIRES } from "../sdk/lab.ts";
 import { CUT, FILTERED, GREETING, ONE_CALL, REASONED, type Reply, TWO_CALLS } from "../sdk/replies.ts";
-import { startApp, type TestApp } from "../support/app.ts";
+import { PLAIN_CONFIG, startApp, type TestApp } from "../support/app.ts";
 import type { Schema } from "../support/json-schema.ts";
 import {
   type Answer,
@@ -164,16 +164,7 @@ export async function startFuzzLab(): Promise<FuzzLab> {
     config: {
       search: [{ engine: "fixture" }],
       web: { fetch: { allow_hosts: [host] } },
-      server: {
-        host: "127.0.0.1",
-        port: 0,
-        portWasGiven: true,
-        publicUrl: undefined,
-        cdnUrl: undefined,
-        corsOrigins: [],
-        trustedProxies: ["127.0.0.1"],
-        allowedHosts: [],
-      },
+      server: { ...PLAIN_CONFIG.server, trustedProxies: ["127.0.0.1"] },
     },
   });
   // How long is waited before a vendor is asked again is no matter of this test.

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
@@ -11,10 +11,8 @@ import {
   runBinary,
   startBinary,
 } from "../support/binary.ts";
+import { CHROMIUM } from "../support/chromium.ts";
 import type { Job } from "./lab.ts";
-
-/** Where a Chromium may be. Without one the picture is not looked at, and the test says so. */
-const EXECUTABLE = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
 
 let folder: string;
 let gateway: RunningBinary;
@@ -146,8 +144,8 @@ describe("the executable draws", () => {
     expect(units).toBe(list.data.filter(({ status }) => status === "succeeded").length);
   }, 30_000);
 
-  const look = EXECUTABLE ? test : test.skip;
-  if (!EXECUTABLE) console.log("no Chromium on this machine: the picture is not looked at");
+  const look = CHROMIUM ? test : test.skip;
+  if (!CHROMIUM) console.log("no Chromium on this machine: the picture is not looked at");
   look(
     "a browser shows the picture on a page of another origin, and runs nothing of it",
     async () => {
@@ -162,7 +160,7 @@ describe("the executable draws", () => {
           }),
       });
       const context = await chromium.launchPersistentContext(profile, {
-        executablePath: EXECUTABLE!,
+        executablePath: CHROMIUM!,
         headless: true,
         args: ["--no-sandbox"],
       });

@@ -2,9 +2,8 @@ import { afterEach, describe, expect, test } from "bun:test";
 import type { DialectName } from "../../src/dialects/dialect.ts";
 import { temporaryFolders } from "../db/temp-folder.ts";
 import { Client, type Heard, type Lab, type Mode, startLab, storedBytes } from "./reasoning-lab.ts";
-import { LOOP } from "./reasoning-vendors.ts";
+import { THOUGHTS } from "./reasoning-vendors.ts";
 
-const THOUGHTS = LOOP.flatMap((said) => said.flatMap((block) => (block.kind === "think" ? [block.text] : [])));
 const MODELS = ["lab/router-gemini", "lab/router-claude", "lab/router-kimi"] as const;
 const CLIENTS = ["chat", "messages", "responses"] as const;
 const MODES = ["whole", "stream"] as const;

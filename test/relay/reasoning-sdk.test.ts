@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
 import { type Lab, startLab } from "./reasoning-lab.ts";
-import { LOOP } from "./reasoning-vendors.ts";
+import { THOUGHTS } from "./reasoning-vendors.ts";
 
-const THOUGHTS = LOOP.flatMap((said) => said.flatMap((block) => (block.kind === "think" ? [block.text] : [])));
 const TOOLS: OpenAI.Chat.ChatCompletionTool[] = ["weather", "clock"].map((name) => ({
   type: "function",
   function: { name, parameters: { type: "object", properties: {} } },

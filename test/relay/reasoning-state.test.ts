@@ -6,9 +6,8 @@ import { KEY_FILE } from "../../src/relay/reasoning-seal.ts";
 import { KEEP_MS } from "../../src/relay/reasoning-store.ts";
 import { temporaryFolders } from "../db/temp-folder.ts";
 import { Client, type Heard, type Lab, type Mode, startLab, storedBytes } from "./reasoning-lab.ts";
-import { LOOP, type Said } from "./reasoning-vendors.ts";
+import { LOOP, type Said, THOUGHTS } from "./reasoning-vendors.ts";
 
-const THOUGHTS = LOOP.flatMap((said) => said.flatMap((block) => (block.kind === "think" ? [block.text] : [])));
 const folders = temporaryFolders();
 let lab: Lab;
 

@@ -31,6 +31,8 @@ export const LOOP: readonly (readonly Said[])[] = [
   ],
   [{ kind: "text", text: "You are welcome." }],
 ];
+/** What the model thinks in them. */
+export const THOUGHTS = LOOP.flatMap((said) => said.flatMap((block) => (block.kind === "think" ? [block.text] : [])));
 
 /** A vendor inside this process that refuses what the real one refuses. */
 export type StrictVendor = {

@@ -9,12 +9,21 @@ import { type ManualClock, manualClock } from "../support/clock.ts";
 import { json, type Script, sse, startUpstream } from "../support/upstream.ts";
 import { gate, until } from "../support/wait.ts";
 import { costOf } from "./paying.ts";
-import { modelOf, type ServedLab, says, searches, startServedLab, TWO_WAYS } from "./server-tools.lab.ts";
+import {
+  beginPaying,
+  modelOf,
+  playAt,
+  type ServedLab,
+  says,
+  searches,
+  spent,
+  startServedLab,
+  TWO_WAYS,
+} from "./server-tools.lab.ts";
 
 /** Plenty for any wait between two requests, ms. */
 const LONG_MS = 6_000;
 const STEP_MS = 50;
-const DEPOSIT = 1_000_000_000n;
 const CALL = 10_000_000n;
 const OVERLOADED = json({ error: { message: "busy", type: "overloaded_error" } }, { status: 503 });
 
@@ -31,25 +40,12 @@ async function start(): Promise<ServedLab> {
   const fast = { requests_per_minute: 1_000_000, concurrent_generations: 1_000, web_calls_per_minute: 1_000 };
   const trial = { ...fast, web_calls_concurrent: 100, web_calls_per_day: 0, web_call_usd: 0.01 };
   lab = await startServedLab({ plans: { trial } }, false, clock);
-  const { gateway } = lab;
-  gateway.store.database.run("UPDATE account SET plan = 'trial' WHERE id = ?", [gateway.accountId]);
-  gateway.app.keys.reload();
-  await gateway.app.book.deposit({ accountId: gateway.accountId, amountNano: DEPOSIT, reference: "first" });
+  await beginPaying(lab);
   return lab;
 }
 
 /** Plays these in turn, the last one again and again. */
-function play({ vendors }: ServedLab, ...scripts: Script[]): void {
-  playAt(vendors.chat, ...scripts);
-}
-
-function playAt(vendor: ServedLab["vendors"]["chat"], ...scripts: Script[]): void {
-  let calls = 0;
-  vendor.script((call) => {
-    const script = scripts[Math.min(calls++, scripts.length - 1)] as Script;
-    return typeof script === "function" ? script(call) : script;
-  });
-}
+const play = ({ vendors }: ServedLab, ...scripts: Script[]) => playAt(vendors.chat, ...scripts);
 
 /** The first round, which searches, whole or as a stream, and the last. */
 const rounds = ({ vendors: { chat } }: ServedLab): { first: Script; last: Script } => ({
@@ -82,7 +78,6 @@ async function ask(
 }
 
 const chatRow = ({ gateway }: ServedLab) => gateway.rows().find(({ model }) => model === modelOf("chat"));
-const spent = ({ gateway }: ServedLab) => DEPOSIT - gateway.app.book.balance(gateway.accountId).postedNano;
 const costOfRounds = (count: number) => costOf(count * (COUNTS.fresh + COUNTS.cached), count * COUNTS.output);
 
 describe.each(["chat", "messages"] as const)(

@@ -8,12 +8,21 @@ import { answerOf, upstreamModel } from "../sdk/lab.ts";
 import { manualClock } from "../support/clock.ts";
 import { json, neverAnswer, type Script, sse } from "../support/upstream.ts";
 import { until } from "../support/wait.ts";
-import { modelOf, type ServedLab, says, searches, startServedLab } from "./server-tools.lab.ts";
+import {
+  beginPaying,
+  DEPOSIT,
+  modelOf,
+  playAt,
+  type ServedLab,
+  says,
+  searches,
+  spent,
+  startServedLab,
+} from "./server-tools.lab.ts";
 
 type Wire = Record<string, unknown>;
 type Client = "chat" | "messages";
 
-const DEPOSIT = 1_000_000_000n;
 /** USD for a million tokens, of prompts up to 100 tokens and of longer ones; the output after a long one costs more too. */
 const PRICING = { input: 3, output: 15, tiers: [{ input_tokens_above: 100, input: 6, output: 22.5 }] };
 const short = (input: number, output: number) => BigInt(input) * 3_000n + BigInt(output) * 15_000n;
@@ -33,21 +42,12 @@ async function start(row: Wire, metered: boolean): Promise<ServedLab> {
   const routes = [{ vendor: "lab-chat", model: upstreamModel("chat", "plain") }];
   const models = [{ id: modelOf("chat"), pricing: PRICING, capabilities, routes, ...row }];
   lab = await startServedLab({ plans: { trial }, models: models as unknown as Config["models"] });
-  const { gateway } = lab;
-  gateway.store.database.run("UPDATE account SET plan = 'trial' WHERE id = ?", [gateway.accountId]);
-  gateway.app.keys.reload();
-  await gateway.app.book.deposit({ accountId: gateway.accountId, amountNano: DEPOSIT, reference: "first" });
+  await beginPaying(lab);
   return lab;
 }
 
 /** Plays these in turn, the last one again and again. */
-function play({ vendors: { chat } }: ServedLab, ...scripts: Script[]): void {
-  let calls = 0;
-  chat.script((call) => {
-    const script = scripts[Math.min(calls++, scripts.length - 1)] as Script;
-    return typeof script === "function" ? script(call) : script;
-  });
-}
+const play = ({ vendors }: ServedLab, ...scripts: Script[]) => playAt(vendors.chat, ...scripts);
 
 /** A whole answer that counts so much. */
 const counting =
@@ -67,7 +67,6 @@ const ask = ({ gateway }: ServedLab, client: Client, stream: boolean, init: Requ
 };
 
 const rowOf = ({ gateway }: ServedLab) => gateway.rows().find(({ model }) => model === modelOf("chat"));
-const spent = ({ gateway }: ServedLab) => DEPOSIT - gateway.app.book.balance(gateway.accountId).postedNano;
 
 const cases = (["chat", "messages"] as const).flatMap((client) => [[client, false] as const, [client, true] as const]);
 

@@ -7,6 +7,7 @@ import type { Vendor } from "../../src/vendors/vendor.ts";
 import { apiKeyOf, DIALECTS, type LabVendor, startVendor, upstreamModel, WIRES } from "../sdk/lab.ts";
 import type { Reply } from "../sdk/replies.ts";
 import { startApp, type TestApp } from "../support/app.ts";
+import type { Script } from "../support/upstream.ts";
 
 /** A gateway in this process with a strict vendor of every dialect behind it, none of which runs web tools unless asked to, and both SDKs before it. */
 export type ServedLab = {
@@ -78,6 +79,19 @@ export async function startServedLab(
   };
 }
 
+/** What an account that pays begins with, nano-USD. */
+export const DEPOSIT = 1_000_000_000n;
+
+/** Has the lab's account pay: on plan `trial`, with so much in its wallet. */
+export async function beginPaying({ gateway }: ServedLab): Promise<void> {
+  gateway.store.database.run("UPDATE account SET plan = 'trial' WHERE id = ?", [gateway.accountId]);
+  gateway.app.keys.reload();
+  await gateway.app.book.deposit({ accountId: gateway.accountId, amountNano: DEPOSIT, reference: "first" });
+}
+
+/** What that account has paid. */
+export const spent = ({ gateway }: ServedLab) => DEPOSIT - gateway.app.book.balance(gateway.accountId).postedNano;
+
 /** A round in which the model says something and searches. */
 export const searches = (query: string, id = "look", text = "I will look."): Reply => ({
   steps: [
@@ -88,6 +102,15 @@ export const searches = (query: string, id = "look", text = "I will look."): Rep
 });
 
 export const says = (...pieces: string[]): Reply => ({ steps: [{ kind: "text", pieces }], finish: "stop" });
+
+/** Has a vendor play these in turn, the last one again and again. */
+export function playAt({ script }: LabVendor, ...scripts: Script[]): void {
+  let calls = 0;
+  script((call) => {
+    const played = scripts[Math.min(calls++, scripts.length - 1)] as Script;
+    return typeof played === "function" ? played(call) : played;
+  });
+}
 
 /** The test engine's first result for a query. */
 export const FIRST = { title: "sluice gates: result 1", url: "https://docs.example.com/sluice-gates/1" };

@@ -12,7 +12,7 @@ import type { RequestLog } from "../../src/observe/request-log.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { AppWatch } from "./app-watch.ts";
 import { givenExecutable } from "./binary.ts";
-import { startOutside } from "./black-box.ts";
+import { posting, startOutside } from "./black-box.ts";
 import { leakNet, secretsOf } from "./leaks.ts";
 import type { Upstream } from "./upstream.ts";
 
@@ -162,15 +162,7 @@ export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
     version: TEST_VERSION,
     log: lines,
     call,
-    post: (path, body, init = {}) => {
-      const headers = { "content-type": "application/json", authorization: `Bearer ${key}` };
-      return call(path, {
-        ...init,
-        method: "POST",
-        headers: { ...headers, ...(init.headers as Record<string, string> | undefined) },
-        body: typeof body === "string" ? body : JSON.stringify(body),
-      });
-    },
+    post: posting(call, key),
     rows: () => store.query.select().from(usage).orderBy(sql`rowid`).all(),
     async stop() {
       await app.stop();

@@ -241,6 +241,19 @@ async function endProcess({ child, folder, output }: Process, store: Store, writ
   if (breaches.length > 0) throw new Error(`the books are not right: ${JSON.stringify(breaches.slice(0, 3))}`);
 }
 
+/** What posts JSON with a key, by whatever calls a path. */
+export const posting =
+  (call: TestApp["call"], key: string): TestApp["post"] =>
+  (path, body, init = {}) => {
+    const headers = { "content-type": "application/json", authorization: `Bearer ${key}` };
+    return call(path, {
+      ...init,
+      method: "POST",
+      headers: { ...headers, ...(init.headers as Record<string, string> | undefined) },
+      body: typeof body === "string" ? body : JSON.stringify(body),
+    });
+  };
+
 /**
  * {@link TestApp} around an executable that runs as a process of its own, told everything by a configuration file. What a test wants that cannot be had
  * from outside throws {@link InsideOnly}.
@@ -287,15 +300,7 @@ export async function startOutside(executable: string, config: Config, options: 
       return log();
     },
     call,
-    post: (path, body, init = {}) => {
-      const headers = { "content-type": "application/json", authorization: `Bearer ${key}` };
-      return call(path, {
-        ...init,
-        method: "POST",
-        headers: { ...headers, ...(init.headers as Record<string, string> | undefined) },
-        body: typeof body === "string" ? body : JSON.stringify(body),
-      });
-    },
+    post: posting(call, key),
     rows: () => store.query.select().from(usage).orderBy(sql`rowid`).all(),
     stop() {
       over.abort();

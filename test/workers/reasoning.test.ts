@@ -5,12 +5,11 @@ import type { Link } from "../../src/workers/link.ts";
 import { RemoteReasoning } from "../../src/workers/remote-reasoning.ts";
 import { temporaryFolders } from "../db/temp-folder.ts";
 import { Client, type Lab, startLab } from "../relay/reasoning-lab.ts";
-import { LOOP } from "../relay/reasoning-vendors.ts";
+import { THOUGHTS } from "../relay/reasoning-vendors.ts";
 import { settle } from "../support/clock.ts";
 import { gate } from "../support/wait.ts";
 import { type Pair, startPair } from "./pair.ts";
 
-const THOUGHTS = LOOP.flatMap((said) => said.flatMap((block) => (block.kind === "think" ? [block.text] : [])));
 const folders = temporaryFolders();
 let lab: Lab;
 const pairs: Pair[] = [];

@@ -1,6 +1,16 @@
 import { isObject } from "../../../src/lib/json.ts";
 import { COUNTS, type Reply } from "../replies.ts";
-import { Checker, isAddress, isBetween, isCount, isJsonObject, isText, isThinker, type Value } from "./checker.ts";
+import {
+  Checker,
+  isAddress,
+  isBetween,
+  isCount,
+  isJsonObject,
+  isText,
+  isTextParts,
+  isThinker,
+  type Value,
+} from "./checker.ts";
 import type { VendorFault, VendorWire } from "./wire.ts";
 
 const HEAD = { id: "chatcmpl-Lab7QkZ1", created: 1_754_432_626, system_fingerprint: "fp_ff25b2783a" };
@@ -139,9 +149,6 @@ function checkMessages(checker: Checker, messages: Value[]): void {
   });
   checker.require(open.size === 0, "a call is left unanswered");
 }
-
-const isTextParts = (content: unknown) =>
-  Array.isArray(content) && content.length > 0 && content.every((part) => isObject(part) && part["type"] === "text");
 
 function checkCalls(checker: Checker, message: Value, path: string): string[] {
   if (message["tool_calls"] === undefined) return [];

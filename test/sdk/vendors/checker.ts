@@ -6,6 +6,8 @@ export type Faults = string[];
 export type Value = Record<string, unknown>;
 
 export const isText = (value: unknown): value is string => typeof value === "string" && value !== "";
+export const isTextParts = (content: unknown) =>
+  Array.isArray(content) && content.length > 0 && content.every((part) => isObject(part) && part["type"] === "text");
 export const isBetween = (value: unknown, least: number, most: number) =>
   value === undefined || (typeof value === "number" && value >= least && value <= most);
 export const isCount = (value: unknown) => Number.isInteger(value) && (value as number) > 0;

@@ -1,6 +1,6 @@
 import { isObject } from "../../../src/lib/json.ts";
 import { COUNTS, type Reply, type Step } from "../replies.ts";
-import { Checker, isBase64, isBetween, isCount, isText, isThinker, type Value } from "./checker.ts";
+import { Checker, isBase64, isBetween, isCount, isText, isTextParts, isThinker, type Value } from "./checker.ts";
 import type { VendorFault, VendorWire } from "./wire.ts";
 
 const USAGE = {
@@ -95,9 +95,6 @@ const FIELDS =
   );
 /** Both are in use: SDKs before and from 1.0 (dialects.md 2.0). */
 const VERSIONS = ["2023-06-01", "2026-10-21"];
-
-const isTextParts = (content: unknown) =>
-  Array.isArray(content) && content.length > 0 && content.every((part) => isObject(part) && part["type"] === "text");
 
 function checkTools(checker: Checker, body: Value): void {
   const choice = body["tool_choice"];
