@@ -4,7 +4,14 @@ import type { Address } from "../limits/addresses.ts";
 import type { AskedHead } from "./asked.ts";
 
 /** Headers that a proxy in between writes: then the connection's own address says nothing of who asks. */
-const FORWARDING = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"] as const;
+const FORWARDING = [
+  "forwarded",
+  "x-forwarded-for",
+  "x-forwarded-host",
+  "x-forwarded-proto",
+  "x-real-ip",
+  "via",
+] as const;
 /** Hops of `X-Forwarded-For` that are looked at, from the right. */
 const MAX_HOPS = 20;
 /** Longest text that can be an address with a zone and a port, characters. */

@@ -180,6 +180,8 @@ describe("who may read them", () => {
     // A proxy on this machine that writes no header of its own: HAProxy without `option forwardfor`, Envoy as it comes.
     expect(await statusOf({ host: "gateway.example.com" })).toBe(401);
     expect(await statusOf({ host: "localhost:9090" })).toBe(200);
+    // Whoever asks for this machine's own name through Envoy, which writes this alone.
+    expect(await statusOf({ host: "localhost", "x-forwarded-proto": "http" })).toBe(401);
     expect(await statusOf({ ...proxied, authorization: `Bearer ${made?.key.key}` })).toBe(403);
     expect(await statusOf({ ...proxied, authorization: `Bearer ${admin.key}` })).toBe(200);
     expect((await fetch(`${server.url}/metrics`, { method: "POST" })).status).toBe(405);
