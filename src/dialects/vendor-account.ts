@@ -14,12 +14,26 @@ const NO_CREDIT_CODE =
 const SPENT = /^(?:contract|enforced)_spend_limit_reached$/;
 /**
  * And the beginnings of sentences of those that have no such word: Anthropic's 400 is an `invalid_request_error` like any other, xAI's 403 a right that
- * is missing, SiliconFlow's 403, Z.ai's 429 of a balance or a subscription that has ended and Fireworks' 412 have a code that tells nothing. Google's "check your plan and billing details" is a limit of the minute as
- * well, and none, its credits that are depleted are one; OpenRouter's 403 of a key or a workspace that has spent what it may is one. Beginnings alone: what a request says is quoted further on, and would put
- * the key to rest for everybody.
+ * is missing, SiliconFlow's 403, Z.ai's 429 of a balance or a subscription that has ended and Fireworks' 412 have a code that tells nothing. Google's "check
+ * your plan and billing details" is a limit of the minute as well, and none; its credits that are depleted and its cap on what a month may cost are one, and
+ * OpenRouter's 403 of a key or a workspace that has spent what it may. Beginnings alone: what a request says is quoted further on, and would put the key to
+ * rest for everybody.
  */
-const NO_CREDIT_TEXT =
-  /^(?:key limit exceeded\b|workspace (?:daily|weekly|monthly|lifetime) budget of \$|your (?:credit balance is too low|prepayment credits are depleted|subscription payment is past due)|insufficient (?:account )?balance|余额不足|your GLM coding plan package has expired|您的 ?GLM coding plan 套餐已到期|(?:sorry, )?your account balance is insufficient|you have reached your specified (?:workspace )?API usage limits|your (?:newly created )?team\b[^"'`]{0,120}\b(?:used all available credits|reached (?:its|your|the) monthly spending limit)|(?:your )?account\b[^"'`]{0,120}\bsuspended\b[^"'`]{0,60}\b(?:balance|spending limit|invoices))/i;
+const NO_CREDIT_TEXT = new RegExp(
+  `^(?:${[
+    "key limit exceeded\\b",
+    "workspace (?:daily|weekly|monthly|lifetime) budget of \\$",
+    "your (?:project|billing account) has exceeded its monthly spending cap",
+    "your (?:credit balance is too low|prepayment credits are depleted|subscription payment is past due)",
+    "insufficient (?:account )?balance|余额不足",
+    "your GLM coding plan package has expired|您的 ?GLM coding plan 套餐已到期",
+    "(?:sorry, )?your account balance is insufficient",
+    "you have reached your specified (?:workspace )?API usage limits",
+    "your (?:newly created )?team\\b[^\"'\x60]{0,120}\\b(?:used all available credits|reached (?:its|your|the) monthly spending limit)",
+    "(?:your )?account\\b[^\"'\x60]{0,120}\\bsuspended\\b[^\"'\x60]{0,60}\\b(?:balance|spending limit|invoices)",
+  ].join("|")})`,
+  "i",
+);
 
 /**
  * How OpenRouter says that an account has credit, but not as much as this request may come to: by the output that it asks for, which is its model's most

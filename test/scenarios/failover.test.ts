@@ -873,6 +873,13 @@ describe("several keys of a vendor", () => {
         { status: 403 },
       ),
     ],
+    ...[
+      "Your project has exceeded its monthly spending cap. Please go to AI Studio at https://ai.studio/spend to manage your project spend cap.",
+      "Your billing account has exceeded its monthly spending cap. Please go to AI Studio at https://ai.studio/billing to manage your billing.",
+    ].map((message): [string, Answer] => [
+      `Google's 429 of a month that is spent (${message.slice(0, 20)})`,
+      json({ error: { code: 429, message, status: "RESOURCE_EXHAUSTED" } }, { status: 429 }),
+    ]),
     [
       "xAI's 403 of an empty account",
       refusing(
