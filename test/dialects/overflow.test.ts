@@ -150,6 +150,25 @@ const WORDINGS: readonly Told[] = [
     },
   ],
   [
+    "baidu",
+    400,
+    {
+      error: { code: "tokens_too_long", message: "Prompt tokens too long", type: "invalid_request_error" },
+      id: "as-1",
+    },
+  ],
+  [
+    "baidu, by its letters",
+    400,
+    {
+      error: {
+        code: "characters_too_long",
+        message: "the max input characters is 516096",
+        type: "invalid_request_error",
+      },
+    },
+  ],
+  [
     "alibaba, input and output",
     400,
     openai(
