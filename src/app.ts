@@ -46,6 +46,7 @@ import { builtinVendor } from "./vendors/builtin/vendor.ts";
 import { VendorHealth } from "./vendors/health.ts";
 import { createImageUpstreams } from "./vendors/images/index.ts";
 import { listDiscovered } from "./vendors/models-list.ts";
+import { keepSame, replaceVendors } from "./vendors/roster.ts";
 import type { Vendor } from "./vendors/vendor.ts";
 import { McpServer } from "./web/mcp.ts";
 import { createSafeFetch, type SafeFetch } from "./web/safe-fetch.ts";
@@ -185,7 +186,7 @@ function createRoster({ config, clock, vendors: rows }: AppSettings) {
   const builtin = builtinVendor(clock);
   /** Vendors that were found after the start. */
   const found: Vendor[] = [];
-  const vendors = switchedOn([builtin, ...rows], found, new Map());
+  const vendors = new Map([builtin, ...rows].map((vendor) => [vendor.id, vendor]));
   const sources = { rows: builtInRows, overrides: config.models, vendors: [...vendors.values()] };
   const catalog = createCatalog(sources, () => clock.now());
   return { builtin, found, vendors, catalog };
@@ -379,17 +380,17 @@ function createChanges(relay: Relay): Changes {
     reload({ config: reloaded, vendors: rows }) {
       const { models, plans: figures, limits: bounds } = reloaded;
       const nextPlans = createPlans(figures);
-      const next = switchedOn([builtin, ...rows], found, vendors);
-      catalog.replace({ rows: builtInRows, overrides: models, vendors: [...next.values()] });
-      const changed = [...next.keys()].filter((id) => next.get(id) !== vendors.get(id));
-      vendors.clear();
-      for (const [id, vendor] of next) vendors.set(id, vendor);
+      const configured = new Set(rows.map(({ id }) => id));
+      const others = found.filter(({ id }) => !configured.has(id));
+      const next = keepSame([builtin, ...rows, ...others], vendors);
+      catalog.replace({ rows: builtInRows, overrides: models, vendors: next });
+      const changed = replaceVendors(vendors, next);
       replacePlans(plans, nextPlans);
       services.blockingMs = bounds.blockingSeconds * 1000;
       // What was refused or in trouble may have been what was changed.
       health.forgetTrouble(changed);
       // What a vendor listed is forgotten with it, as the catalog does.
-      for (const id of discovered.keys()) if (next.get(id)?.models !== "discover") discovered.delete(id);
+      for (const id of discovered.keys()) if (vendors.get(id)?.models !== "discover") discovered.delete(id);
       state.config = reloaded;
       state.reloads++;
       tellChange();
@@ -424,21 +425,6 @@ async function stopParts(parts: Parts, ends: readonly (() => Promise<void>)[]): 
   await limits.close();
   await observation.close();
   await writer.close();
-}
-
-/** The vendors that are on, by id: those of `rows`, and what was found beside them. One that has not changed stays the same object. */
-function switchedOn(
-  rows: readonly Vendor[],
-  found: readonly Vendor[],
-  before: ReadonlyMap<string, Vendor>,
-): Map<string, Vendor> {
-  const next = new Map(rows.map((vendor) => [vendor.id, vendor]));
-  for (const vendor of found) if (!next.has(vendor.id)) next.set(vendor.id, vendor);
-  for (const [id, vendor] of next) {
-    const known = before.get(id);
-    if (known && Bun.deepEquals(known, vendor)) next.set(id, known);
-  }
-  return next;
 }
 
 /** Where images are kept: a configured bucket, the data folder, or memory for a store that is there itself. */

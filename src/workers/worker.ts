@@ -24,6 +24,7 @@ import { ReasoningState } from "../relay/reasoning-state.ts";
 import { Running } from "../relay/running.ts";
 import { builtinVendor } from "../vendors/builtin/vendor.ts";
 import { VendorHealth } from "../vendors/health.ts";
+import { keepSame, replaceVendors } from "../vendors/roster.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { createSafeFetch } from "../web/safe-fetch.ts";
 import { createMediaFetch } from "../web/safe-fetch-media.ts";
@@ -115,15 +116,10 @@ export class Worker {
 
   /** What is configured and found, from now on; requests that are under way keep what they have. */
   take(view: View): void {
-    const rows = [this.#builtin, ...view.vendors].map((vendor) => {
-      const known = this.#vendors.get(vendor.id);
-      return known && Bun.deepEquals(known, vendor) ? known : vendor;
-    });
+    const rows = keepSame([this.#builtin, ...view.vendors], this.#vendors);
     this.#catalog.replace({ rows: builtInRows, overrides: view.models, vendors: rows });
     for (const [vendor, models] of view.discovered) this.#catalog.setDiscovered(vendor, models);
-    const changed = rows.filter((vendor) => this.#vendors.get(vendor.id) !== vendor).map(({ id }) => id);
-    this.#vendors.clear();
-    for (const vendor of rows) this.#vendors.set(vendor.id, vendor);
+    const changed = replaceVendors(this.#vendors, rows);
     replacePlans(this.#plans, createPlans(view.plans));
     this.#services.blockingMs = view.blockingMs;
     // What was refused or in trouble may have been what was changed.
