@@ -25,7 +25,9 @@ function addReports(program: Command, report: Report): void {
     .option("--all-models", "also those whose vendor is not switched on, and what would switch it on")
     .action(async (options: ModelsOptions) => report(await (await import("./models.ts")).showModels(options)));
   withJson(withFolder(program.command("logs")))
-    .description("what became of requests: status, time to the first token, tokens, cost, tries; times are UTC")
+    .description(
+      "what became of generations (chat, messages, responses): status, time to the first token, tokens, cost, tries; times are UTC",
+    )
     .option("--follow", "go on with what comes")
     .option("--model <model>", "only this model ID; anthropic/* for all of a vendor's")
     .option("--status <status>", "only this status (429), its kind (5xx), an outcome, or an error's code")
