@@ -880,6 +880,19 @@ describe("several keys of a vendor", () => {
       `Google's 429 of a month that is spent (${message.slice(0, 20)})`,
       json({ error: { code: 429, message, status: "RESOURCE_EXHAUSTED" } }, { status: 429 }),
     ]),
+    ...["blocked_api_access", "spend_limit_reached"].map((code): [string, Answer] => [
+      `Groq's 400 of a month that is spent (${code})`,
+      json(
+        {
+          error: {
+            message:
+              "Organization has blocked API access because a spend alert threshold was met. Please visit https://console.groq.com/settings/billing to manage your spend alerts.",
+            ...{ type: "invalid_request_error", code },
+          },
+        },
+        { status: 400 },
+      ),
+    ]),
     [
       "xAI's 403 of an empty account",
       refusing(
