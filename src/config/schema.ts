@@ -77,6 +77,7 @@ const quirkProperties = late(
       letter_first_names: Type.Optional(flag()),
       no_streams: Type.Optional(flag()),
       no_stream_options: Type.Optional(flag()),
+      tool_stream: Type.Optional(flag()),
       no_developer_role: Type.Optional(flag()),
       tool_choice_required: Type.Optional(
         Words(["any", "auto", "auto-alone", "auto-while-reasoning", "auto-unless-off", "unnamed"]),

@@ -69,6 +69,8 @@ export type Quirks = {
   noStreams?: boolean;
   /** chat: `stream_options` is refused. */
   noStreamOptions?: boolean;
+  /** chat: a stream tells a call's arguments as they come only where `tool_stream` asks for it, and is silent until they are whole else (Z.ai). */
+  toolStream?: boolean;
   /** chat, responses: the role `developer` is unknown and becomes `system`. */
   noDeveloperRole?: boolean;
   /**

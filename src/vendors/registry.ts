@@ -282,6 +282,9 @@ export const registry: readonly VendorRow[] = [
       ...OLDER_CHAT,
       reasoningReplay: "reasoning_content",
       userFirst: true,
+      // Without it nothing comes while a call's arguments are written, and what is silent for 30 seconds is cut off (docs.z.ai, "Stream Tool Call";
+      // NousResearch/hermes-agent #12758).
+      toolStream: true,
       // "Tool choice must be auto"
       toolChoiceRequired: "auto-alone",
       maxStopSequences: 1,

@@ -177,6 +177,16 @@ describe("GLM models that always think", () => {
     });
     expect(call).toMatchObject({ thinking: { type: "enabled" }, reasoning_effort: "high" });
   });
+
+  test("and tell a call's arguments as they are written, which their vendor does to who asks for it alone", async () => {
+    const messages = [{ role: "user", content: "Write it down" }];
+    const tool = { name: "write", input_schema: { type: "object", properties: {} } };
+    const body = { model: "zai/glm-5.3", max_tokens: 9, messages, tools: [tool] };
+    const streamed = await sentBy(app, upstream, "messages", { ...body, stream: true });
+    expect(streamed.call).toMatchObject({ stream: true, tool_stream: true });
+    const whole = await sentBy(app, upstream, "messages", body);
+    expect(whole.call["tool_stream"]).toBeUndefined();
+  });
 });
 
 describe("Grok models", () => {

@@ -45,6 +45,17 @@ test("streams ask for usage, beside what the client asked for", () => {
   expect(amend({ stream: true, stream_options: {} })).toStrictEqual({ stream: false, stream_options: undefined });
 });
 
+test("a stream asks for the arguments of calls as they come where its vendor tells them whole else", () => {
+  const tools = [{ type: "function", function: { name: "write", parameters: { type: "object" } } }];
+  const quirks: Quirks = { toolStream: true, noStreamOptions: true };
+  const said = (body: Wire, stream: boolean) => amend(body, { stream }, quirks);
+  expect(said({ tools, stream: true }, true)).toStrictEqual({ tool_stream: true });
+  expect(said({ tools, stream: true, tool_stream: false }, true)).toStrictEqual({});
+  expect(said({ stream: true }, true)).toStrictEqual({});
+  expect(said({ stream: true, tools: [] }, true)).toStrictEqual({ tools: undefined });
+  expect(said({ tools }, false)).toStrictEqual({});
+});
+
 test("the ceiling goes under the vendor's name, ordered or the client's own", () => {
   const newer = { max_completion_tokens: 5, max_tokens: undefined };
   for (const customTools of [true, false]) expect(amend({ max_tokens: 5 }, {}, { customTools })).toStrictEqual(newer);

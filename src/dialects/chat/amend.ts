@@ -40,6 +40,12 @@ function amendStream(list: EditList, orders: Orders, quirks: Quirks): void {
   list.set("stream_options", { ...own, include_usage: true });
 }
 
+/** What the client says of it stands. */
+function amendToolStream(list: EditList, { stream }: Orders, quirks: Quirks): void {
+  if (quirks.toolStream && stream && list.get("tools") && list.body["tool_stream"] == null)
+    list.set("tool_stream", true);
+}
+
 /**
  * The name of the ceiling. For a vendor of which nothing is known it is the client's own, else the older one (dialects.md 4.1): many servers read that
  * alone, and lose the other without a word, while OpenAI's, which refuses the older one, says so.
@@ -171,6 +177,7 @@ function amendNamed(body: Wire, orders: Orders, quirks: Quirks): Edits {
   amendTools(list, quirks);
   amendStop(list, quirks);
   amendMessages(list, orders, quirks, amendToolChoice(list, orders, quirks), amendFormat(list, quirks));
+  amendToolStream(list, orders, quirks);
   if (quirks.acceptsCacheControl) amendCacheMarks(list, orders);
   amendReasoning(list, orders);
   if (quirks.unknownFields) for (const field of quirks.unknownFields) list.remove(field);
