@@ -95,8 +95,13 @@ const NOT_IN_PLAN = /^(?:Your current subscription plan does not yet include acc
 const NO_CHANNEL = /^(?:当前)?分组 .{1,300}无可用渠道/;
 const NO_CHANNEL_CODE = "model_not_found";
 
-/** A model that LiteLLM keeps from a key, a team or a user, told as a wrong key (401, a 403 of late): its others are served. */
+/**
+ * A model that a key may not use, told as a wrong key (401): by LiteLLM of a key, a team or a user (a 403 of late), Baidu (cloud.baidu.com/doc/qianfan-api/s/rmwbl43x7)
+ * and Huawei (support.huaweicloud.com/model-call-maas/model-call-035.html). Its others are served.
+ */
 const NOT_ALLOWED = /_model_access_denied$/;
+const NOT_ALLOWED_CODE = "invalid_model";
+const NOT_ALLOWED_TEXT = /^Invalid (?:model|custom endpoint) \S{1,200}, rejected by api key\b/;
 
 /**
  * A model that the vendor does not have, told as a bad request: by DeepSeek, SiliconFlow, Mistral, Workers AI, LiteLLM, llama-swap, llama.cpp's router (its
@@ -168,7 +173,8 @@ export function meantStatus(status: number, { type, code, message, isRelayed }: 
   if ((status === 404 || status === 500) && NEVER_TAKEN.test(message)) return 400;
   if (status === 429 && NOT_IN_PLAN.test(message)) return 404;
   if (status === 503 && (code === NO_CHANNEL_CODE || NO_CHANNEL.test(message))) return 404;
-  if (status === 401 && NOT_ALLOWED.test(type)) return 404;
+  if (status === 401 && (NOT_ALLOWED.test(type) || code === NOT_ALLOWED_CODE || NOT_ALLOWED_TEXT.test(message)))
+    return 404;
   // NVIDIA's for a model that has reached its end of life.
   if (status === 410) return 404;
   if (type === TOOL_SERVER_FAILED || code === TOOL_SERVER_FAILED) return 400;

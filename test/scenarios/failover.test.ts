@@ -1032,6 +1032,8 @@ describe("several keys of a vendor", () => {
     [503, "", "当前分组 default 下对于模型 big 无可用渠道 (request id: 1)"],
     [401, "key_model_access_denied", "key not allowed to access model. This key can only access models=['small']."],
     [401, "team_model_access_denied", "team not allowed to access model. This team can only access models=['small']."],
+    [401, "invalid_model", "No permission to use the model"],
+    [401, "ModelArts.81015", "Invalid model big, rejected by api key model allowlist setting."],
   ])(
     "a model that a gateway has not for one key is had by another, and nothing rests: %d %s",
     async (status, word, message) => {
