@@ -54,7 +54,7 @@ export const exceedsCredit = ({ type, message }: { type?: unknown; message?: unk
  * How vendors say that a plan's hours or its week are used up, with a 429 that names no time: Z.ai's 1308, 1310 and 1316 to 1321 (hugalafutro/model-hotel #955,
  * dirge-code/dirge #818; docs.z.ai/api-reference/api-code), MiniMax (MiniMax-AI/MiniMax-M2.7 #36), Ollama's cloud (NousResearch/hermes-agent #68832),
  * Volcengine's Coding Plan, Alibaba's Coding and Token Plan (help.aliyun.com, "Coding Plan FAQ") and OpenCode's Go; with a 403 Kimi Code (MoonshotAI/kimi-code
- * #2121, openclaw/openclaw #142656). So they say that what is free of a day or of a model is (Workers AI: developers.cloudflare.com/workers-ai/platform/errors;
+ * #2121, openclaw/openclaw #142656) and Huawei's Token Plan (support.huaweicloud.com/Token-plan-maas/tokenplan-maas-0013.html). So they say that what is free of a day or of a model is (Workers AI: developers.cloudflare.com/workers-ai/platform/errors;
  * ModelScope, OpenRouter, Volcengine, and Alibaba with a 403), what Bedrock allows an account in a day, or what an operator himself allows a model
  * (Volcengine's "Safe Experience Mode"). It is not over in a moment, as a rate is.
  */
@@ -71,6 +71,7 @@ const PLAN_USED_UP = new RegExp(
     "your (?:[\\w-]{1,20} )?\\d+-(?:hour|day|week|month) quota has been exhausted\\b",
     "(?:hour|week|month) allocated quota exceeded\\b",
     "the free tier of the model has been exhausted\\b",
+    "your token plan quota has been exhausted\\b",
     "you have exceeded today's quota for model\\b",
     "too many tokens per day\\b",
     "rate limit exceeded: free-models-per-day\\b",

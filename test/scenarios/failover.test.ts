@@ -1224,6 +1224,14 @@ describe("several keys of a vendor", () => {
       "Rate limit exceeded: free-models-per-day. Add 10 credits to unlock 1000 free model requests per day",
     ].map((words): [string, Answer] => [words.slice(0, 50), refusing(429, words, "rate_limit_error")]),
     [
+      "Huawei's Token Plan",
+      refusing(
+        403,
+        "Your Token plan quota has been exhausted. You can upgrade to a higher-tier plan or wait for the quota reset in the next billing cycle.",
+        "ModelArts.81022",
+      ),
+    ],
+    [
       "what Alibaba gives away of a model",
       refusing(
         403,
