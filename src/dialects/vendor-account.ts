@@ -54,8 +54,9 @@ export const exceedsCredit = ({ type, message }: { type?: unknown; message?: unk
  * How vendors say that a plan's hours or its week are used up, with a 429 that names no time: Z.ai's 1308, 1310 and 1316 to 1321 (hugalafutro/model-hotel #955,
  * dirge-code/dirge #818; docs.z.ai/api-reference/api-code), MiniMax (MiniMax-AI/MiniMax-M2.7 #36), Ollama's cloud (NousResearch/hermes-agent #68832),
  * Volcengine's Coding Plan, Alibaba's Coding and Token Plan (help.aliyun.com, "Coding Plan FAQ") and OpenCode's Go; with a 403 Kimi Code (MoonshotAI/kimi-code
- * #2121, openclaw/openclaw #142656) and Huawei's Token Plan (support.huaweicloud.com/Token-plan-maas/tokenplan-maas-0013.html). So they say that what is free of a day or of a model is (Workers AI: developers.cloudflare.com/workers-ai/platform/errors;
- * ModelScope, OpenRouter, Volcengine, and Alibaba with a 403), what Bedrock allows an account in a day, or what an operator himself allows a model
+ * #2121, openclaw/openclaw #142656) and Huawei's Token Plan (support.huaweicloud.com/Token-plan-maas/tokenplan-maas-0013.html). So they say that what is free
+ * of a day or of a model is (Workers AI: developers.cloudflare.com/workers-ai/platform/errors; ModelScope, OpenRouter, Volcengine, Alibaba with a 403, Tencent
+ * with a 402: cloud.tencent.com/document/product/1823/131595), what Bedrock allows an account in a day, or what an operator himself allows a model
  * (Volcengine's "Safe Experience Mode"). It is not over in a moment, as a rate is.
  */
 const PLAN_USED_UP = new RegExp(
@@ -72,6 +73,7 @@ const PLAN_USED_UP = new RegExp(
     "(?:hour|week|month) allocated quota exceeded\\b",
     "the free tier of the model has been exhausted\\b",
     "your token plan quota has been exhausted\\b",
+    "endpoint is inactive: free_quota_exhausted\\b",
     "you have exceeded today's quota for model\\b",
     "too many tokens per day\\b",
     "rate limit exceeded: free-models-per-day\\b",
@@ -94,7 +96,7 @@ export function meansNoCredit(
   status: unknown,
   { type, code, message, details }: { type?: unknown; code?: unknown; message?: unknown; details?: unknown },
 ): boolean {
-  if (exceedsCredit({ type, message }) || limitsRate({ message })) return false;
+  if (exceedsCredit({ type, message }) || limitsRate({ message }) || meansUsedUp({ type, code, message })) return false;
   if (status === 402 || NO_CREDIT_CODE.test(`${code} ${type}`)) return true;
   if (isObject(details) && SPENT.test(String(details["error_code"]))) return true;
   const words = String(message);

@@ -1232,6 +1232,18 @@ describe("several keys of a vendor", () => {
       ),
     ],
     [
+      "what Tencent gives away of a model",
+      json(
+        {
+          error: {
+            ...{ type: "permission_error", code: "403004", message: "endpoint is inactive: FREE_QUOTA_EXHAUSTED" },
+            ...{ source: "gateway", request_id: "1" },
+          },
+        },
+        { status: 402 },
+      ),
+    ],
+    [
       "what Alibaba gives away of a model",
       refusing(
         403,
