@@ -6,7 +6,7 @@ import { tellsOfBinding } from "../dialects/messages/block-binding.ts";
 import { ContextOverflow } from "../dialects/overflow.ts";
 import { vendorSaid } from "../dialects/vendor-said.ts";
 import { randomName } from "../lib/id.ts";
-import { wholeText } from "../lib/json.ts";
+import { type ObjectText, wholeText } from "../lib/json.ts";
 import { type Answer, BegunAnswer, type Read } from "../vendors/answer.ts";
 import type { Way } from "../vendors/health.ts";
 import { send } from "../vendors/send.ts";
@@ -52,7 +52,7 @@ export async function tryRoutes<T>(job: Job, attempt: (target: Target, way: Way)
       }
       const error = failureOf(thrown, job, target);
       exchange.attempts.fail(error.code);
-      if (!isToBeTold(error, job, target)) candidate = await tries.next(candidate, error);
+      if (!isToBeTold(error, job, target, target.opened)) candidate = await tries.next(candidate, error);
     }
   }
 }
@@ -82,12 +82,16 @@ const canMatch = ({ message }: GatewayError, { vendor, upstream }: Target): bool
 
 /**
  * Whether the vendor is to be told the request once more: without what it refused of it, which is such proofs (those that do not match first), or what
- * it does not know of its dialect; or in plainer terms, once, or as often as it teaches others. `job` is told so.
+ * it does not know of its dialect; or in plainer terms, once, or as often as it teaches others. `job` is told so. `body`: what was asked, where
+ * that is not the job's own.
  */
-export function isToBeTold(error: GatewayError, job: Job, target: Target): boolean {
+export function isToBeTold(error: GatewayError, job: Job, target: Target, body: ObjectText = job.body): boolean {
   const isRefused = isRefusedProof(error, target) || (job.proofs === "matching" && error.code === "invalid_request");
   if (job.proofs === "none" || !isRefused) {
-    const told = () => wholeText(prepare(showMedia(mendHistory(job, target), target), target).sending.body);
+    const told = () => {
+      const asked = body === job.body ? job : { ...job, body };
+      return wholeText(prepare(showMedia(mendHistory(asked, target), target), target).sending.body);
+    };
     if (turnDialect(error, target, job)) return true;
     return learnRefused(error, target, job) || tellPlainly(error, target, job, told);
   }

@@ -92,7 +92,9 @@ export class ServedLoop {
     this.target = target;
     this.way = way;
     this.#functions = new Map(functions.map((served) => [served.name, served]));
-    this.job = { ...job, body: new JsonText(editObject(job.body.text, half.open(body, functions))) };
+    const opened = new JsonText<Record<string, unknown>>(editObject(job.body.text, half.open(body, functions)));
+    target.opened = opened;
+    this.job = { ...job, body: opened };
     target.context.webCalls = { searches: 0, pages: 0 };
     const said = half.repeats.map((field) => [field, body[field]]);
     target.context.repeated = Object.fromEntries(said.filter(([, value]) => value !== undefined && value !== null));
