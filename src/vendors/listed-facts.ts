@@ -102,6 +102,11 @@ const OTHER_MODES =
 const OTHER_LABELS = /^(?:embeddings?|reranking|transcription|image|tts|audio-generation|classifi(?:cation|er)|3d)$/;
 const CHAT_LABELS = /^(?:chat|chat-transcription|vision|reasoning|tools|tool-calling)$/;
 
+/** What Speaches' models are for, which listens where vLLM does (speaches-ai/speaches, `api_types.py`, `executors`). */
+const OTHER_TASKS = /^(?:automatic-speech-recognition|text-to-speech|voice-activity-detection|speaker-embedding)$/;
+/** All that Infinity's models can do (michaelfeil/infinity, `ModelInfo`). */
+const OTHER_ABILITIES = /^(?:(?:image_|audio_)?embed|rerank|classify)$/;
+
 const hasLabel = (labels: unknown, pattern: RegExp): boolean =>
   listOf(labels).some((label) => typeof label === "string" && pattern.test(label));
 
@@ -110,17 +115,21 @@ const typeOf = ({ type, model_type: modelType }: Record<string, unknown>): unkno
 
 /**
  * False for a model whose own entry says that it makes something else than text (Together, Fireworks, Mistral, OpenRouter, LiteLLM, Xinference,
- * Lemonade).
+ * Lemonade, Speaches, Infinity).
  */
 function mayChat(model: unknown): boolean {
   if (!isObject(model)) return true;
-  const { mode, supports_chat: supportsChat, capabilities, architecture, labels } = model;
+  const { mode, supports_chat: supportsChat, capabilities, architecture, labels, task } = model;
   const type = typeOf(model);
   const { supportedGenerationMethods: methods } = model;
   if (Array.isArray(methods) && !methods.includes("generateContent")) return false;
   if (typeof type === "string" && OTHER_TYPES.test(type)) return false;
   if (typeof mode === "string" && OTHER_MODES.test(mode)) return false;
   if (supportsChat === false) return false;
+  if (typeof task === "string" && OTHER_TASKS.test(task)) return false;
+  const abilities = listOf(capabilities);
+  if (abilities.length > 0 && abilities.every((one) => typeof one === "string" && OTHER_ABILITIES.test(one)))
+    return false;
   if (hasLabel(labels, OTHER_LABELS) && !hasLabel(labels, CHAT_LABELS)) return false;
   if (isObject(capabilities) && capabilities["completion_chat"] === false) return false;
   const outputs = isObject(architecture) ? architecture["output_modalities"] : undefined;

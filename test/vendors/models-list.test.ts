@@ -81,6 +81,11 @@ describe("listModels", () => {
       ...["embeddings", "reranking", "transcription", "tts"].map((label) => ({ id: label, labels: ["hot", label] })),
       { id: "sd-turbo", labels: ["image"] },
       { id: "user.gemma", labels: ["custom", "transcription", "chat-transcription"] },
+      // Speaches
+      ...["automatic-speech-recognition", "text-to-speech"].map((task) => ({ id: task, owned_by: "x", task })),
+      // Infinity
+      { id: "bge-m3", owned_by: "infinity", capabilities: ["embed"] },
+      { id: "clip", owned_by: "infinity", capabilities: ["image_embed", "embed"] },
     ];
     upstream.answer("/v1/models", json({ data }), json({ data }));
     const draws = (name: string): ListedModel => ({ name, draws: true });
