@@ -8,7 +8,7 @@ import { FIRST, modelOf, type ServedLab, says, searches, startServedLab } from "
 import { readRecords } from "../scenarios/wires.ts";
 import { DIALECTS } from "../sdk/lab.ts";
 import type { Reply, Step } from "../sdk/replies.ts";
-import { oneProcessOnly } from "../support/black-box-config.ts";
+import { insideOnly, oneProcessOnly } from "../support/black-box-config.ts";
 import { json, redirect, sse, startUpstream, type Upstream } from "../support/upstream.ts";
 
 type Wire = Record<string, unknown>;
@@ -118,6 +118,34 @@ describe("the client's bounds", () => {
     expect(JSON.stringify(bodiesOf("chat")[0]?.["tools"])).toContain("Delft, NL, time zone Europe/Amsterdam");
   });
 
+  test("what a search's engine is told of them: hosts that are blocked whole, the country, and how many results", async () => {
+    insideOnly("what an engine is asked");
+    const { services } = lab.gateway.app;
+    const { runWebTool } = services;
+    const told: unknown[] = [];
+    services.runWebTool = (asked) => {
+      told.push(asked.arguments);
+      return Promise.resolve({ kind: "fault", fault: "unavailable", message: "Not now." });
+    };
+    const user_location = { type: "approximate", country: "NL" };
+    const blocked_domains = ["a.example", "b.example/private"];
+    const web_search_options = { search_context_size: "low" };
+    for (const [path, body] of [
+      ["/v1/messages", askMessages({ tools: [{ ...SEARCH, blocked_domains, user_location }] })],
+      ["/v1/messages", askMessages({})],
+      ["/v1/chat/completions", { model: modelOf("chat"), messages: [QUESTION], web_search_options }],
+    ] as const) {
+      lab.vendors.chat.play(searches("sluice"), says("Done."));
+      expect((await post(path, body)).status).toBe(200);
+    }
+    services.runWebTool = runWebTool;
+    expect(told).toEqual([
+      { query: "sluice", search_domain_filter: ["-a.example"], country: "NL" },
+      { query: "sluice" },
+      { query: "sluice", max_results: expect.any(Number) },
+    ]);
+  });
+
   test.each([
     ["https://a.example/x", ["a.example"], [], true],
     ["https://b.a.example/x", ["a.example"], [], true],
@@ -134,6 +162,7 @@ describe("the client's bounds", () => {
     ["https://a.example/%73ecret", [], ["a.example/secret"], false],
     ["https://a.example./x", [], ["a.example"], false],
     ["https://b.a.example/x", ["*.a.example:443"], [], true],
+    ["https://a.example/caf%E9", ["a.example/caf%E9"], [], true],
     ["https://a.example/x", [""], [], false],
     ["nonsense", [], [], false],
   ])("%s with allowed %p and blocked %p: %p", (url, allowed, blocked, may) => {
