@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
+import { createPlans } from "../../src/accounts/plans.ts";
 import { Writer } from "../../src/db/writer.ts";
+import { Acceptance, MAX_WAITING } from "../../src/jobs/accept.ts";
 import { Closing } from "../../src/jobs/closing.ts";
 import { KeyHolds } from "../../src/jobs/key-holds.ts";
 import { JobStore } from "../../src/jobs/store.ts";
@@ -159,11 +161,13 @@ describe("what images cost", () => {
   });
 
   test("no known price and no deposit", async () => {
-    const { lab } = await start("fast");
+    const { lab, deposit } = await start("fast");
     const unpriced = await refuse(lab, { model: "paint/unpriced" });
     expect([unpriced.status, unpriced.error.code]).toEqual([503, "model_unpriced"]);
     const premium = await refuse(lab, { model: "paint/premium" });
     expect([premium.status, premium.error.code]).toEqual([403, "deposit_required"]);
+    await deposit(PRICE_NANO);
+    expect((await lab.ended((await lab.create({ model: "paint/premium" })).id)).status).toBe("succeeded");
     lab.join("local");
     expect((await lab.ended((await lab.create({ model: "paint/unpriced" })).id)).status).toBe("succeeded");
     expect((await lab.ended((await lab.create({ model: "paint/premium" })).id)).status).toBe("succeeded");
@@ -251,10 +255,23 @@ describe("what an account may have at a time", () => {
     expect(told.error).toMatchObject({ reason: "too_many_blocked", reset_at: "2026-05-01T11:00:00.000Z" });
     await clock.advance(50 * 60_000 - 1);
     expect((await refuse(lab)).status).toBe(429);
-    await clock.advance(1);
     painter.create_ = [IMAGE];
+    // On plan `local` they are the operator's own.
+    lab.join("local");
+    expect((await lab.ended((await lab.create()).id)).status).toBe("succeeded");
+    lab.join("fast");
+    await clock.advance(1);
     expect((await lab.ended((await lab.create()).id)).status).toBe("succeeded");
   }, 20_000);
+
+  test("where too many jobs of all accounts wait, no more of them are taken", () => {
+    const parts = { jobs: { inFlight: () => 0 }, plans: createPlans(), waiting: () => MAX_WAITING };
+    const acceptance = new Acceptance(parts as object as ConstructorParameters<typeof Acceptance>[0]);
+    const check = () => acceptance.checkFlight({ accountId: "acct_1", plan: "local", keyId: "key_1" });
+    expect(check).toThrow("The gateway has too many jobs waiting.");
+    parts.waiting = () => MAX_WAITING - 1;
+    expect(check).not.toThrow();
+  });
 
   test("where jobs that were under way made them more than ten, the time is told at which there are images again", async () => {
     const { lab, clock, painter, deposit } = await start("fast");
