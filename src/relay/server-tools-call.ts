@@ -108,10 +108,9 @@ function readFetch(given: Record<string, unknown>, offered: OfferedTool): Read {
 function readArguments({ offered, arguments: text }: ServedCall): Read {
   let given: unknown;
   try {
-    given = JSON.parse(text === "" ? "{}" : text);
+    given = JSON.parse(text);
   } catch {
     // Cut off or never JSON: the model is told.
-    given = undefined;
   }
   if (!isObject(given)) return { subject: "", fault: "bad_arguments" };
   return offered.tool === "web_search" ? readSearch(given, offered) : readFetch(given, offered);
