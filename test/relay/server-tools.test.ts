@@ -118,8 +118,8 @@ describe("the client's bounds", () => {
     expect(JSON.stringify(bodiesOf("chat")[0]?.["tools"])).toContain("Delft, NL, time zone Europe/Amsterdam");
   });
 
-  test("what a search's engine is told of them: hosts that are blocked whole, the country, and how many results", async () => {
-    insideOnly("what an engine is asked");
+  test("what the tools are told of them: hosts that are blocked whole, the country, how many results, how much of a page", async () => {
+    insideOnly("what a tool is asked");
     const { services } = lab.gateway.app;
     const { runWebTool } = services;
     const told: unknown[] = [];
@@ -138,11 +138,14 @@ describe("the client's bounds", () => {
       lab.vendors.chat.play(searches("sluice"), says("Done."));
       expect((await post(path, body)).status).toBe(200);
     }
+    lab.vendors.chat.play(calls(call("web_fetch", { url: "https://a.example/" })), says("Done."));
+    await post("/v1/messages", askMessages({ tools: [{ ...FETCH, max_content_tokens: 500 }] }));
     services.runWebTool = runWebTool;
     expect(told).toEqual([
       { query: "sluice", search_domain_filter: ["-a.example"], country: "NL" },
       { query: "sluice" },
       { query: "sluice", max_results: expect.any(Number) },
+      { urls: ["https://a.example/"], max_content_tokens: 500 },
     ]);
   });
 
