@@ -238,6 +238,18 @@ describe("what an account may have at a time", () => {
     expect(lab.claims()).toHaveLength(2);
   });
 
+  test.each([
+    ["paint/priced", 402, "insufficient_quota"],
+    ["paint/free", 429, "allowance_exhausted"],
+  ])("many at once cannot pass the day's images together, and are told so: %s", async (model, status, code) => {
+    const { lab, balance } = await start("fast");
+    const answers = await Promise.all(Array.from({ length: 6 }, () => lab.post({ model, prompt: "a cat" })));
+    const refused = answers.filter((answer) => answer.status !== 202);
+    expect(refused.map((answer) => answer.status)).toEqual([status, status, status]);
+    for (const answer of refused) expect(((await answer.json()) as Fault).error.code).toBe(code);
+    expect([lab.stored().length, balance().heldNano]).toEqual([3, 0n]);
+  });
+
   test("ten blocked prompts in an hour, and there are no more until the first is an hour old", async () => {
     const { lab, clock, painter, deposit } = await start("fast");
     await deposit(1_000_000_000n);
