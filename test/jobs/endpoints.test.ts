@@ -355,6 +355,12 @@ describe("another frame for an image that is there", () => {
     expect(job).toMatchObject({ model: "paint/priced", prompt: "a cat", aspect_ratio: "2:3", style: null });
     await lab.ended(job.id);
     const [, asked] = lab.painter.creates;
+    // What nobody has said its vendor is not asked for.
+    const said = lab.painter.creates.map((request) => ["size" in request, "style" in request]);
+    expect(said).toEqual([
+      [false, true],
+      [true, false],
+    ]);
     expect(asked?.source).toMatchObject({ type: "image/png" });
     expect(Buffer.from(asked!.source!.bytes).equals(PNG)).toBe(true);
     expect(asked?.prompt).toContain("2:3");
