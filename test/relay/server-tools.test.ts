@@ -277,6 +277,15 @@ describe("what else a request says of its tools", () => {
     expect(headers.get("x-sluice-dropped")).toBe("logprobs");
     // Its vendor is told all the same; that of this lab has none.
     expect(lab.vendors.chat.faults.splice(0)).toEqual(["body.logprobs is unknown to this dialect"]);
+    // Who asks for none loses none; and what else is lost is named with them.
+    const dropped = async (fields: Wire) => {
+      lab.vendors.chat.play(says("Done."));
+      const answer = await post("/v1/chat/completions", { ...asked, ...fields });
+      lab.vendors.chat.faults.length = 0;
+      return answer.headers.get("x-sluice-dropped");
+    };
+    expect(await dropped({ logprobs: false, top_logprobs: 0 })).toBeNull();
+    expect(await dropped({ web_search_options: { x: 1 } })).toBe("web_search_options.x, logprobs");
     const shown = await post("/v1/debug/translate", { dialect: "chat", body: asked });
     expect((shown.body["routes"] as { request: Wire }[])[0]).toMatchObject({ dropped: ["logprobs"] });
     // Who wants to lose nothing is refused before anything is done, and paid.
