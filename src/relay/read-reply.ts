@@ -9,7 +9,7 @@ import { JsonText } from "../lib/json.ts";
 import { type Answer, isOk } from "../vendors/answer.ts";
 import { MAX_REPLY_BYTES, readCapped, readRefusal } from "../vendors/send.ts";
 import { SHOULD_RETRY_HEADER } from "../wire/header-names.ts";
-import { type Ending, FINISHING_MS, QuietEnd, type Step, StreamReader } from "./stream-reader.ts";
+import { type Ending, orQuiet, QuietEnd, type Step, StreamReader } from "./stream-reader.ts";
 import { decoderOf, type Target } from "./target.ts";
 
 /** The media type of a stream of records. */
@@ -95,7 +95,8 @@ async function collectStream(answer: Answer, target: Target, reading: Reading): 
 async function nextFollowed(reader: StreamReader, clock: Clock, follower: Follower | undefined): Promise<Step> {
   const { decoder } = reader;
   try {
-    return await (decoder.finishing ? nextOrQuiet(reader, clock) : reader.next());
+    const next = reader.next();
+    return await (decoder.finishing ? orQuiet(clock, next, () => reader.breakOff(new QuietEnd())) : next);
   } catch (thrown) {
     if (decoder.untold) await follower?.take([{ type: "usage", usage: decoder.untold }]);
     throw thrown;
@@ -111,15 +112,4 @@ async function takeStep({ frames, tail }: Step, events: Event[], follower: Follo
   }
   events.push(...tail);
   return follower?.take(tail) ?? true;
-}
-
-/** The next step of a reply that would do as it is: when the upstream leaves its body open, that is its end. */
-async function nextOrQuiet(reader: StreamReader, clock: Clock): Promise<Step> {
-  const quiet = Promise.withResolvers<Step>();
-  const stop = clock.after(FINISHING_MS, () => quiet.resolve(reader.breakOff(new QuietEnd())));
-  try {
-    return await Promise.race([reader.next(), quiet.promise]);
-  } finally {
-    stop();
-  }
 }

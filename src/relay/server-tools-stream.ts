@@ -9,7 +9,7 @@ import type { Way } from "../vendors/health.ts";
 import type { Opened } from "./dispatch.ts";
 import { type Reading, readWhole } from "./read-reply.ts";
 import type { ServedLoop } from "./server-tools-loop.ts";
-import { FINISHING_MS, nextOf, type Step, StreamReader, type UpstreamReader } from "./stream-reader.ts";
+import { nextOf, orQuiet, type Step, StreamReader, type UpstreamReader } from "./stream-reader.ts";
 import { saidBefore } from "./stream-write.ts";
 import { decoderOf } from "./target.ts";
 
@@ -45,19 +45,6 @@ function wholeRound(loop: ServedLoop, answer: Answer, type: string): Round {
   };
 }
 
-/** What those who read know of the decoders of all rounds. */
-class RoundsDecoder {
-  /** A vendor that is quiet at its end is not waited for here: whoever reads must not end the request for it. */
-  readonly finishing = false;
-
-  constructor(private readonly read: () => Usage | undefined) {}
-
-  /** See {@link Decoder}: of the round under way. */
-  get untold(): Usage | undefined {
-    return this.read();
-  }
-}
-
 /**
  * The streams of a served reply's rounds as one: between two of them the model's calls are answered. To whoever reads, it is one upstream; the
  * events of its steps are the vendor's own, for the meter, and `writer` writes what the client sees.
@@ -81,7 +68,15 @@ export class RoundsReader implements UpstreamReader {
     this.writer = this.#createWriter();
   }
 
-  readonly decoder = new RoundsDecoder(() => (this.#state === "reading" ? this.#round.decoder.untold : undefined));
+  /** What those who read know of the decoders of all rounds. */
+  readonly decoder: Round["decoder"] = this;
+  /** A vendor that is quiet at its end is not waited for by whoever reads: the request must not be ended for it. */
+  readonly finishing = false;
+
+  /** See {@link Decoder}: of the round under way. */
+  get untold(): Usage | undefined {
+    return this.#state === "reading" ? this.#round.decoder.untold : undefined;
+  }
 
   /** Writes what the client sees. Its `push` must follow every step that has frames. */
   readonly writer: StreamWriter;
@@ -125,18 +120,12 @@ export class RoundsReader implements UpstreamReader {
   }
 
   /** The rest of a round that has told why it ended: its usage and its terminator, if they come soon. */
-  async #readEnd(): Promise<Read> {
+  #readEnd(): Promise<Read> {
     const round = this.#round;
-    const quiet = Promise.withResolvers<Read>();
-    const stop = this.loop.job.services.clock.after(FINISHING_MS, () => {
+    return orQuiet(this.loop.job.services.clock, round.read(), () => {
       round.cancel();
-      quiet.resolve({ done: true });
+      return { done: true };
     });
-    try {
-      return await Promise.race([quiet.promise, round.read()]);
-    } finally {
-      stop();
-    }
   }
 
   async #answer(): Promise<Read> {

@@ -3,6 +3,7 @@ import type { Event } from "../canon/events.ts";
 import type { Decoder } from "../dialects/dialect.ts";
 import { type Frame, FrameSplitter, FrameTooLong } from "../dialects/frames.ts";
 import type { Abort } from "../lib/abort.ts";
+import type { Clock } from "../lib/clock.ts";
 import { PieceDecoder } from "../lib/piece-decoder.ts";
 import { type Answer, type Read, type ReadTaker, readTo } from "../vendors/answer.ts";
 import type { Way } from "../vendors/health.ts";
@@ -23,6 +24,17 @@ export type Step = { frames: { frame: Frame; events: Event[] }[]; tail: Event[];
 
 /** The upstream went quiet after its finish reason: its stream counts as ended (dialects.md 4.8 #17). */
 export class QuietEnd extends Error {}
+
+/** What comes of a reply that would do as it is; where nothing has come for {@link FINISHING_MS}, the upstream leaves its body open, and `quiet` gives its end. */
+export async function orQuiet<T>(clock: Clock, coming: Promise<T>, quiet: () => T): Promise<T> {
+  const late = Promise.withResolvers<T>();
+  const stop = clock.after(FINISHING_MS, () => late.resolve(quiet()));
+  try {
+    return await Promise.race([coming, late.promise]);
+  } finally {
+    stop();
+  }
+}
 
 /** An upstream's stream, as those see it who hand it on. */
 export type UpstreamReader = Pick<StreamReader, "read" | "accept" | "breakOff" | "next" | "close"> & {
