@@ -1,4 +1,3 @@
-import type { GatewayError } from "../canon/errors.ts";
 import type { Event, Finish } from "../canon/events.ts";
 import { longWrite, promptTokens, sumUsage, type Usage, withLong } from "../canon/usage.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -53,8 +52,6 @@ export type Metered = { usage: Usage; estimated: boolean; rounds?: readonly Usag
 export class Meter {
   /** Why the reply ended, once it did. */
   finish: Finish | undefined;
-  /** The error the reply ended with, if it did. */
-  error: GatewayError | undefined;
   /** Monotonic time of the first output of any kind, ms. */
   firstTokenAt: number | undefined;
   /** Letters generated so far, by kind; a tool call's name counts among its arguments. */
@@ -95,7 +92,6 @@ export class Meter {
         this.#isBegun = event.begun === true;
         this.#apart = event.apart;
       } else if (event.type === "finish") this.finish = event.finish;
-      else if (event.type === "error") this.error = event.error;
     }
   }
 
