@@ -7,7 +7,6 @@ import { GatewayError } from "../canon/errors.ts";
 import type { Store } from "../db/open.ts";
 import { findAttempts } from "../ledger/attempts.ts";
 import type { Book } from "../ledger/book.ts";
-import { findUsageRow } from "../ledger/usage-page.ts";
 import type { KeySpend } from "../limits/key-spend.ts";
 import type { Limiter } from "../limits/limiter.ts";
 import { OwnAccountView } from "../wire/account.ts";
@@ -53,14 +52,13 @@ export function showReceipt(
   accountId?: string,
 ) {
   const receipt = book.receipt(requestId, accountId);
-  const row = receipt && findUsageRow(store, requestId);
-  if (!receipt || !row) {
+  if (!receipt) {
     throw new GatewayError(
       "not_found",
       "There is no settled request of this id. One that cost nothing has no receipt; an image's is known by its job's id.",
     );
   }
-  return toReceipt(row, receipt, findAttempts(store, requestId));
+  return toReceipt(receipt, findAttempts(store, requestId));
 }
 
 /** `GET /v1/account`, `GET /v1/usage`, `GET /v1/usage/{request_id}`: what a caller has, and what it used (contract 3). */

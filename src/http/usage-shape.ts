@@ -125,7 +125,7 @@ function tokenLines(usage: Usage, rates: Rates | undefined) {
 }
 
 /** Units have no price of their own in the receipt: those of the allowance are free, and what the others cost is the charge. */
-const unitLines = ({ units, chargedNano }: Receipt) => [
+const unitLines = ({ units, chargedNano }: UsageRow) => [
   { bucket: "units", count: units, usd_per_1m: null, usd: formatPico(chargedNano * PICO_PER_NANO) },
 ];
 
@@ -144,8 +144,8 @@ function attemptLines(row: UsageRow, kept: readonly Attempt[]) {
 }
 
 /** One request's receipt: who served it, what was counted, at which price, and who paid (contract 3). */
-export function toReceipt(row: UsageRow, receipt: Receipt, attempts: readonly Attempt[]) {
-  const { price, costNano, chargedNano, legs, flags, units } = receipt;
+export function toReceipt(receipt: Receipt, attempts: readonly Attempt[]) {
+  const { row, price, legs, flags } = receipt;
   const counted = countByRates(receipt);
   const rates = counted.at(-1)?.rates;
   return {
@@ -153,9 +153,9 @@ export function toReceipt(row: UsageRow, receipt: Receipt, attempts: readonly At
     object: "usage.receipt" as const,
     attempt_list: attemptLines(row, attempts),
     price: price && rates ? priceView(rates, price.sinceMs) : null,
-    lines: units > 0 ? unitLines(receipt) : counted.flatMap((some) => tokenLines(some.usage, some.rates)),
-    cost: costNano === undefined ? null : formatUsd(costNano),
-    charged: formatUsd(chargedNano),
+    lines: row.units > 0 ? unitLines(row) : counted.flatMap((some) => tokenLines(some.usage, some.rates)),
+    cost: row.costNano === null ? null : formatUsd(row.costNano),
+    charged: formatUsd(row.chargedNano),
     paid_from: legs.map(({ from, amountNano }) => ({ from, usd: formatUsd(amountNano) })),
     flags,
   };

@@ -1,6 +1,7 @@
 import type { Usage } from "../canon/usage.ts";
 import type { Outcome, UsageFlag } from "./ledger.ts";
 import type { Prices } from "./price.ts";
+import type { UsageRow } from "./usage-rows.ts";
 
 /**
  * The book of money and counts, for everyone but the hot path (which uses `Ledger`, ledger.ts). All amounts are nano-USD (1 USD =
@@ -61,8 +62,6 @@ export interface Book {
   /** Claims of so many paid units at least that nobody has resolved yet, oldest first: what is gone through after a crash. At most 10,000. */
   openClaims(kind: UnitKind, leastPaid?: number): Claim[];
 
-  /** A price as it was when a request used it; undefined for an id that was never given out. */
-  price(priceId: number): PriceRow | undefined;
   /** One settled request: counts, prices, cost and where the money came from. Only of this account, where one is given. */
   receipt(requestId: string, accountId?: string): Receipt | undefined;
 
@@ -186,27 +185,13 @@ export type ClaimResult = { counted: number; chargedNano: bigint; repeated: bool
 export type PriceRow = { id: number; model: string; sinceMs: number; prices: Prices };
 
 export type Receipt = {
-  requestId: string;
-  accountId: string;
-  keyId: string;
-  atMs: number;
-  dialect: string;
-  model: string;
-  vendor: string;
-  upstreamModel: string;
-  outcome: string;
-  attempts: number;
+  /** What was counted, its exact cost at the price of its time, rounded up once, and what the account paid of that. */
+  row: UsageRow;
   usage: Usage;
   /** What each call of a vendor came to, where they were not all of one rate and the cost is the sum of theirs. */
   rounds: readonly Usage[] | undefined;
-  units: number;
-  estimated: boolean;
   flags: readonly UsageFlag[];
   price: PriceRow | undefined;
-  /** Exact cost at the price of its time, rounded up once; undefined where no price was known. */
-  costNano: bigint | undefined;
-  /** What the account paid: 0 on plan `local`. Less than the cost where the operator bears the rest. */
-  chargedNano: bigint;
   /** Where the money came from, in order: the window first, then the wallet. */
   legs: readonly { from: "window" | "wallet"; amountNano: bigint }[];
 };

@@ -108,7 +108,6 @@ function createBook({ store, writer, clock, rows, funds, entries, priceBook, win
     countUnits: (count) => units.count(count),
     giveBackUnits: (claimId) => units.giveBack(claimId),
     openClaims: (kind, leastPaid = 0) => units.open(kind, leastPaid),
-    price: (priceId) => priceBook.find(priceId),
     receipt: (requestId, accountId) => receipts.find(requestId, accountId),
     verify: (options) => new Verifier(store, priceBook, clock).run(options),
   };

@@ -36,14 +36,11 @@ export class Receipts {
       amountNano: amount,
     }));
     return {
-      ...{ requestId, accountId: row.accountId, keyId: row.keyId, atMs: row.atMs, dialect: row.dialect },
-      ...{ model: row.model, vendor: row.vendor, upstreamModel: row.upstreamModel, outcome: row.outcome },
-      ...{ attempts: row.attempts, units: row.units, estimated: row.estimated, flags: readFlags(row.flags) },
+      row,
+      flags: readFlags(row.flags),
       usage: withLong({ input, cacheRead, cacheWrite, output, reasoning }, cacheWriteLong),
       rounds: findRounds(this.store, requestId),
       price: row.priceId === null ? undefined : this.priceBook.find(row.priceId),
-      costNano: row.costNano ?? undefined,
-      chargedNano: row.chargedNano,
       legs,
     };
   }

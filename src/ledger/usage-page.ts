@@ -98,8 +98,3 @@ export function readUsagePage(
   const last = shown.at(-1);
   return { rows: shown, next: last && { atMs: last.atMs, requestId: last.requestId } };
 }
-
-/** The row of one request; undefined for one that was not charged or does not exist. */
-export function findUsageRow(store: Store, requestId: string): UsageRow | undefined {
-  return store.query.select().from(usage).where(eq(usage.requestId, requestId)).get();
-}

@@ -696,7 +696,7 @@ test.each(["settled", "closed by the next start"] as const)(
     const next = restart();
     next.start();
     expect(book.balance(ACCOUNT).postedNano).toBe(-20_000_000n);
-    expect(next.book.receipt("req_1")).toMatchObject({ costNano: 61_500_000n, chargedNano: 20_000_000n });
+    expect(next.book.receipt("req_1")).toMatchObject({ row: { costNano: 61_500_000n, chargedNano: 20_000_000n } });
     const lost = store.database.prepare("SELECT sum(amount) FROM ledger_entry WHERE kind = 'writeoff'").values();
     expect(lost).toEqual([[41_500_000n]]);
     expect(book.verify()).toEqual([]);
