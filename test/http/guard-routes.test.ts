@@ -74,7 +74,8 @@ const fill = (text: string) => text.replaceAll("PORT", String(port)).replaceAll(
 function ask({ start, body = "", type = "application/json" }: Route, lines: readonly string[], target?: string) {
   const [method, path = "/"] = start.split(" ");
   const content = body === "" ? [] : [`Content-Type: ${type}`, `Content-Length: ${body.length}`];
-  const key = [`Authorization: Bearer ${path.startsWith("/admin/") ? adminKey : app.key}`, "Connection: close"];
+  const isAdmins = path.startsWith("/admin/") || path === "/metrics";
+  const key = [`Authorization: Bearer ${isAdmins ? adminKey : app.key}`, "Connection: close"];
   const version = lines.includes("HTTP/1.0") ? "HTTP/1.0" : "HTTP/1.1";
   const head = [
     `${method} ${target ?? path} ${version}`,
