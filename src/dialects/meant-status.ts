@@ -37,15 +37,6 @@ const CONTENT_REFUSED_CODE =
 const NEVER_CONTENT: ReadonlySet<number> = new Set([401, 429, 503, 529]);
 
 /**
- * How vendors say that they have no such thing as a request names, or may not read it: an item, a file, a container (OpenAI's and Anthropic's 404), a file of
- * Google's store or of somebody's bucket (403). As a model's or a key's fault one such request would take the way from everybody.
- */
-const NOT_STORED =
-  /^(?:item|file|container|conversation|prompt|vector store|skill)\b.{0,200}\bnot found\b|\bpermission to access the file\b|\bstorage\.objects\.get\b/i;
-/** OpenAI's word for a server of tools that the request names and that fails: a 424, with which others mean a fault of their own. */
-const TOOL_SERVER_FAILED = "external_connector_error";
-
-/**
  * How a vendor says that it takes no request that has such a thing: OpenRouter in a 404 that none of a model's hosts takes tools, a forced one, or an image, or
  * is one that the request's `provider` allows (unoplat/unoplat-code-confluence #1080, agent0ai/agent-zero #1255); llama.cpp in a 500 that its model cannot see
  * or hear (ggml-org/llama.cpp #15377), or that it was started without tools; mlx-lm in a 404, and LM Studio's engine for MLX inside a 200 (lmstudio-ai/lms
@@ -71,89 +62,8 @@ const NAMED_MODEL = /^.{1,200} is not a valid model ID\.?$/;
 /** Whether a sentence begins with what a client has chosen: it tells nothing of the gateway's account, whatever that is. */
 export const beginsWithName = (words: string): boolean => NAMED_FIELD.test(words) || NAMED_MODEL.test(words);
 
-/**
- * A wrong key that is told as a bad request, by xAI (with a piece of the key) and Google, or one whose organisation is shut out, by Anthropic and Groq: it is
- * no 401 of the client's, and no fault of its request.
- */
-const KEY_REFUSED =
-  /^(?:Incorrect API key provided|API key (?:not valid|expired)|Invalid API[ -]?key|(?:This )?organization has been (?:disabled|restricted))/i;
-
-/**
- * A place from which Google serves nobody, or Bedrock nobody Anthropic's models, told as a bad request: it is where the gateway or its account is, and another
- * vendor may well serve it.
- */
-const NOT_SERVED_HERE =
-  /^(?:User location is not supported for the API use|Access to Anthropic models is not allowed from)\b/i;
-
-/** A model that a subscription at Z.ai does not have, told as a limit (1311: docs.z.ai/api-reference/api-code). Others know no such model. */
-const NOT_IN_PLAN = /^(?:Your current subscription plan does not yet include access to|当前订阅套餐暂未开放)/i;
-
-/**
- * A model for which new-api has no channel in a key's group, which it calls by this code in a 503 (its `middleware/distributor.go`), and one-api in words
- * alone (songquanpeng/one-api #2340). It is no overload: another key, of another group, may have one.
- */
-const NO_CHANNEL = /^(?:当前)?分组 .{1,300}无可用渠道/;
-const NO_CHANNEL_CODE = "model_not_found";
-
-/**
- * A model that a key may not use, told as a wrong key (401): by LiteLLM of a key, a team or a user (a 403 of late), Baidu (cloud.baidu.com/doc/qianfan-api/s/rmwbl43x7)
- * and Huawei (support.huaweicloud.com/model-call-maas/model-call-035.html). Its others are served.
- */
-const NOT_ALLOWED = /_model_access_denied$/;
-const NOT_ALLOWED_CODE = "invalid_model";
-const NOT_ALLOWED_TEXT = /^Invalid (?:model|custom endpoint) \S{1,200}, rejected by api key\b/;
-
-/**
- * A model that the vendor does not have, told as a bad request: by DeepSeek, SiliconFlow, Mistral, Workers AI, LiteLLM, llama-swap, llama.cpp's router (its
- * `server-models.cpp`), Xinference (infiniflow/ragflow #514), Triton, Z.ai, Bedrock (cline/cline #7007), Groq of one that has ended, Together of one that is not served to all, Hugging Face's router (huggingface/smolagents #2584, huggingface/huggingface.js #2225),
- * and as one that cannot be processed (422) by AI21 (elastic/elasticsearch #131238) and Scaleway (scaleway.com, "Understanding errors"). Its name is the
- * operator's choice.
- */
-const NO_MODEL =
-  /^(?:(?:\[address=[^\]]{1,100}\] )?Model (?:(?:Not|does not) Exist|(?:'[^']{1,200}' )?Not Found\b|not supported by provider\b)|The provided model (?:is not supported\b|identifier is invalid\b)|(?:\w+: )*No such model @|(?:\/[\w/]+: )?Invalid model name passed in|could not find real modelID for |Unknown model(?:: |, please check\b)|Invocation of model ID \S{1,200} with on-demand throughput\b)/i;
-const NO_MODEL_TYPE = /^(?:invalid_model|model_(?:not_(?:found|supported|available)|decommissioned))$/i;
-
-/**
- * A conversation that a model's template refuses, which llama.cpp tells as a fault of its own: a 500, behind a piece of the template. Nothing has run,
- * and asked again it says the same (ggml-org/llama.cpp #27367).
- */
+/** How llama.cpp says that a model's template refuses a conversation, behind a piece of the template. */
 export const TEMPLATE_REFUSED = /^.*\bError: (?=Jinja Exception: )/s;
-
-/**
- * A model that is down, which NVIDIA tells as a bad request (tashfeenahmed/freellmapi #522), or that is not loaded, or could not be, as llama.cpp's router
- * (gsanhueza/pi-llama-cpp #24), LM Studio (tinyhumansai/openhuman #4181, continuedev/continue #12794), Foundry Local (microsoft/Foundry-Local,
- * `chat_completions_handler.cc`) and Unsloth's server do: nothing ran, and asking later helps. From the beginning alone: what a request says is quoted
- * further on, and would close the model to everybody.
- */
-const MODEL_DOWN =
-  /^(?:(?:Function id '[^']{1,100}': )?DEGRADED function cannot be invoked\b|model is not loaded$|Model not loaded: |No models? loaded\. |Failed to load model ")/;
-/** And Volcengine by a word of its own ("currently closed or temporarily unavailable": volcengine.com/docs/82379/1299023). */
-const ENDPOINT_CLOSED = "InvalidEndpoint.ClosedEndpoint";
-
-/** How Lemonade says in a 409 that it has no room for the model beside those that have to stay (lemonade-sdk/lemonade, `model_loader.cpp`). */
-const NO_ROOM = /^(?:slots_pinned_error|router_residency_conflict)$/;
-
-/**
- * OpenRouter's word, in a 402 with a `retry-after`, for an account whose credit its requests of the moment hold: once they are done there is enough again
- * (openrouter.ai, "In-flight spending budget").
- */
-const CREDIT_HELD = /\bopenrouter_in_flight_budget\b/;
-
-/**
- * What a web server said of a file that the request names, which vLLM tells as a fault of its own, in its HTTP client's words (vllm-project/vllm #47163: a
- * 422 since July 2026).
- */
-const NOT_FETCHED = /^\d{3}, message='[^']{0,100}', url=/;
-
-/** What a request's reader in Python found amiss in its body, which llama-cpp-python's server tells as a fault of its own (ggml-org/llama.cpp #23463). */
-const BODY_REFUSED = /^\d+ validation errors?:\s+\{'type': '\w+', 'loc': \('body'/;
-
-/**
- * A conversation that a model's template refuses (Qwen's, Gemma's, Mistral's, Llama's), which mlx-lm's server tells in a 404, as all that goes wrong before
- * the first token (ml-explore/mlx-lm, `mlx_lm/server.py`). Its model is there all the same.
- */
-const CONVERSATION_REFUSED =
-  /^No user query\b|\b(?:message|conversation|user|assistant|system|tool) roles?\b|\broles? (?:are|is|must|not|')|\b(?:system|user|assistant|tool) messages?\b|\bsingle tool-calls\b|^Tool call IDs\b/i;
 
 /** Whether a vendor will not have what was said to its model, or what that said: the fault of the request, to which it says the same again. */
 export function refusesContent(status: number, { type, code, message }: RawError): boolean {
@@ -162,30 +72,121 @@ export function refusesContent(status: number, { type, code, message }: RawError
   return (status === 403 || status === 424) && CONTENT_REFUSED.test(`${code} ${type} ${message}`);
 }
 
+/** A status that says something else than it means. Statuses absent: any; with neither words nor name: that status always does. */
+type Misnomer = {
+  at?: readonly number[];
+  /** The sentence, or its beginning, that tells it. From the beginning alone where that closes a model or a key: what a request says is quoted further on. */
+  words?: RegExp;
+  /** The type or the code that does. */
+  name?: RegExp;
+  means: number;
+};
+
+const BAD_REQUEST = [400, 422] as const;
+
+/** By whom, and where that is written, beside each. The first that fits counts. */
+const MISNOMERS: readonly Misnomer[] = [
+  // A conversation that a model's template refuses, a 500 of llama.cpp's: nothing has run, and asked again it says the same (ggml-org/llama.cpp #27367).
+  { at: [500], words: TEMPLATE_REFUSED, means: 400 },
+  // What a web server said of a file that the request names, a 500 of vLLM's in its HTTP client's words (vllm-project/vllm #47163: a 422 since July 2026).
+  { at: [500], words: /^\d{3}, message='[^']{0,100}', url=/, means: 400 },
+  // What a request's reader in Python found amiss in its body, a 500 of llama-cpp-python's server (ggml-org/llama.cpp #23463).
+  { at: [500], words: /^\d+ validation errors?:\s+\{'type': '\w+', 'loc': \('body'/, means: 400 },
+  // No such thing as a request names, or none that may be read: an item, a file, a container (OpenAI's and Anthropic's 404), a file of Google's store or of
+  // somebody's bucket (403). As a model's or a key's fault one such request would take the way from everybody.
+  {
+    at: [403, 404],
+    words:
+      /^(?:item|file|container|conversation|prompt|vector store|skill)\b.{0,200}\bnot found\b|\bpermission to access the file\b|\bstorage\.objects\.get\b/i,
+    means: 400,
+  },
+  // A conversation that a model's template refuses (Qwen's, Gemma's, Mistral's, Llama's), which mlx-lm's server tells in a 404, as all that goes wrong before
+  // the first token (ml-explore/mlx-lm, `mlx_lm/server.py`). Its model is there all the same.
+  {
+    at: [404],
+    words:
+      /^No user query\b|\b(?:message|conversation|user|assistant|system|tool) roles?\b|\broles? (?:are|is|must|not|')|\b(?:system|user|assistant|tool) messages?\b|\bsingle tool-calls\b|^Tool call IDs\b/i,
+    means: 400,
+  },
+  { at: [404, 500], words: NEVER_TAKEN, means: 400 },
+  // A model that a subscription at Z.ai does not have, told as a limit (1311: docs.z.ai/api-reference/api-code). Others know no such model.
+  {
+    at: [429],
+    words: /^(?:Your current subscription plan does not yet include access to|当前订阅套餐暂未开放)/i,
+    means: 404,
+  },
+  // A model for which new-api has no channel in a key's group, which it calls by this code in a 503 (its `middleware/distributor.go`), and one-api in words
+  // alone (songquanpeng/one-api #2340). It is no overload: another key, of another group, may have one.
+  { at: [503], words: /^(?:当前)?分组 .{1,300}无可用渠道/, name: /^model_not_found$/, means: 404 },
+  // A model that a key may not use, told as a wrong key: by LiteLLM of a key, a team or a user (a 403 of late), Baidu (cloud.baidu.com/doc/qianfan-api/s/rmwbl43x7)
+  // and Huawei (support.huaweicloud.com/model-call-maas/model-call-035.html). Its others are served.
+  {
+    at: [401],
+    words: /^Invalid (?:model|custom endpoint) \S{1,200}, rejected by api key\b/,
+    name: /_model_access_denied$|^invalid_model$/,
+    means: 404,
+  },
+  // NVIDIA's for a model that has reached its end of life.
+  { at: [410], means: 404 },
+  // OpenAI's word for a server of tools that the request names and that fails: a 424, with which others mean a fault of their own.
+  { name: /^external_connector_error$/, means: 400 },
+  // How Lemonade says that it has no room for the model beside those that have to stay (lemonade-sdk/lemonade, `model_loader.cpp`).
+  { at: [409], name: /^(?:slots_pinned_error|router_residency_conflict)$/, means: 503 },
+  // OpenRouter's word, with a `retry-after`, for an account whose credit its requests of the moment hold: once they are done there is enough again
+  // (openrouter.ai, "In-flight spending budget").
+  { at: [402], name: /\bopenrouter_in_flight_budget\b/, means: 429 },
+  { at: BAD_REQUEST, words: NAMED_MODEL, means: 404 },
+  // A model that is down, by NVIDIA (tashfeenahmed/freellmapi #522) and Volcengine ("currently closed or temporarily unavailable":
+  // volcengine.com/docs/82379/1299023), or that is not loaded, or could not be, by llama.cpp's router (gsanhueza/pi-llama-cpp #24), LM Studio
+  // (tinyhumansai/openhuman #4181, continuedev/continue #12794), Foundry Local (microsoft/Foundry-Local, `chat_completions_handler.cc`) and Unsloth's server:
+  // nothing ran, and asking later helps.
+  {
+    at: BAD_REQUEST,
+    words:
+      /^(?:(?:Function id '[^']{1,100}': )?DEGRADED function cannot be invoked\b|model is not loaded$|Model not loaded: |No models? loaded\. |Failed to load model ")/,
+    name: /^InvalidEndpoint\.ClosedEndpoint$/,
+    means: 503,
+  },
+  // A wrong key, by xAI (with a piece of the key) and Google, or one whose organisation is shut out, by Anthropic and Groq: it is no 401 of the client's, and no
+  // fault of its request.
+  {
+    at: BAD_REQUEST,
+    words:
+      /^(?:Incorrect API key provided|API key (?:not valid|expired)|Invalid API[ -]?key|(?:This )?organization has been (?:disabled|restricted))/i,
+    means: 401,
+  },
+  // A place from which Google serves nobody, or Bedrock nobody Anthropic's models: it is where the gateway or its account is, and another vendor may well serve it.
+  {
+    at: BAD_REQUEST,
+    words: /^(?:User location is not supported for the API use|Access to Anthropic models is not allowed from)\b/i,
+    means: 403,
+  },
+  // A model that the vendor does not have, by DeepSeek, SiliconFlow, Mistral, Workers AI, LiteLLM, llama-swap, llama.cpp's router (its `server-models.cpp`),
+  // Xinference (infiniflow/ragflow #514), Triton, Z.ai, Bedrock (cline/cline #7007), Groq of one that has ended, Together of one that is not served to all,
+  // Hugging Face's router (huggingface/smolagents #2584, huggingface/huggingface.js #2225), and with a 422 AI21 (elastic/elasticsearch #131238) and Scaleway
+  // (scaleway.com, "Understanding errors"). Its name is the operator's choice.
+  {
+    at: BAD_REQUEST,
+    words:
+      /^(?:(?:\[address=[^\]]{1,100}\] )?Model (?:(?:Not|does not) Exist|(?:'[^']{1,200}' )?Not Found\b|not supported by provider\b)|The provided model (?:is not supported\b|identifier is invalid\b)|(?:\w+: )*No such model @|(?:\/[\w/]+: )?Invalid model name passed in|could not find real modelID for |Unknown model(?:: |, please check\b)|Invocation of model ID \S{1,200} with on-demand throughput\b)/i,
+    name: /^(?:invalid_model|model_(?:not_(?:found|supported|available)|decommissioned))$/i,
+    means: 404,
+  },
+];
+
 /** The status that a vendor's answer would have had at one that keeps to what they mean. */
-export function meantStatus(status: number, { type, code, message, isRelayed }: RawError): number {
+export function meantStatus(status: number, raw: RawError): number {
+  const { type, code, message, isRelayed } = raw;
   // A request that LM Studio's engine refuses is a 500 of LM Studio's own.
   if (status === 500 && isRelayed && code === "400") return 400;
-  if (status === 500 && [TEMPLATE_REFUSED, NOT_FETCHED, BODY_REFUSED].some((words) => words.test(message))) return 400;
-  if (refusesContent(status, { type, code, message })) return 400;
-  if ((status === 403 || status === 404) && NOT_STORED.test(message)) return 400;
-  if (status === 404 && CONVERSATION_REFUSED.test(message)) return 400;
-  if ((status === 404 || status === 500) && NEVER_TAKEN.test(message)) return 400;
-  if (status === 429 && NOT_IN_PLAN.test(message)) return 404;
-  if (status === 503 && (code === NO_CHANNEL_CODE || NO_CHANNEL.test(message))) return 404;
-  if (status === 401 && (NOT_ALLOWED.test(type) || code === NOT_ALLOWED_CODE || NOT_ALLOWED_TEXT.test(message)))
-    return 404;
-  // NVIDIA's for a model that has reached its end of life.
-  if (status === 410) return 404;
-  if (type === TOOL_SERVER_FAILED || code === TOOL_SERVER_FAILED) return 400;
-  if (status === 409 && (NO_ROOM.test(type) || NO_ROOM.test(code))) return 503;
-  if (status === 402 && CREDIT_HELD.test(type)) return 429;
-  if ((status !== 400 && status !== 422) || NAMED_FIELD.test(message)) return status;
-  if (NAMED_MODEL.test(message)) return 404;
-  if (MODEL_DOWN.test(message) || code === ENDPOINT_CLOSED) return 503;
-  if (KEY_REFUSED.test(message)) return 401;
-  if (NOT_SERVED_HERE.test(message)) return 403;
-  return NO_MODEL_TYPE.test(type) || NO_MODEL_TYPE.test(code) || NO_MODEL.test(message) ? 404 : status;
+  if (refusesContent(status, raw)) return 400;
+  if (NAMED_FIELD.test(message) && (status === 400 || status === 422)) return status;
+  const misnomer = MISNOMERS.find(
+    ({ at, words, name }) =>
+      (at === undefined || at.includes(status)) &&
+      ((words === undefined && name === undefined) || words?.test(message) || name?.test(type) || name?.test(code)),
+  );
+  return misnomer?.means ?? status;
 }
 
 /** Errors sent inside a 200 carry no status: the vendor's own word for it says which it would have been. */
