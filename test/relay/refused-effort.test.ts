@@ -78,6 +78,8 @@ describe("a depth that its server does not have is left out, once", () => {
       "[{'type': 'literal_error', 'loc': ('body', 'output_config', 'effort'), 'msg': \"Input should be 'low' or 'high'\"}]",
     ],
     ["messages", 'output_config.effort "xhigh" is not supported by model m; supported values: [medium]'],
+    // vLLM's of Mistral's models.
+    ["chat", "reasoning_effort=xhigh is not supported by Mistral models. Supported values are: ['none', 'high']."],
     [
       "chat",
       "Unsupported value: 'xhigh' is not supported with the 'gpt-5-mini' model. Supported values are: 'low', 'medium', and 'high'.",
