@@ -63,8 +63,10 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
   const told = scrub(plainFaults(raw.message.replace(TEMPLATE_REFUSED, "")));
   // Without a status it is a way along which the request cannot be told: there may be another one.
   const { type, isRelayed } = raw;
+  const meant = meantStatus(status, raw);
   const cause = {
-    ...(!NEVER_TAKEN.test(told) && { status }),
+    // By a 403 it is known that a key is in force.
+    ...(!NEVER_TAKEN.test(told) && { status: meant === 403 ? meant : status }),
     ...{ type, code: raw.code, message: told },
     ...(raw.details && { details: raw.details }),
     ...(isRelayed && { isRelayed }),
@@ -75,7 +77,6 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
   }
   const overflow = readOverflow(status, `${raw.code} ${raw.type} ${raw.message}`);
   if (overflow) return new ContextOverflow({ ...overflow, ...raw.figures }, cause);
-  const meant = meantStatus(status, raw);
   let code = codeOf(meant);
   let retry: boolean | undefined;
   const isTooDear = exceedsCredit(raw);

@@ -2,8 +2,8 @@ import type { GatewayError } from "../canon/errors.ts";
 import { isObject } from "../lib/json.ts";
 
 /**
- * What a vendor said, as the error that was made of it keeps it for those who must tell cases apart: the status of its answer, its words, `finish` where a
- * reply's end told of the failure, `isRelayed` where another gateway told what its own vendor had said.
+ * What a vendor said, as the error that was made of it keeps it for those who must tell cases apart: the status of its answer, or 403 where it meant that,
+ * its words, `finish` where a reply's end told of the failure, `isRelayed` where another gateway told what its own vendor had said.
  */
 export type VendorSaid = {
   status?: unknown;

@@ -1053,6 +1053,24 @@ describe("several keys of a vendor", () => {
   );
 
   test.each([
+    "Access to Anthropic models is not allowed from unsupported countries, regions, or territories.",
+    "User location is not supported for the API use.",
+  ])("a place that a model is not served to says nothing of the key's others: %s", async (message) => {
+    const routes = ["big", "small"].map((model) => ({ vendor: "one", model }));
+    const both = [...models, { id: "one/small", pricing: "free" as const }, { id: "lab/either", routes }];
+    const app = await appWith({ vendors: [withKeys("key-a1")], models: both });
+    first.always(PATH, ({ text }) =>
+      text.includes('"big"') ? json({ message }, { status: 400 }) : json(chatReply("small")),
+    );
+    const told = await talk(app, "well?");
+    expect([told.status, await told.json()]).toMatchObject([502, { error: { code: "upstream_auth" } }]);
+    expect(app.log.flatMap(({ event, way }) => (event === "route-rested" ? [way] : []))).toEqual(["one#1/big"]);
+    const calls = first.calls.length;
+    expect((await say(app, "well?", "lab/either")).status).toBe(200);
+    expect(first.calls.length - calls).toBe(1);
+  });
+
+  test.each([
     [429, "1308", "Usage limit reached for 5 hour. Your limit will reset at 2026-07-03 11:11:54", "one#1/big"],
     [429, "1310", "您已达到每周/每月使用上限，您的限额将在 2026-09-21 11:16:58 重置。", "one#1/big"],
     [429, "1113", "Insufficient balance or no resource package. Please recharge.", "one#1"],
