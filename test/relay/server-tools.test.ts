@@ -364,6 +364,26 @@ describe("what else a request says of its tools", () => {
   });
 });
 
+describe("what a further round is told", () => {
+  test.each(DIALECTS)("the call with its arguments, as its model made it: %s", async (dialect) => {
+    for (const stream of [false, true]) {
+      lab.vendors[dialect].play(searches("sluice"), says("Done."));
+      const response = await lab.gateway.post("/v1/messages", askMessages({ stream }, dialect));
+      expect([response.status, (await response.text()).includes("Done.")]).toEqual([200, true]);
+      const sent = JSON.stringify(bodiesOf(dialect).at(-1)).replaceAll("\\", "");
+      expect(sent).toMatch(/"(?:arguments|input|args)":"?\{"query":"sluice"\}/);
+    }
+  });
+
+  test("calls that their vendor counts anew in each round are several to the client", async () => {
+    lab.vendors.chat.play(searches("a", "one"), searches("b", "one"), says("Done."));
+    const { body } = await post("/v1/messages", askMessages({}));
+    const ids = (field: string) => contentOf(body).flatMap((block) => block[field] ?? []);
+    expect(new Set(ids("id")).size).toBe(2);
+    expect(ids("tool_use_id")).toEqual(ids("id"));
+  });
+});
+
 describe("the gateway's own bounds", () => {
   test("a model that never stops calling is asked for an answer in the last round", async () => {
     lab.vendors.chat.play(searches("again"));
