@@ -455,7 +455,13 @@ export const registry: readonly VendorRow[] = [
     // Since its 0.7 (ggml-org/llama.cpp #26508).
     newerUrl: "http://127.0.0.1:9931/v1",
   },
-  localServer("vllm", "vLLM", 8000, { acceptsTopK: true, prefill: "continue", reasoningReplay: "reasoning" }),
+  localServer("vllm", "vLLM", 8000, {
+    acceptsTopK: true,
+    prefill: "continue",
+    reasoningReplay: "reasoning",
+    // docs.vllm.ai, "Reasoning Outputs": templates that know no such argument are not told it.
+    reasoningOff: "template-enable-thinking",
+  }),
   drawingServer("automatic1111", "AUTOMATIC1111", 7860),
   drawingServer("comfyui", "ComfyUI", 8188),
 ];

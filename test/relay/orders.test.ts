@@ -59,6 +59,7 @@ describe("a model server of this machine, of whose models nobody knows how they 
   test.each([
     ["ollama", { reasoning_effort: "none" }],
     ["llamacpp", { chat_template_kwargs: { enable_thinking: false } }],
+    ["vllm", { chat_template_kwargs: { enable_thinking: false } }],
   ])("%s is told by clients of the other dialects not to think", async (id, told) => {
     const model = `${id}/m`;
     expect(await sent(PATH, { model, max_tokens: 50, messages, thinking })).toEqual([told, null]);
@@ -67,10 +68,26 @@ describe("a model server of this machine, of whose models nobody knows how they 
 
   test("others are not, and what is said in the server's own dialect stays as it is", async () => {
     const none = { reasoning_effort: undefined, chat_template_kwargs: undefined };
-    const off = { model: "vllm/m", max_tokens: 50, messages, thinking };
+    const off = { model: "lmstudio/m", max_tokens: 50, messages, thinking };
     expect(await sent(PATH, off)).toEqual([none, "thinking"]);
     expect(await sent(PATH, { model: "llamacpp/m", max_tokens: 50, messages })).toEqual([none, null]);
     const own = { reasoning_effort: "none" };
     expect(await sent("/v1/chat/completions", { model: "llamacpp/m", messages, ...own })).toEqual([own, null]);
+  });
+
+  test("a model that has no template is told nothing of it, and the client that so it is: Mistral's at vLLM", async () => {
+    upstream.always("/v1/chat/completions", ({ json: body }) =>
+      "chat_template_kwargs" in (body as Record<string, unknown>)
+        ? json({ error: { message: "chat_template is not supported for Mistral tokenizers." } }, { status: 400 })
+        : json(chatReply("ok")),
+    );
+    const none = { reasoning_effort: undefined, chat_template_kwargs: undefined };
+    const before = upstream.calls.length;
+    const body = { model: "vllm/mistral", max_tokens: 50, messages, thinking };
+    for (const _turn of [1, 2]) expect(await sent(PATH, body)).toEqual([none, "thinking"]);
+    expect(upstream.calls.length - before).toBe(3);
+    const own = { model: "vllm/mistral", messages, chat_template_kwargs: { enable_thinking: false } };
+    expect(await sent("/v1/chat/completions", own)).toEqual([none, "chat_template_kwargs"]);
+    upstream.always("/v1/chat/completions", json(chatReply("ok")));
   });
 });

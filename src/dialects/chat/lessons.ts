@@ -87,6 +87,15 @@ const NO_THOUGHT_BEFORE = /\bmust start with a thinking block\b/i;
 
 const isEssential = (place: Place): boolean => ESSENTIAL.has(place.at(-1) ?? "");
 
+/** vLLM says of Mistral's models that they have no template, be it that only arguments of one were told ("chat_template is not supported for Mistral tokenizers"). */
+const OF_TEMPLATE: ReadonlySet<string> = new Set(["chat_template", "chat_template_kwargs"]);
+
+/** What follows for a model without a template: it cannot be told by one that it is not to think either. */
+function withoutTemplate({ quirks, refuses = [] }: VendorTerms): VendorTerms {
+  const { reasoningOff: _untold, ...rest } = quirks;
+  return { quirks: rest, refuses: [...refuses, ...OF_TEMPLATE] };
+}
+
 /** What follows for a server that does not know a field. */
 function withoutField({ quirks, refuses = [] }: VendorTerms, place: Place): VendorTerms {
   const [first = ""] = place;
@@ -96,6 +105,7 @@ function withoutField({ quirks, refuses = [] }: VendorTerms, place: Place): Vend
   if (name === "cache_control") return terms({ acceptsCacheControl: false });
   if (name === "strict" && first !== "response_format") return terms({ noStrictTools: true });
   if (first === "stream_options") return terms({ noStreamOptions: true });
+  if (OF_TEMPLATE.has(name)) return withoutTemplate({ quirks, refuses });
   if (isOfMessage) {
     return terms({ messageFields: (quirks.messageFields ?? MESSAGE_FIELDS).filter((field) => field !== name) });
   }
