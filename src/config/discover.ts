@@ -118,6 +118,12 @@ function severalKeys({ api_key: first, api_keys: keys }: VendorSetting): string[
   return keys && all.size > 1 ? [...all] : undefined;
 }
 
+/** A vendor whose key stands in the file is not switched on by its variable, and that is not where to look for it; unless it is the variable's own. */
+function withoutVariable({ env, ...vendor }: Vendor, row: VendorSetting, environment: Environment): Vendor {
+  const isElsewhere = env === undefined || (row.api_key !== undefined && row.api_key !== environment[env]?.trim());
+  return isElsewhere ? vendor : { ...vendor, env };
+}
+
 /** Only the fields that the row gives change; headers and quirks are added one by one. */
 function overlay(base: Vendor, row: VendorSetting): Vendor {
   const keys = severalKeys(row);
@@ -204,7 +210,10 @@ function halfSet({ registry, environment, rows }: VendorSources): string[] {
  */
 export function resolveVendors(sources: VendorSources): Discovery {
   const known = new Map(sources.fromEnvironment(sources.environment).map((vendor) => [vendor.id, vendor]));
-  for (const row of sources.rows.map(withFirstKey)) known.set(row.id, overlay(baseOf(row, sources), row));
+  for (const row of sources.rows.map(withFirstKey)) {
+    const base = withoutVariable(baseOf(row, sources), row, sources.environment);
+    known.set(row.id, overlay(base, row));
+  }
   const vendors: Vendor[] = [];
   const warnings = halfSet(sources);
   for (const vendor of known.values()) {

@@ -101,10 +101,11 @@ describe("a first start", () => {
     mkdirSync(join(folder, "data"), { recursive: true });
     writeFileSync(
       join(folder, "data", "sluice.yaml"),
-      `vendors: [{ id: lab, name: Lab, dialect: chat, base_url: "${local.url}v1" }]`,
+      `vendors: [{ id: lab, name: Lab, dialect: chat, base_url: "${local.url}v1" }, { id: groq, api_key: gsk-canary-0002, models: catalog }]`,
+      { mode: 0o600 },
     );
     const { lines, stderr } = await start(["--port", "0"], { OPENAI_API_KEY: "sk-canary-0001" });
-    expect(lines[2]).toBe("Found: OpenAI (OPENAI_API_KEY), Lab");
+    expect(lines[2]).toBe("Found: OpenAI (OPENAI_API_KEY), Lab, Groq");
     expect(lines.join("\n") + stderr).not.toContain("canary");
   });
 

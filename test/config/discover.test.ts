@@ -54,6 +54,15 @@ describe("vendors that are on", () => {
     expect(resolve({}, [{ id: "openai", api_key: "row" }]).vendors).toMatchObject([{ id: "openai", apiKey: "row" }]);
   });
 
+  test("a variable is told as the place of a key only where the key is the variable's", () => {
+    const place = (row: Partial<VendorSetting>) =>
+      resolve({ OPENAI_API_KEY: "env" }, [{ id: "openai", ...row }]).vendors.map(({ env }) => env);
+    expect(place({ base_url: "http://proxy/v1" })).toEqual(["OPENAI_API_KEY"]);
+    expect(place({ api_key: "env" })).toEqual(["OPENAI_API_KEY"]);
+    expect(place({ api_key: "row" })).toEqual([undefined]);
+    expect(place({ api_keys: ["row", "env"] })).toEqual([undefined]);
+  });
+
   test("a registry vendor without a key stays off and says so; with auth none it is on", () => {
     const off = resolve({}, [{ id: "openai", base_url: "http://proxy/v1" }]);
     expect(off.vendors).toEqual([]);
