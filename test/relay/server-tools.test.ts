@@ -375,13 +375,16 @@ describe("what a further round is told", () => {
     }
   });
 
-  test("calls that their vendor counts anew in each round are several to the client", async () => {
-    lab.vendors.chat.play(searches("a", "one"), searches("b", "one"), says("Done."));
-    const { body } = await post("/v1/messages", askMessages({}));
-    const ids = (field: string) => contentOf(body).flatMap((block) => block[field] ?? []);
-    expect(new Set(ids("id")).size).toBe(2);
-    expect(ids("tool_use_id")).toEqual(ids("id"));
-  });
+  test.each(DIALECTS)(
+    "calls that their vendor counts anew in each round are several to the client: %s",
+    async (dialect) => {
+      lab.vendors[dialect].play(searches("a", "one"), searches("b", "one"), says("Done."));
+      const { body } = await post("/v1/messages", askMessages({}, dialect));
+      const ids = (field: string) => contentOf(body).flatMap((block) => block[field] ?? []);
+      expect(new Set(ids("id")).size).toBe(2);
+      expect(ids("tool_use_id")).toEqual(ids("id"));
+    },
+  );
 });
 
 describe("the gateway's own bounds", () => {
