@@ -9,7 +9,8 @@ import { JobStore } from "../../src/jobs/store.ts";
 import { Sweeper } from "../../src/jobs/sweep.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { makeFolder, removeFolder } from "../support/binary.ts";
-import { manualClock } from "../support/clock.ts";
+import { manualClock, settle } from "../support/clock.ts";
+import { until } from "../support/wait.ts";
 import { newJob, PNG } from "./lab.ts";
 
 const undo: (() => void)[] = [];
@@ -320,6 +321,34 @@ describe("what is left behind", () => {
     expect((await sweeper.sweep()).jobs).toBe(0);
     await clock.advance(60 * 60_000);
     expect([(await sweeper.sweep()).jobs, await files.has(file)]).toEqual([1, false]);
+  });
+
+  test("a round is made a minute after the start and every hour, behind one that failed too, until there is a stop", async () => {
+    const HOUR_MS = 3_600_000;
+    const clock = manualClock();
+    const { sweeper, jobs, files, told } = await makeWorld(clock);
+    files.batches = async function* () {};
+    let rounds = 0;
+    jobs.endedBefore = () => {
+      if (++rounds === 1) throw new Error("not now");
+      if (rounds === 3) sweeper.stop();
+      return [];
+    };
+    sweeper.start();
+    await clock.advance(59_999);
+    expect(rounds).toBe(0);
+    await clock.advance(1);
+    expect([rounds, told]).toMatchObject([1, [["image-sweep", {}]]]);
+    for (const round of [2, 3]) {
+      await clock.armed(HOUR_MS);
+      await clock.advance(HOUR_MS);
+      await until(() => rounds === round, "another round");
+    }
+    await settle();
+    expect(clock.pending).toBe(0);
+    sweeper.start();
+    sweeper.stop();
+    expect(clock.pending).toBe(0);
   });
 
   test("a finished job whose file is gone is told of", async () => {
