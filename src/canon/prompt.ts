@@ -133,5 +133,4 @@ export type Prompt = {
   userId?: string;
   /** Fields that pass as they are between OpenAI's two dialects, by the chat dialect's names; encoders of others drop and name them. */
   shared?: Record<string, unknown>;
-  stream: boolean;
 };

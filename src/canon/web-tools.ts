@@ -7,7 +7,7 @@ export type WebToolName = "web_search" | "web_fetch";
 export type SearchHit = { title: string; url: string; snippet: string; source: string; date: string | null };
 
 /** A page that was read, as text. `url`: where it was found in the end. */
-export type WebPage = { url: string; title: string; contentType: string; text: string };
+export type WebPage = { url: string; title: string; text: string };
 
 /**
  * Why a tool gave nothing. `bad_arguments`: the call was none; `not_allowed`: an address that is not fetched; `not_accessible`: the page could

@@ -32,8 +32,8 @@ function toPage(result: PageResult | undefined): WebToolAnswer {
     const fault = (result && FAULT_OF_PAGE[result.error.code]) ?? "not_accessible";
     return { kind: "fault", fault, message: result?.error.message ?? "The page could not be read." };
   }
-  const { finalUrl: url, title = "", contentType, markdown: text } = result;
-  return { kind: "page", page: { url, title, contentType, text } };
+  const { finalUrl: url, title = "", markdown: text } = result;
+  return { kind: "page", page: { url, title, text } };
 }
 
 async function run(tools: WebTools, asked: Asked, call: WebCall): Promise<WebToolAnswer> {

@@ -18,7 +18,6 @@ const promptOf = (turns: Turn[], extra: Partial<Prompt> = {}): Prompt => ({
   turns,
   tools: [],
   stop: [],
-  stream: false,
   ...extra,
 });
 
@@ -399,7 +398,6 @@ describe("a client's request", () => {
       stop: ["END"],
       userId: "u1",
       output: { type: "json-schema", name: "out", schema: { type: "object" }, strict: true },
-      stream: true,
     });
     const named = "logit_bias logprobs top_logprobs modalities audio prediction store min_p";
     expect(dropped).toEqual(named.split(" "));

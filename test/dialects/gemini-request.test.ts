@@ -15,7 +15,6 @@ const promptOf = (more: Partial<Prompt> = {}): Prompt => ({
   turns: [{ role: "user", parts: [{ type: "text", text: "Hi" }] }],
   tools: [],
   stop: [],
-  stream: false,
   ...more,
 });
 const encode = (more: Partial<Prompt> = {}) => gemini.encodeRequest(promptOf(more), {});

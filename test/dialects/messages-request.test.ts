@@ -40,7 +40,6 @@ describe("decodeRequest", () => {
       tools: [],
       stop: ["END"],
       maxOutputTokens: 10,
-      stream: true,
       temperature: 0.3,
       topP: 0.9,
       topK: 4,
@@ -280,7 +279,6 @@ const prompt = (fields: Partial<Prompt> = {}): Prompt => ({
   turns: [{ role: "user", parts: [{ type: "text", text: "hi" }] }],
   tools: [],
   stop: [],
-  stream: false,
   ...fields,
 });
 const encode = (fields: Partial<Prompt> = {}) => messages.encodeRequest(prompt(fields), {});

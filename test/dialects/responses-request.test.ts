@@ -10,7 +10,7 @@ type Wire = Record<string, unknown>;
 const decode = (body: Wire) => responses.decodeRequest({ model: "a/b", ...body });
 const promptOf = (input: unknown, more: Wire = {}) => decode({ input, ...more }).prompt;
 const encode = (prompt: Partial<Prompt>) =>
-  responses.encodeRequest({ system: [], turns: [], tools: [], stop: [], stream: false, ...prompt }, {});
+  responses.encodeRequest({ system: [], turns: [], tools: [], stop: [], ...prompt }, {});
 const inputOf = (turns: Prompt["turns"]) => encode({ turns }).body["input"];
 
 describe("intent", () => {
@@ -175,7 +175,6 @@ describe("decodeRequest", () => {
         turns: [{ role: "user", parts: [{ type: "text", text: "hi" }] }],
         tools: [],
         stop: [],
-        stream: false,
         maxOutputTokens: 9,
         topP: 0.5,
         userId: "u",
@@ -432,10 +431,7 @@ describe("encodeRequest", () => {
     expect(body).not.toHaveProperty("instructions");
     expect(body["input"]).toMatchObject([item, { role: "user" }]);
     expect(body["text"]).toEqual({ format: { type: "json_object" } });
-    const older = responses.encodeRequest(
-      { system, turns: [], tools: [], stop: [], stream: false },
-      { noDeveloperRole: true },
-    );
+    const older = responses.encodeRequest({ system, turns: [], tools: [], stop: [] }, { noDeveloperRole: true });
     expect(older.body["input"]).toEqual([{ ...item, role: "system" }]);
   });
 

@@ -19,7 +19,6 @@ const promptOf = (names: readonly string[], called: readonly string[] = [], chos
   tools: names.map((name) => ({ name, schema: { type: "object" } })),
   ...(chosen !== undefined && { toolChoice: { type: "tool", name: chosen } }),
   stop: [],
-  stream: false,
 });
 
 const RULES: [string, NameRule, RegExp][] = [

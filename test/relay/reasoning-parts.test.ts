@@ -356,7 +356,7 @@ describe("the collector", () => {
   });
 });
 
-const prompt = (...turns: Prompt["turns"]): Prompt => ({ system: [], turns, tools: [], stop: [], stream: false });
+const prompt = (...turns: Prompt["turns"]): Prompt => ({ system: [], turns, tools: [], stop: [] });
 
 /** A reply's blocks in any order: calls with ids of their own, texts that are not empty, nothing hidden at the very end. */
 const reply = fc

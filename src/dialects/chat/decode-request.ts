@@ -111,7 +111,6 @@ export function decodeRequest(body: Wire): Decoded {
     turns,
     tools,
     stop: stopsOf(body),
-    stream: body["stream"] === true,
   };
   const last = listOf(body["messages"]).at(-1);
   if (isObject(last) && last["role"] === "assistant" && last["prefix"] === true) prompt.continues = true;

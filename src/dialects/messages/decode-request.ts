@@ -146,7 +146,6 @@ export function decodeRequest(body: Record<string, unknown>): Decoded {
     turns: decodeTurns(markedMessages(body), dropped),
     tools,
     stop: Array.isArray(stop) ? stop.filter((entry) => typeof entry === "string") : [],
-    stream: body["stream"] === true,
   };
   put(prompt, "toolChoice", decodeToolChoice(choice, tools, dropped));
   if (isObject(choice) && choice["disable_parallel_tool_use"] === true) prompt.parallelToolCalls = false;

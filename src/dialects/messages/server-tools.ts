@@ -146,7 +146,7 @@ function resultContent(block: Wire): { content: unknown; is_error?: true } {
   const source = isObject(page) ? page["source"] : undefined;
   if (isObject(source) && source["type"] === "text") {
     const [url, title, text] = [content["url"], isObject(page) && page["title"], source["data"]].map(stringOf);
-    return { content: describePage({ url: url ?? "", title: title ?? "", contentType: "", text: text ?? "" }) };
+    return { content: describePage({ url: url ?? "", title: title ?? "", text: text ?? "" }) };
   }
   return { content: isObject(page) ? [page] : stringOf(content["url"]) };
 }

@@ -102,7 +102,6 @@ export function decodeRequest(body: Wire): Decoded {
     system: instructions === "" ? system : [{ type: "text", text: instructions }, ...system],
     turns,
     stop: [],
-    stream: body["stream"] === true,
     tools: choice.tools,
   };
   put(prompt, "toolChoice", choice.toolChoice);

@@ -56,7 +56,7 @@ function tellPlainly(body: Item, quirks: Quirks): PlainTerms {
   const own = listOf(body["tools"]).filter(isOwn);
   const others = { ...body, tools: listOf(body["tools"]).map((tool) => (isOwn(tool) ? undefined : tool)) };
   const { tools, toolChoice } = decodeToolChoice(body["tool_choice"], decodeTools(others, dropped), dropped);
-  const said: Prompt = { system, turns, tools, stop: [], stream: false, ...(toolChoice && { toolChoice }) };
+  const said: Prompt = { system, turns, tools, stop: [], ...(toolChoice && { toolChoice }) };
   const { prompt, toolNames } = fitToolNames(said, responsesNames(quirks), dropped);
   // Templates of many models take one system message, as the first.
   const instructions = joinTexts([{ type: "text", text: stringOf(body["instructions"]) }, ...system]);
