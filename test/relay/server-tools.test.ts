@@ -364,6 +364,33 @@ describe("what else a request says of its tools", () => {
   });
 });
 
+describe("a round's end", () => {
+  test.each(DIALECTS)(
+    "a call of a round that was cut off is not run, and nothing more is asked for: %s",
+    async (dialect) => {
+      const searched = () => lab.gateway.rows().filter(({ model }) => model === "web_search").length;
+      const before = searched();
+      lab.vendors[dialect].play({ ...searches("sluice"), finish: "length" }, says("Not asked for."));
+      const { body } = await post("/v1/messages", askMessages({ max_tokens: 5_000 }, dialect));
+      const [result] = contentOf(body).filter(({ type }) => type === "web_search_tool_result");
+      expect(result?.["content"]).toMatchObject({ error_code: "unavailable" });
+      expect(body["stop_reason"]).toBe("max_tokens");
+      expect(lab.vendors[dialect].upstream.calls).toHaveLength(1);
+      expect(searched()).toBe(before);
+    },
+  );
+
+  test("text behind a call ends before that one's result begins", async () => {
+    const looks = searches("sluice");
+    lab.vendors.chat.play({ ...looks, steps: [...looks.steps, { kind: "text", pieces: ["Wait."] }] }, says("Done."));
+    const records = await (await lab.gateway.post("/v1/messages", askMessages({ stream: true }))).text();
+    expectFinished("messages", readRecords(records));
+    expect([...(records.match(/(?<="content_block":\{"type":")\w+/g) ?? [])]).toEqual([
+      ...["text", "server_tool_use", "text", "web_search_tool_result", "text"],
+    ]);
+  });
+});
+
 describe("what a further round is told", () => {
   test.each(DIALECTS)("the call with its arguments, as its model made it: %s", async (dialect) => {
     for (const stream of [false, true]) {
