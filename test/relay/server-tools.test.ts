@@ -433,11 +433,15 @@ describe("the gateway's own bounds", () => {
     expect(new Set(shown).size).toBe(MAX_ROUNDS);
   });
 
-  test("calls beyond those of one reply are not run", async () => {
+  test.each([
+    ["of one tool", [SEARCH]],
+    ["of one that may be used more often", [{ ...SEARCH, max_uses: 100 }]],
+    ["of one of two", [SEARCH, FETCH]],
+  ])("calls beyond those of one reply are not run: %s", async (_, tools) => {
     const many = Array.from({ length: MAX_CALLS + 5 }, (_, at) => call("web_search", { query: `q${at}` }, `c${at}`));
     lab.vendors.chat.play(calls(...many), says("Done."));
     const before = lab.gateway.rows().length;
-    const { body } = await post("/v1/messages", askMessages({}));
+    const { body } = await post("/v1/messages", askMessages({ tools }));
     const results = contentOf(body).filter(({ type }) => type === "web_search_tool_result");
     const failed = results.filter(({ content }) => !Array.isArray(content));
     expect([results.length, failed.length]).toEqual([MAX_CALLS + 5, 5]);
