@@ -38,6 +38,12 @@ const replyWith = (message: Wire, choice: Wire = {}, top: Wire = {}) => ({
 const read = (body: unknown, quirks: Quirks = {}) => summarize(chat.decodeReply(body, { quirks }));
 
 describe("a vendor's whole reply", () => {
+  test("is its first choice, also where none says that it is the first", () => {
+    const [choice] = REPLY.choices;
+    for (const index of [undefined, 1])
+      expect(read({ ...REPLY, choices: [{ ...choice, index }] })).toEqual(read(REPLY));
+  });
+
   test("means the same as the same reply in a stream", () => {
     expect(read(REPLY)).toEqual(["start", 'text "Four"', "usage 20 0 0 6 0", "finish stop"]);
     fc.assert(

@@ -25,6 +25,9 @@ const FOLDER = new URL("../fixtures/chat/", import.meta.url);
 const DONE = "data: [DONE]\n\n";
 
 type Wire = Record<string, unknown>;
+
+/** A chunk with this choice, as the stream has it. */
+const dataOf = (choice: Wire) => `data: ${JSON.stringify({ id: "c1", created: 1, model: "m", choices: [choice] })}\n\n`;
 type Called = { index: number; function: { arguments: string } };
 
 const read = (name: string, file: string) => readFileSync(new URL(`${name}/${file}`, FOLDER), "utf8");
@@ -94,6 +97,32 @@ describe("an upstream's stream", () => {
     expect(summarize(decodeText(""))).toEqual(["error stream_truncated"]);
   });
 
+  test("an error inside a choice ends the reply", () => {
+    const error = { message: "overloaded", code: 503 };
+    const text = dataOf({ index: 0, delta: { content: "a" } }) + dataOf({ index: 0, error });
+    expect(summarize(decodeText(text))).toEqual(["start", 'text "a"', "error upstream_overloaded"]);
+  });
+
+  test.each([
+    [['{"a"', ":1}"], ['{"a":1}']],
+    [
+      ['{"a":1}', '{"a":2}'],
+      ['{"a":1}', '{"a":2}'],
+    ],
+  ])(
+    "pieces of calls without id and place, each with its name, are one call until its arguments are whole: %j",
+    (pieces, calls) => {
+      const texts = pieces.map((piece) =>
+        dataOf({ index: 0, delta: { tool_calls: [{ function: { name: "f", arguments: piece } }] } }),
+      );
+      const end = dataOf({ index: 0, delta: {}, finish_reason: "tool_calls" });
+      const events = decodeText([...texts, end, DONE].join(""));
+      const told = events.flatMap((event) => (event.type === "block-delta" ? [event.text] : []));
+      expect(events.filter(({ type }) => type === "block-start")).toHaveLength(calls.length);
+      expect(told.join("")).toBe(calls.join(""));
+    },
+  );
+
   test("a finish is known before the terminator, and only when every choice has one", () => {
     const two = cases.find((one) => one.name === "two-choices")!;
     const decoder = chat.decoder({ quirks: {} });
@@ -144,6 +173,13 @@ describe("a record that is torn off", () => {
 });
 
 describe("a relabelled stream", () => {
+  test("a message where a delta should be goes out as a delta", () => {
+    const message = { role: "assistant", content: "Hi" };
+    const [first] = recordsOf(relabelText(dataOf({ index: 0, message, finish_reason: "stop" }) + DONE));
+    expect(first).toMatchObject({ choices: [{ index: 0, delta: message }] });
+    expect(JSON.stringify(first)).not.toContain('message":');
+  });
+
   test.each(finished)("$name is accepted by the official SDK, with role, finish, model and usage", async (one) => {
     const completion = await readWithSdk(relabelText(one.text, one.quirks));
     expect(completion.model).toBe(CONTEXT.model);

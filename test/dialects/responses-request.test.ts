@@ -359,6 +359,12 @@ describe("decodeRequest", () => {
   });
 });
 
+test("a choice of a tool that there is not is named, and none is made of it", () => {
+  const tools = [{ type: "function", name: "f", parameters: {} }];
+  const { prompt, dropped } = decode({ input: "x", tools, tool_choice: { type: "function", name: "g" } });
+  expect([prompt.toolChoice, dropped]).toEqual([undefined, ["tool_choice"]]);
+});
+
 describe("encodeRequest", () => {
   test("is stateless, with instructions, strictness spelled out, and what has no place named", () => {
     const { body, dropped, changes } = encode({

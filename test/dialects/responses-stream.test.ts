@@ -48,6 +48,26 @@ describe("every fixture", () => {
 });
 
 describe("decoder", () => {
+  test("an answer that turns into a refusal within its item is two blocks", () => {
+    const at = { item_id: "m1", output_index: 0 };
+    const text = typedStream(
+      { type: "response.created", response: { id: "r", status: "in_progress", model: "m" } },
+      { type: "response.output_item.added", output_index: 0, item: { type: "message", id: "m1", role: "assistant" } },
+      { type: "response.output_text.delta", ...at, content_index: 0, delta: "I " },
+      { type: "response.refusal.delta", ...at, content_index: 1, delta: "cannot." },
+      { type: "response.completed", response: { id: "r", status: "completed", model: "m", output: [] } },
+    );
+    const events = (plain(run([text]).events) as Wire[]).filter(({ type }) => String(type).startsWith("block"));
+    expect(events).toEqual([
+      { type: "block-start", block: { kind: "text" } },
+      { type: "block-delta", text: "I " },
+      { type: "block-end" },
+      { type: "block-start", block: { kind: "text", refusal: true } },
+      { type: "block-delta", text: "cannot." },
+      { type: "block-end" },
+    ]);
+  });
+
   test("nothing comes after the end, and end is idempotent", () => {
     const decoder = responses.decoder({ quirks: {} });
     expect(plain(decoder.end())).toEqual([{ type: "error", code: "stream_truncated" }]);
