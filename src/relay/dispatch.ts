@@ -104,12 +104,29 @@ const SAYS_NOTHING =
   /^(?:(?:4\d\d:? )?(?:bad request|(?:content|payload|request entity) too large|unprocessable (?:content|entity)))?$/i;
 
 /**
+ * How llama.cpp, and what has it for an engine, says that its cache is full. Conversations share it, and each may be as long as all of it: it may be full of
+ * others' (ggml-org/llama.cpp #23652, lemonade-sdk/lemonade #3276).
+ */
+const CACHE_FULL = /\bcontext size has been exceeded\b/i;
+const NO_ROOM = "The vendor has no room for this conversation beside others at the moment. Try again later.";
+
+/** Whether a conversation that found no room is so short that there will be some without shortening it. */
+function isCrowdedOut(error: ContextOverflow, { exchange, entry }: Job): boolean {
+  if (!CACHE_FULL.test(String(vendorSaid(error).message)) || entry.contextLength === undefined) return false;
+  return exchange.estimatedInput < entry.contextLength / 2;
+}
+
+/**
  * A request that overran the window, told with both figures (contract 6). A refusal that says nothing, of a request that by the gateway's
  * own count does not fit, is one too.
  */
-function completeOverflow(error: GatewayError, { exchange, entry }: Job): GatewayError {
-  if (error instanceof ContextOverflow) return error.completed(exchange.estimatedInput, entry.contextLength);
+export function completeOverflow(error: GatewayError, job: Job): GatewayError {
+  const { exchange, entry } = job;
   const { cause, code } = error;
+  if (error instanceof ContextOverflow) {
+    if (isCrowdedOut(error, job)) return new GatewayError("upstream_overloaded", NO_ROOM, { cause });
+    return error.completed(exchange.estimatedInput, entry.contextLength);
+  }
   const wordless = code === "invalid_request" && SAYS_NOTHING.test(String(vendorSaid(error).message));
   if (!wordless || entry.contextLength === undefined || exchange.estimatedInput <= entry.contextLength) return error;
   return new ContextOverflow({}, cause).completed(exchange.estimatedInput, entry.contextLength);

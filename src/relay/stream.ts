@@ -6,7 +6,7 @@ import { type ReadTaker, readTo } from "../vendors/answer.ts";
 import type { Way } from "../vendors/health.ts";
 import type { Chunks, PieceTaker } from "./chunks.ts";
 import { type GivenUp, SilenceWatch } from "./deadline.ts";
-import { tryRoutes } from "./dispatch.ts";
+import { completeOverflow, tryRoutes } from "./dispatch.ts";
 import { clientLeft, Ended } from "./ended.ts";
 import { closingHeaders, type Exchange } from "./exchange.ts";
 import type { Job } from "./job.ts";
@@ -186,9 +186,10 @@ export class RelayedStream implements Chunks, ReadTaker {
   /** A piece, or nothing; the last one when the books are closed, before the client hears that its answer is whole. */
   async #write(written: Written, writer: StreamWriter): Promise<Result | undefined> {
     const { exchange } = this.#job;
-    const { text, error, ended, spent, tail } = written;
+    const { text, ended, spent, tail } = written;
     if (spent) return this.#runOut(text, writer);
-    if (error) {
+    if (written.error) {
+      const error = completeOverflow(written.error, this.#job);
       this.#tellHealth(error);
       await exchange.fail("upstream-failed", error);
       this.#ended = true;

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { startApp, type TestApp, type UsageRow, vendorAt } from "../support/app.ts";
-import { type Answer, type Call, json, sse, startUpstream, type Upstream } from "../support/upstream.ts";
+import { type Answer, type Call, chatReply, json, sse, startUpstream, type Upstream } from "../support/upstream.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -409,6 +409,30 @@ for (const [status, text] of [
     expect((await readError(small))["code"]).toBe("invalid_request");
   });
 }
+
+test("a cache that is full of others' conversations is no fault of a short one, which is asked again; a long one makes room", async () => {
+  const full = { error: { code: 500, message: "Context size has been exceeded.", type: "server_error" } };
+  const refusal = json(full, { status: 500 });
+  const path = "/v1/chat/completions";
+  upstream.answer(path, refusal, json(chatReply("There is room.")));
+  expect((await gateway.post(path, ask("chat", "Hi"))).status).toBe(200);
+  upstream.answer(path, refusal, refusal);
+  const short = await gateway.post(path, ask("chat", "Hi"));
+  expect([short.status, short.headers.get("x-should-retry")]).toEqual([503, "true"]);
+  expect((await readError(short))["code"]).toBe("upstream_overloaded");
+  upstream.answer(path, refusal);
+  const long = await gateway.post(path, ask("chat", "The gate stands open. ".repeat(16_000)));
+  expect([long.status, (await readError(long))["code"]]).toEqual([400, "context_length_exceeded"]);
+  const begun = { choices: [{ index: 0, delta: { role: "assistant", content: "There" }, finish_reason: null }] };
+  for (const [text, code] of [
+    ["Hi", "upstream_overloaded"],
+    ["The gate stands open. ".repeat(16_000), "context_length_exceeded"],
+  ] as const) {
+    upstream.answer(path, sse([begun, full].map((event) => `data: ${JSON.stringify(event)}\n\n`)));
+    const streamed = await gateway.post(path, { ...ask("chat", text), stream: true });
+    expect(await streamed.text()).toContain(`"code":"${code}"`);
+  }
+});
 
 test("a vendor's name of the model is exchanged where it stands as a word, and nowhere inside one", async () => {
   const told = { error: { message: "m cannot: my memory of models/m is empty, m.", type: "invalid_request_error" } };
