@@ -56,7 +56,7 @@ const TOO_DEAR =
   "The vendor refused: this gateway's account there has too little credit for a request of this size. Ask for fewer output tokens, or shorten the prompt; the operator can add credit.";
 
 /**
- * What a client may know of an upstream's error answer: contract 6's code for it, our words, and for faults of the request the
+ * What a client may know of an upstream's error answer: contract 6's code for it, our words, and for faults of the request, or what is told as one, the
  * vendor's own reason, scrubbed. Context overflow is recognised whatever the vendor calls it, and re-worded so that agents compact.
  */
 export function upstreamError(status: number, raw: RawError, retryAfterSeconds?: number): GatewayError {
@@ -86,7 +86,9 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
     retry = false;
   }
   if (meant === 404) retry = false;
-  const excerpt = code === "invalid_request" ? told : "";
+  // A model that is not loaded, told as a bad request: its server says what is to be done, and who asks is often who can do it.
+  const isUnloaded = meant === 503 && codeOf(status) === "invalid_request";
+  const excerpt = code === "invalid_request" || isUnloaded ? told : "";
   const details = {
     cause,
     retry,

@@ -1013,6 +1013,23 @@ describe("several keys of a vendor", () => {
     },
   );
 
+  test("a model that is not loaded is told as one that is down, and with what its server wants done", async () => {
+    const app = await twoVendors();
+    const words = "No models loaded. Please load a model in the developer page or use the 'lms load' command.";
+    first.always(
+      PATH,
+      json({ error: { message: words, type: "invalid_request_error", param: "model" } }, { status: 400 }),
+    );
+    second.always(PATH, json(chatReply("two")));
+    expect((await say(app, "well?")).status).toBe(200);
+    const alone = await appWith({ vendors: [withKeys("key-a1")], models });
+    const told = await talk(alone, "well?");
+    expect([told.status, told.headers.get("x-should-retry"), await told.json()]).toMatchObject([
+      ...[503, "true"],
+      { error: { message: `The vendor is overloaded or down. Try again later. It says: ${words}` } },
+    ]);
+  });
+
   test("a model that has reached its end of life (410) is none that asking again brings back", async () => {
     const app = await twoVendors();
     const words = "The model 'big' has reached its end of life on 2026-08-26T09:00:00Z and is no longer available.";
