@@ -65,6 +65,23 @@ test("however many pieces wait, one is not told of within another", async () => 
   expect(Buffer.concat(asker.pieces).equals(bytesFrom(0, 20_000))).toBe(true);
 });
 
+test("of many that get much at the same moment the later ones keep it packed until their turn comes, and each is told all of it", async () => {
+  const LENGTH = 300_000;
+  const all = Array.from({ length: 40 }, (_, at) => {
+    const { call } = callOf(LENGTH);
+    const asker = new Asker(call);
+    asker.ask();
+    const came = new Uint8Array(bytesFrom(at, LENGTH));
+    return { call, asker, came: Buffer.from(came.buffer) };
+  });
+  for (const { call, came } of all) call.take(came);
+  const isKept = all.map(({ came }) => came.length > 0);
+  expect([isKept.slice(0, 32), isKept.slice(32)]).toEqual([Array(32).fill(true), Array(8).fill(false)]);
+  while (all.some(({ asker }) => asker.ends.length === 0)) await nextTurn();
+  const wrong = all.filter(({ asker }, at) => !Buffer.concat(asker.pieces).equals(bytesFrom(at, LENGTH)));
+  expect([wrong.length, new Set(all.map(({ asker }) => asker.ends.join()))]).toEqual([0, new Set(["done"])]);
+});
+
 type Happening = "ask" | "turn" | "abort" | "cancel" | "lost" | number;
 
 const happenings = fc.array(

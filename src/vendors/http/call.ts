@@ -379,6 +379,14 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     }
   }
 
+  #queue(piece: Piece): void {
+    if (!this.#piece) this.#piece = piece;
+    else {
+      this.#further ??= [];
+      this.#further.push(piece);
+    }
+  }
+
   /** Cuts the piece that is the next into smaller ones. */
   #cut(piece: Piece): void {
     const parts = cut(piece);
@@ -388,13 +396,14 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   }
 
   #keep(piece: Piece): void {
-    if (sizeOf(piece) > MAX_PIECE_BYTES) this.#isMuch = true;
+    const isMuch = sizeOf(piece) > MAX_PIECE_BYTES;
+    if (isMuch) this.#isMuch = true;
+    // Many may get much at the same moment, before any of them has had a turn.
+    if (isMuch && turns.isCrowded) {
+      for (const packed of pack(piece)) this.#queue(packed);
+      this.release(piece.bytes);
+    } else this.#queue(piece);
     if (this.#isMuch) this.#wantTurn();
-    if (!this.#piece) this.#piece = piece;
-    else {
-      this.#further ??= [];
-      this.#further.push(piece);
-    }
     this.#waitingBytes += sizeOf(piece);
     if (this.#waitingBytes >= MAX_WAITING_BYTES && !this.#paused) {
       this.#paused = true;

@@ -12,6 +12,9 @@ export type Taker = {
  */
 const MAX_PASSED = 8;
 
+/** From so many on that wait for their turn what comes for more of them is packed: 16 MB lie here by then, and a process has thousands of answers. */
+const CROWD = 32;
+
 /**
  * Who brings much at a time does a part of it with each turn of the event loop, one after the other: a few answers of many megabytes would
  * otherwise keep everybody else waiting until all of it is worked through. More is fetched when nothing is left to do, or somebody has long waited
@@ -30,6 +33,11 @@ export class Turns {
   add(taker: Taker): void {
     this.#having.push(taker);
     this.#schedule();
+  }
+
+  /** So many wait for their turn that what comes for more of them is to take little memory until then. */
+  get isCrowded(): boolean {
+    return this.#having.length >= CROWD;
   }
 
   /** Has {@link Taker.onMore} called once, when those who wanted more before have got it. */
