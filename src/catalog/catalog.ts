@@ -156,9 +156,7 @@ class BuiltCatalog implements Catalog {
   #priced = { sinceMs: Number.NEGATIVE_INFINITY, untilMs: Number.POSITIVE_INFINITY };
   /** Made for the first name that no row has: without vendors that list their models it is not needed. */
   #served: ReturnType<typeof byServedName> | undefined;
-  readonly #policies = new Map<string, VendorPolicy["models"]>();
-  readonly #modalities = new Map<string, Modality>();
-  readonly #unlistedTags = new Map<string, string>();
+  readonly #policies = new Map<string, VendorPolicy>();
   /** Models that a vendor's row or its own list says, by vendor and name. */
   readonly #named = new Map<string, ReadonlyMap<string, ListedModel>>();
   #routable = new Map<string, Entry>();
@@ -204,13 +202,11 @@ class BuiltCatalog implements Catalog {
     const known = this.#read(sources, this.now());
     this.#sources = sources;
     const discovers = new Set(sources.vendors.filter(({ models }) => models === "discover").map(({ id }) => id));
-    const stays = (id: string) => discovers.has(id) && this.#policies.get(id) === "discover";
+    const stays = (id: string) => discovers.has(id) && this.#policies.get(id)?.models === "discover";
     for (const id of [...this.#named.keys()]) if (!stays(id)) this.#named.delete(id);
     this.#known = known;
     this.#served = undefined;
     this.#policies.clear();
-    this.#modalities.clear();
-    this.#unlistedTags.clear();
     for (const vendor of sources.vendors) this.#note(vendor);
     this.#rebuild();
   }
@@ -221,11 +217,10 @@ class BuiltCatalog implements Catalog {
     this.#rebuild();
   }
 
-  #note({ id, models, modality, unlistedTag }: VendorPolicy): void {
-    this.#policies.set(id, models);
+  #note(policy: VendorPolicy): void {
+    const { id, models } = policy;
+    this.#policies.set(id, policy);
     if (typeof models === "object") this.#named.set(id, new Map(models.map((name) => [name, { name }])));
-    if (modality) this.#modalities.set(id, modality);
-    if (unlistedTag) this.#unlistedTags.set(id, unlistedTag);
   }
 
   find(id: string): Entry | undefined {
@@ -258,7 +253,7 @@ class BuiltCatalog implements Catalog {
   }
 
   setDiscovered(vendorId: string, models: readonly ListedModel[]): void {
-    if (this.#policies.get(vendorId) !== "discover") return;
+    if (this.#policies.get(vendorId)?.models !== "discover") return;
     const fit = models.filter(({ name }) => name !== "" && isFit(`${vendorId}/${name}`)).slice(0, MAX_DISCOVERED);
     const before = this.#named.get(vendorId);
     const after = new Map(fit.map((model) => [model.name, model]));
@@ -272,7 +267,7 @@ class BuiltCatalog implements Catalog {
   #isOpen(route: Route): boolean {
     const policy = this.#policies.get(route.vendor);
     if (policy === undefined) return false;
-    return typeof policy !== "object" || this.#named.get(route.vendor)?.has(route.model) === true;
+    return typeof policy.models !== "object" || this.#named.get(route.vendor)?.has(route.model) === true;
   }
 
   #missingVendors(entry: Entry): string[] {
@@ -284,7 +279,7 @@ class BuiltCatalog implements Catalog {
   #behindPrefix(id: string, listed?: ListedModel): Entry {
     const known = this.#known.get(id);
     if (known) return { ...known.entry, routes: [{ vendor: prefixOf(id), model: nameOf(id) }] };
-    const modality = listed?.draws ? "image" : this.#modalities.get(prefixOf(id));
+    const modality = listed?.draws ? "image" : this.#policies.get(prefixOf(id))?.modality;
     this.#served ??= byServedName(this.#known);
     const served = this.#served.get(id);
     // Who draws while he talks is listed by his vendor as one who talks, and stays one behind its prefix.
@@ -297,25 +292,21 @@ class BuiltCatalog implements Catalog {
   #findFreeName(id: string): Entry | undefined {
     const vendor = prefixOf(id);
     const policy = this.#policies.get(vendor);
-    if (policy !== "any" && policy !== "discover") return undefined;
+    if (policy?.models !== "any" && policy?.models !== "discover") return undefined;
     const known = this.#free.get(id);
     if (known) return known;
     if (nameOf(id) === "" || !isFit(id)) return undefined;
-    const entry = this.#isFree(vendor, id) ? this.#behindPrefix(id) : this.#findListed(vendor, id);
+    const entry = this.#isFree(policy, id) ? this.#behindPrefix(id) : this.#findListed(vendor, id);
     if (!entry) return undefined;
     if (this.#free.size >= MAX_FREE) this.#free.clear();
     this.#free.set(id, entry);
     return entry;
   }
 
-  #isFree(vendor: string, id: string): boolean {
-    const tag = this.#unlistedTags.get(vendor);
-    return !this.#isListing(vendor) || (tag !== undefined && hasTag(nameOf(id), tag));
-  }
-
-  /** Whether it is known which models a vendor has. */
-  #isListing(vendor: string): boolean {
-    return this.#policies.get(vendor) === "discover" && this.#named.has(vendor);
+  /** Whether nobody knows that a vendor does not serve a name which it does not list. */
+  #isFree({ id: vendor, models, unlistedTag: tag }: VendorPolicy, id: string): boolean {
+    const isListing = models === "discover" && this.#named.has(vendor);
+    return !isListing || (tag !== undefined && hasTag(nameOf(id), tag));
   }
 
   #findListed(vendor: string, id: string): Entry | undefined {

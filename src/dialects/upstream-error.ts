@@ -1,12 +1,11 @@
 import { type ErrorCode, GatewayError } from "../canon/errors.ts";
-import { stringOf } from "../lib/json.ts";
 import { codeOf, meantStatus, NEVER_TAKEN, statusOfRawError, TEMPLATE_REFUSED } from "./meant-status.ts";
 import { ContextOverflow, readOverflow } from "./overflow.ts";
 import { plainFaults } from "./python-faults.ts";
 import { type RawError, readRawError } from "./raw-error.ts";
 import { scrub } from "./scrub.ts";
 import { exceedsCredit, meansNoCredit, meansUsedUp } from "./vendor-account.ts";
-import { vendorSaid } from "./vendor-said.ts";
+import { refusalWords } from "./vendor-said.ts";
 
 /** Longest `retry-after` handed on, seconds (contract 6). */
 const MAX_RETRY_AFTER = 60;
@@ -112,7 +111,7 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
 export function asFinal(error: GatewayError): GatewayError {
   const { code, retry, cause } = error;
   if (!retry || (code !== "upstream_overloaded" && code !== "upstream_error")) return error;
-  const said = stringOf(vendorSaid(error).message);
+  const said = refusalWords(error);
   const words = "The vendor failed, and says that asking again does not help.";
   return new GatewayError("upstream_error", said === "" ? words : `${words} It says: ${said}`, { retry: false, cause });
 }

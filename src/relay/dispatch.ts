@@ -4,7 +4,7 @@ import type { ReplyContext } from "../dialects/dialect.ts";
 import { upstreamDialects, upstreamFor } from "../dialects/index.ts";
 import { tellsOfBinding } from "../dialects/messages/block-binding.ts";
 import { ContextOverflow } from "../dialects/overflow.ts";
-import { vendorSaid } from "../dialects/vendor-said.ts";
+import { refusalWords, vendorSaid } from "../dialects/vendor-said.ts";
 import { randomName } from "../lib/id.ts";
 import { type ObjectText, wholeText } from "../lib/json.ts";
 import { type Answer, BegunAnswer, type Read } from "../vendors/answer.ts";
@@ -112,7 +112,7 @@ const NO_ROOM = "The vendor has no room for this conversation beside others at t
 
 /** Whether a conversation that found no room is so short that there will be some without shortening it. */
 function isCrowdedOut(error: ContextOverflow, { exchange, entry }: Job): boolean {
-  if (!CACHE_FULL.test(String(vendorSaid(error).message)) || entry.contextLength === undefined) return false;
+  if (!CACHE_FULL.test(refusalWords(error)) || entry.contextLength === undefined) return false;
   return exchange.estimatedInput < entry.contextLength / 2;
 }
 

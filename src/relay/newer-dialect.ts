@@ -1,10 +1,10 @@
 import type { GatewayError } from "../canon/errors.ts";
 import type { Route } from "../catalog/entry.ts";
-import { vendorSaid } from "../dialects/vendor-said.ts";
+import { refusalWords, vendorSaid } from "../dialects/vendor-said.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Job } from "./job.ts";
 import { ModelNotes } from "./model-notes.ts";
-import { KEPT_MS, refusalWords } from "./refused-extras.ts";
+import { KEPT_MS } from "./refused-extras.ts";
 import type { Target } from "./target.ts";
 
 /** The dialect that servers of OpenAI's models speak beside the chat dialect, and what they speak it beside. */

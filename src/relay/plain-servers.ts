@@ -1,10 +1,11 @@
 import { type GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Lesson, Quirks, VendorTerms } from "../dialects/dialect.ts";
 import { isSame } from "../dialects/translate.ts";
+import { refusalWords } from "../dialects/vendor-said.ts";
 import { MINUTE_MS } from "../lib/spans.ts";
 import type { Job } from "./job.ts";
 import { ModelNotes } from "./model-notes.ts";
-import { MAX_LESSONS, refusalWords } from "./refused-extras.ts";
+import { MAX_LESSONS } from "./refused-extras.ts";
 import type { Target } from "./target.ts";
 
 /** How long it is kept in mind that a server took a request only when it was told it otherwise, ms. */

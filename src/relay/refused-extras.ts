@@ -1,7 +1,7 @@
 import type { GatewayError } from "../canon/errors.ts";
 import { BETAS, betasIn, betasKey, leaveOutBetas, leaveOutExtras } from "../dialects/messages/refused-extras.ts";
-import { vendorSaid } from "../dialects/vendor-said.ts";
-import { type Edits, isObject, JsonText, stringOf, wholeText } from "../lib/json.ts";
+import { refusalWords } from "../dialects/vendor-said.ts";
+import { type Edits, isObject, JsonText, wholeText } from "../lib/json.ts";
 import { keepNewest } from "../lib/keep-newest.ts";
 import { HOUR_MS } from "../lib/spans.ts";
 import type { Sending } from "../vendors/send.ts";
@@ -31,9 +31,6 @@ function refusedOf(asked: Asked, target: Target): string[] {
   const now = asked.services.clock.monotonic();
   return [...refused].flatMap(([extra, until]) => (until > now ? [extra] : []));
 }
-
-/** A refusal in the vendor's own words, scrubbed: in what the client reads, a model's name may be another. "": it is the gateway's own. */
-export const refusalWords = (error: GatewayError): string => stringOf(vendorSaid(error).message);
 
 /**
  * Whether the vendor refused nothing but what it does not know of its dialect, and had not refused before: without that the request can be told

@@ -14,6 +14,12 @@ const anthropic = (message: string) => ({ type: "error", error: { type: "invalid
 const google = (message: string) => ({ error: { code: 400, message, status: "INVALID_ARGUMENT" } });
 const plain = (message: string) => ({ object: "error", message, type: "BadRequestError", param: null, code: 400 });
 
+/** With its figures beside its words. */
+const LLAMA_CPP = {
+  ...{ code: 400, message: "the request exceeds the available context size, try increasing it" },
+  ...{ type: "exceed_context_size_error", n_prompt_tokens: 4612, n_ctx: 4096 },
+};
+
 /** How each vendor says it, with the figures that can be read in its words. */
 const WORDINGS: readonly Told[] = [
   [
@@ -460,13 +466,7 @@ const WORDINGS: readonly Told[] = [
     "llama.cpp",
     400,
     {
-      error: {
-        code: 400,
-        message: "the request exceeds the available context size, try increasing it",
-        type: "exceed_context_size_error",
-        n_prompt_tokens: 4612,
-        n_ctx: 4096,
-      },
+      error: LLAMA_CPP,
     },
     4612,
     4096,
@@ -486,13 +486,7 @@ const WORDINGS: readonly Told[] = [
         details: {
           status_code: 400,
           response: {
-            error: {
-              code: 400,
-              message: "the request exceeds the available context size, try increasing it",
-              type: "exceed_context_size_error",
-              n_prompt_tokens: 4612,
-              n_ctx: 4096,
-            },
+            error: LLAMA_CPP,
           },
         },
       },

@@ -15,6 +15,8 @@ const MIN_BUDGET = 1024;
 /** The budget for `on` without a level, and for a level nobody knows. */
 const DEFAULT_BUDGET = 10_000;
 
+const budgetOf = (level: unknown): number => LEVEL_BUDGETS.get(String(level)) ?? DEFAULT_BUDGET;
+
 type Body = Record<string, unknown>;
 type Thinking = Record<string, unknown> | undefined;
 /** What shall stand in the body: the thinking object and the effort; undefined means none. */
@@ -83,7 +85,7 @@ const WRITERS: Partial<Record<ReasoningForm, Writer>> = {
   budget: {
     positive(order, body, ceiling) {
       if (order.kind === "budget") return budgeted(body, order.tokens, ceiling);
-      return budgeted(body, LEVEL_BUDGETS.get(levelOf(order) ?? "") ?? DEFAULT_BUDGET, ceiling);
+      return budgeted(body, budgetOf(levelOf(order)), ceiling);
     },
     off: switchedOff,
   },
@@ -136,8 +138,7 @@ function configWith(config: unknown, effort: string | undefined): Body | undefin
 function keepThinking(body: Body, edits: Edits, orders: Orders, ceiling: number | undefined): void {
   const { type, budget_tokens: budget } = thinkingOf(body);
   if (type === "adaptive" && orders.thinksByBudget) {
-    const tokens = LEVEL_BUDGETS.get(String(effortIn(body))) ?? DEFAULT_BUDGET;
-    edits["thinking"] = budgeted(body, tokens, ceiling).thinking;
+    edits["thinking"] = budgeted(body, budgetOf(effortIn(body)), ceiling).thinking;
   }
   if (type !== "enabled") return;
   const { maxOutputTokens: lowered } = orders;
