@@ -26,12 +26,12 @@ function addReports(program: Command, report: Report): void {
     .action(async (options: ModelsOptions) => report(await (await import("./models.ts")).showModels(options)));
   withJson(withFolder(program.command("logs")))
     .description(
-      "what became of generations (chat, messages, responses): status, time to the first token, tokens, cost, tries; times are UTC",
+      "what became of generations and image jobs: status, time to the first token, tokens, cost, tries; times are UTC",
     )
     .option("--follow", "go on with what comes")
     .option("--model <model>", "only this model ID; anthropic/* for all of a vendor's")
     .option("--status <status>", "only this status (429), its kind (5xx), an outcome, or an error's code")
-    .option("--id <request>", "everything known of this request")
+    .option("--id <request>", "everything known of this request, or image job")
     .option("--since <time>", "from this time on: 30m, 24h, 7d, or a date (UTC)")
     .option("--limit <lines>", "the last so many (default: 50)")
     .action(async (options: LogsOptions) => report(await (await import("./logs.ts")).showLogs(options)));

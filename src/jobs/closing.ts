@@ -3,9 +3,11 @@ import type { Book, ClaimCount } from "../ledger/book.ts";
 import type { Outcome } from "../ledger/ledger.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { KeySpend } from "../limits/key-spend.ts";
+import { errorFields, type Log } from "../observe/log.ts";
 import type { JobError, JobRow } from "./job.ts";
 import type { JobTraces } from "./job-traces.ts";
 import type { KeyHolds } from "./key-holds.ts";
+import { recordJob } from "./record-job.ts";
 import type { Fence, JobStore } from "./store.ts";
 
 type Parts = {
@@ -16,16 +18,16 @@ type Parts = {
   /** The caps of keys that have some. */
   spend?: KeySpend | undefined;
   holds: KeyHolds;
-  /** Told of every job that has ended, where traces are kept. */
+  /** Told of every job that has ended; the traces, where some are kept. */
+  log: Log;
   traces?: JobTraces | undefined;
 };
 
 /** The fence of whoever works on a job as it was claimed. */
 export const fenceOf = ({ id, attempt, boot }: JobRow): Fence => ({ id, attempt, boot: boot ?? "" });
 
-/** What is left to do once the end of a job is on the disk. */
-type Told = () => void;
-const nothing: Told = () => {};
+/** An end that was written: what the account pays, and what is left to do once it is on the disk. */
+type Ended = { chargedNano: bigint; told?: (() => void) | undefined };
 
 const CANCELLED: JobError = { code: "cancelled", message: "The job was cancelled. Nothing was charged." };
 
@@ -66,35 +68,46 @@ export class Closing {
   }
 
   /** Runs `write` as one operation of the writer. The end is told once it is durable, and only that which counts. */
-  async #end(id: string, write: (jobs: JobStore, now: number) => Told | false): Promise<boolean> {
-    const { jobs, writer, clock, traces, holds } = this.parts;
-    const told = await writer.run(() => write(jobs, clock.now()));
-    if (!told) return false;
-    told();
+  async #end(id: string, write: (jobs: JobStore, now: number) => Ended | false): Promise<boolean> {
+    const { jobs, writer, clock, holds } = this.parts;
+    const ended = await writer.run(() => write(jobs, clock.now()));
+    if (!ended) return false;
+    ended.told?.();
     holds.end(id);
-    traces?.ended(id);
+    this.#tell(id, ended.chargedNano);
     return true;
   }
 
-  #giveBack(id: string): Told {
-    this.parts.book.giveBackUnits(id);
-    return nothing;
+  /** A job has ended, whatever becomes of telling it. */
+  #tell(id: string, chargedNano: bigint): void {
+    const { jobs, clock, log, traces } = this.parts;
+    try {
+      const job = jobs.find(id);
+      traces?.ended(id, job);
+      if (job) recordJob(job, chargedNano, clock.now(), log);
+    } catch (thrown) {
+      log.error("image-record", { job: id, ...errorFields(thrown) });
+    }
+  }
+
+  #giveBack(id: string): Ended {
+    return this.parts.book.giveBackUnits(id);
   }
 
   /** The last thing of its operation, as the ledger asks. */
-  #count(job: JobRow, outcome: Outcome, error?: string): Told {
+  #count(job: JobRow, outcome: Outcome, error?: string): Ended {
     const { book, clock, spend } = this.parts;
     const usage: ClaimCount["usage"] = {
       ...{ dialect: "images", model: job.model, vendor: job.vendor, upstreamModel: job.upstreamModel, outcome },
       ...{ attempts: Math.max(1, job.tries), durationMs: Math.max(0, clock.now() - job.createdMs) },
       ...(error !== undefined && { error }),
     };
-    let told = nothing;
+    let told: Ended["told"];
     // What a key with caps in money has come to. In memory not before it is on the disk: an end that is taken back comes again.
     const beside = (nano: bigint) => {
-      if (nano > 0n) told = spend?.of(job.keyId)?.postBeside(0, nano) ?? nothing;
+      if (nano > 0n) told = spend?.of(job.keyId)?.postBeside(0, nano);
     };
-    book.countUnits({ claimId: job.id, used: 1, charge: error === undefined, usage, beside });
-    return told;
+    const { chargedNano } = book.countUnits({ claimId: job.id, used: 1, charge: error === undefined, usage, beside });
+    return { chargedNano, told };
   }
 }

@@ -59,12 +59,12 @@ export class ImageJobs {
   readonly #holds: KeyHolds;
 
   constructor(private readonly settings: ImageJobsSettings) {
-    const { store, writer, clock, log, files, observer } = settings;
+    const { store, writer, clock, files, observer } = settings;
     this.files = files;
     this.#jobs = new JobStore(store);
     this.#waiters = new Waiters(clock);
     const jobs = this.#jobs;
-    const traces = observer?.traces ? new JobTraces({ jobs, clock, log, observer }) : undefined;
+    const traces = observer?.traces ? new JobTraces({ clock, observer }) : undefined;
     this.#traces = traces;
     const holds = new KeyHolds(settings.spend);
     this.#holds = holds;

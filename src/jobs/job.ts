@@ -59,6 +59,13 @@ export function statusOf(state: JobState): JobStatus {
   return state === "cancelled" ? "failed" : (state as JobStatus);
 }
 
+/** How a job that has ended did, in the words of generations where they have one. */
+export const outcomeOf = (state: JobState): string => (state === "succeeded" ? "completed" : state);
+
+/** The error in which a job has ended; undefined for one that its caller did not want any more: it has ended as was wished. */
+export const faultOf = ({ state, errorCode }: JobRow): string | undefined =>
+  state === "cancelled" ? undefined : (errorCode ?? undefined);
+
 /** Why a job did not succeed; stable words for programs, as `error.code`. */
 export type JobErrorCode =
   | "cancelled"

@@ -1,6 +1,5 @@
 import type { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { Log } from "../observe/log.ts";
 import type { ImageUpstream } from "../vendors/image-upstream.ts";
 import { type Closing, fenceOf } from "./closing.ts";
 import type { ImageFiles } from "./files.ts";
@@ -19,7 +18,6 @@ export type RecoveryParts = {
   files: ImageFiles;
   closing: Closing;
   clock: Clock;
-  log: Log;
   upstream(vendor: string): ImageUpstream | undefined;
   /** The job waits again. */
   requeued(job: Waiting): void;
@@ -37,10 +35,9 @@ const POISONED: JobError = {
  * could be paid for twice. Rejects as the writer and the files do.
  */
 export async function recoverJob(job: JobRow, parts: RecoveryParts): Promise<void> {
-  const { closing, files, log, onEnded } = parts;
+  const { closing, files, onEnded } = parts;
   const { id, vendor, crashes } = job;
   if (crashes >= MAX_CRASHES) {
-    log.warn("image-job", { job: id, vendor, end: "failed", error: POISONED.code });
     if (await closing.fail(job, POISONED)) onEnded(id);
     return;
   }
@@ -50,7 +47,6 @@ export async function recoverJob(job: JobRow, parts: RecoveryParts): Promise<voi
   }
   const upstream = parts.upstream(vendor);
   if (isFoundAgain(job, upstream)) return requeue(job, upstream ? 0 : VENDOR_PATIENCE_MS, parts);
-  log.warn("image-job", { job: id, vendor, end: "failed", error: "interrupted" });
   if (await closing.fail(job, { code: "interrupted", message: INTERRUPTED })) onEnded(id);
 }
 

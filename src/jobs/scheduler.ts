@@ -316,7 +316,7 @@ export class Scheduler {
   }
 
   async #close(run: Run, job: JobRow, ending: Ending, deadline: number): Promise<void> {
-    const { closing, files, health, log } = this.parts;
+    const { closing, files, health } = this.parts;
     if (ending.kind === "lost") return;
     if (ending.kind === "not-run") return this.#tryAgain(run, job, ending, deadline);
     // Work that was once taken on is this vendor's, whatever it says of the gateway meanwhile.
@@ -332,7 +332,6 @@ export class Scheduler {
       if (ending.kind === "blocked") health?.served(job.vendor);
       else if (!OWN_FAULTS.has(ending.error.code) && !("refused" in ending))
         health?.failed(job.vendor, ending.error.code);
-      log.warn("image-job", { job: job.id, vendor: job.vendor, end: ending.kind, error: ending.error.code });
       await (ending.kind === "blocked" ? closing.block(job, ending.error) : closing.fail(job, ending.error));
     }
     this.parts.onEnded(job.id);

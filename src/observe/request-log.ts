@@ -74,11 +74,11 @@ function chunkOf(lines: readonly string[], bytes?: number): Chunk {
   return { text, bytes: bytes ?? Buffer.byteLength(text), lines: lines.length };
 }
 
-/** The event that tells what became of a request. */
-const REQUEST_EVENT = "generate";
+/** The events that tell what became of a generation, and of an image job. */
+const REQUEST_EVENTS: ReadonlySet<string> = new Set(["generate", "image"]);
 
 /**
- * What became of every request, one JSON line each, in files of their own beside the store: the ledger stays small and is not slowed down by it
+ * What became of every generation and image job, one JSON line each, in files of their own beside the store: the ledger stays small and is not slowed down by it
  * (issue 4, reliability 3.9). Bounded by size and by age. Lines wait in memory for a moment; a crash may lose the last half second.
  */
 export class RequestLog {
@@ -277,7 +277,7 @@ export function withRequestLog(log: Log, requests: RequestLog): Log {
   const noted =
     (level: "info" | "warn" | "error") =>
     (event: string, fields?: Fields): void => {
-      if (fields && event === REQUEST_EVENT) requests.add(level, fields);
+      if (fields && REQUEST_EVENTS.has(event)) requests.add(level, fields);
       log[level](event, fields);
     };
   return {

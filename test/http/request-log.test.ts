@@ -241,10 +241,11 @@ describe("the request log", () => {
     const log = withRequestLog(base, { add: (level: string) => noted.push(level) } as unknown as RequestLog);
     log.info("generate", { a: 1 });
     log.warn("generate", { a: 1 });
+    log.warn("image", { a: 1 });
     log.error("settle", { a: 1 });
     expect([said, noted]).toEqual([
-      ["generate", "settle"],
-      ["info", "warn"],
+      ["generate", "image", "settle"],
+      ["info", "warn", "warn"],
     ]);
   });
 });

@@ -5,6 +5,7 @@ import { Acceptance, MAX_WAITING } from "../../src/jobs/accept.ts";
 import { Closing } from "../../src/jobs/closing.ts";
 import { KeyHolds } from "../../src/jobs/key-holds.ts";
 import { JobStore } from "../../src/jobs/store.ts";
+import { silentLog } from "../../src/observe/log.ts";
 import { manualClock } from "../support/clock.ts";
 import { until } from "../support/wait.ts";
 import { hang, IMAGE, type ImageLab, Painter, PRICE_NANO, startImageLab } from "./lab.ts";
@@ -48,7 +49,7 @@ describe("what images cost", () => {
     const { store } = lab.gateway;
     const jobs = new JobStore(store);
     const writer = new Writer(store, clock);
-    const closing = new Closing({ jobs, writer, book, clock, holds: new KeyHolds(undefined) });
+    const closing = new Closing({ jobs, writer, book, clock, holds: new KeyHolds(undefined), log: silentLog });
     const job = jobs.find(id);
     if (!job) throw new Error("it is there");
     const blocked = { code: "content_policy", message: "No." } as const;
@@ -63,6 +64,46 @@ describe("what images cost", () => {
     expect([await closing.cancel(id), lab.claims().map(({ state }) => state)]).toEqual([false, ["returned"]]);
     expect([balance().postedNano, lab.gateway.rows()]).toEqual([100_000_000n, []]);
     expect(book.verify()).toEqual([]);
+  });
+
+  test("each end is a line of the log, under the job's id: what it came to, who drew it, what it cost, and why it came to nothing", async () => {
+    const { lab, painter, clock, deposit } = await start("fast");
+    await deposit(100_000_000n);
+    painter.create_ = [
+      ...Array.from({ length: 4 }, () => IMAGE),
+      { kind: "blocked", message: "Not this." },
+      { kind: "failed", message: "The vendor is out of paint.", ran: "maybe" },
+      hang().script,
+    ];
+    const ids: string[] = [];
+    for (let at = 0; at < 6; at++) {
+      const { id } = await lab.create();
+      await lab.ended(id);
+      ids.push(id);
+    }
+    const { id: unwanted } = await lab.create();
+    await until(() => painter.running === 1, "the call");
+    await clock.advance(250);
+    await lab.cancel(unwanted);
+    const lines = lab.gateway.log.filter(({ event }) => event === "image");
+    const { accountId } = lab.gateway;
+    const same = { account: accountId, dialect: "images", model: "paint/priced", vendor: "paint", attempts: 1 };
+    expect(lines.map(({ request_id: id }) => id)).toEqual([...ids, unwanted]);
+    for (const line of lines) expect(line).toMatchObject(same);
+    expect(lines.map(({ level, outcome, error, cause, cost_usd }) => [level, outcome, error, cause, cost_usd])).toEqual(
+      [
+        // Three of a day are free.
+        ["info", "completed", undefined, undefined, "0.000000000"],
+        ["info", "completed", undefined, undefined, "0.000000000"],
+        ["info", "completed", undefined, undefined, "0.000000000"],
+        ["info", "completed", undefined, undefined, "0.020000000"],
+        ["warn", "blocked", "content_policy", "Not this.", "0.000000000"],
+        ["warn", "failed", "upstream_error", "The vendor is out of paint.", "0.000000000"],
+        ["info", "cancelled", undefined, undefined, "0.000000000"],
+      ],
+    );
+    expect(lines.at(-1)).toMatchObject({ duration_ms: 250 });
+    expect(JSON.stringify(lines)).not.toContain("a cat");
   });
 
   test("a clock that is set back under a job has its image paid once all the same", async () => {
