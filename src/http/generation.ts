@@ -1,4 +1,4 @@
-import { statusOf, toGatewayError } from "../canon/errors.ts";
+import { toGatewayError } from "../canon/errors.ts";
 import type { Dialect, DialectName } from "../dialects/dialect.ts";
 import { newId } from "../lib/id.ts";
 import type { BodyLog } from "../relay/body-log.ts";
@@ -6,7 +6,7 @@ import { tollHeaders } from "../relay/exchange.ts";
 import { generate } from "../relay/generate.ts";
 import { generateOnce, type KeptAnswers } from "../relay/idempotency.ts";
 import type { GenerateRequest, Services } from "../relay/job.ts";
-import { CLIENT_LEFT } from "../relay/record.ts";
+import { MAX_NOTED_MODEL, recordRefusal } from "../relay/record.ts";
 import { type Answered, toResponse } from "./answered.ts";
 import { type Asked, AskedRequest, type RequestServer } from "./asked.ts";
 import { MAX_GENERATION_BYTES, readJsonSoon } from "./body.ts";
@@ -23,9 +23,6 @@ export const GENERATION_PATHS: Readonly<Record<DialectName, string>> = {
   messages: "/v1/messages",
   responses: "/v1/responses",
 };
-
-/** How much of a model's name is noted that nobody knows, characters: names that are known are shorter. */
-const MAX_NOTED_MODEL = 256;
 
 /** What the generating endpoints need: the relay's services and the keys. */
 export type GenerationDependencies = {
@@ -157,25 +154,16 @@ function noteRefusal(
   // Who shows no valid key fills no log.
   if (!asked) return;
   const { requestId, caller } = asked;
-  const model = asked.model?.slice(0, MAX_NOTED_MODEL);
-  const outcome = error ? "refused" : "client-left";
   if (observer?.traces) {
+    const model = asked.model?.slice(0, MAX_NOTED_MODEL) ?? "";
+    const outcome = error ? "refused" : "client-left";
     observer.refused({
-      ...{ requestId, accountId: caller.accountId, keyId: caller.keyId, dialect: dialect.name, model: model ?? "" },
+      ...{ requestId, accountId: caller.accountId, keyId: caller.keyId, dialect: dialect.name, model },
       ...{ stream: false, vendor: "", upstreamModel: "", tried: 0, attempts: [], lastAttemptMs: 0, lastKey: 0 },
       ...{ outcome, error: error?.code, finish: undefined, startedAt: beganAt },
       ...{ durationMs: Math.max(0, clock.now() - beganAt), firstTokenMs: undefined, usage: undefined },
       ...{ costNano: undefined, traceparent: asked.headers.get("traceparent") ?? undefined },
     });
   }
-  log.info("generate", {
-    request_id: requestId,
-    account: caller.accountId,
-    key: caller.keyId,
-    dialect: dialect.name,
-    model,
-    outcome,
-    status: error ? statusOf(error.code, dialect.name) : CLIENT_LEFT,
-    error: error?.code,
-  });
+  recordRefusal("generate", { requestId, caller, dialect: dialect.name, model: asked.model }, error, log);
 }

@@ -1,5 +1,6 @@
 import { Elysia } from "elysia";
 import type { Caller } from "../accounts/caller.ts";
+import { toGatewayError } from "../canon/errors.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { dialects } from "../dialects/index.ts";
 import type { JobRow } from "../jobs/job.ts";
@@ -13,6 +14,7 @@ import type { RequestObserver } from "../observe/request-facts.ts";
 import { fingerprint } from "../relay/idempotency.ts";
 import type { IdempotencyStore } from "../relay/idempotency-store.ts";
 import { refuseLoss, tellLoss } from "../relay/prepare.ts";
+import { recordRefusal } from "../relay/record.ts";
 import { IMAGE_TYPES } from "../vendors/image-upstream.ts";
 import { ImageJobList, ImageJobView, ImageRequestBody } from "../wire/images.ts";
 import { toResponse } from "./answered.ts";
@@ -63,13 +65,15 @@ export type ImageDependencies = PollDependencies & {
 };
 
 type Taken = { rate: RateState | undefined };
+/** A wish for an image: who has it, as soon as that is known, and the model, as the client wrote it. `isTaken`: it is a job, which tells of itself. */
+type Wish = { caller?: Caller; model?: string; isTaken?: boolean; readonly work: Work | undefined };
 type Run = (caller: Caller, taken: Taken) => Promise<Response> | Response;
 
 class ImageEndpoints {
   constructor(private readonly dependencies: ImageDependencies) {}
 
   /** Credentials first; whatever goes wrong is told in the chat dialect, with the rate as it stands. */
-  async #answer(request: Request, run: Run, work?: Work): Promise<Response> {
+  async #answer(request: Request, run: Run, onFault?: (thrown: unknown) => void): Promise<Response> {
     const taken: Taken = { rate: undefined };
     try {
       const response = await run(authenticate(request, this.dependencies.keys), taken);
@@ -77,7 +81,7 @@ class ImageEndpoints {
       for (const [name, value] of Object.entries(rate)) response.headers.set(name, value);
       return response;
     } catch (thrown) {
-      work?.failed(thrown);
+      onFault?.(thrown);
       if (!request.signal.aborted) noteFault(thrown, request, requestIdOf(request), this.dependencies.log);
       return errorResponse(thrown, dialects.chat, requestIdOf(request), taken.rate);
     }
@@ -101,9 +105,10 @@ class ImageEndpoints {
   create(request: Request): Promise<Response> {
     const { limiter, kept, clock, server, admission } = this.dependencies;
     const known = { operation: "image_generation", dialect: "images", subject: "" } as const;
-    const work = Work.begin(request, known, this.dependencies);
+    const wish: Wish = { work: Work.begin(request, known, this.dependencies) };
     const run: Run = async (caller, taken) => {
-      work?.by(caller);
+      wish.caller = caller;
+      wish.work?.by(caller);
       server()?.timeout(request, 0);
       const read = () => readJson(request, { maxBytes: MAX_IMAGE_REQUEST_BYTES, clock, room: admission?.bodies });
       const take = () => {
@@ -120,27 +125,40 @@ class ImageEndpoints {
       const key = request.headers.get("idempotency-key");
       if (key === null) {
         take();
-        return this.#create(request, caller, (await read()).value, work);
+        return this.#create(request, caller, (await read()).value, wish);
       }
       // An answer that is given again costs nothing: it is looked for before the limits.
       const { text, value } = await read();
       return answerOnce({ request, accountId: caller.accountId, body: text }, kept, () => {
         take();
-        return this.#create(request, caller, value, work, { key, text });
+        return this.#create(request, caller, value, wish, { key, text });
       });
     };
-    return this.#answer(request, run, work);
+    return this.#answer(request, run, (thrown) => this.#noteRefusal(request, wish, thrown));
+  }
+
+  /** A wish that came to no job; who shows no valid key fills no log. */
+  #noteRefusal(request: Request, { caller, model, isTaken, work }: Wish, thrown: unknown): void {
+    work?.failed(thrown);
+    if (!caller || isTaken) return;
+    const error = request.signal.aborted ? undefined : toGatewayError(thrown);
+    const identity = { requestId: requestIdOf(request), caller, dialect: "images", model };
+    recordRefusal("image", identity, error, this.dependencies.log);
   }
 
   async #create(
     request: Request,
     caller: Caller,
     body: unknown,
-    work: Work | undefined,
+    wish: Wish,
     keyed?: { key: string; text: string },
   ): Promise<Response> {
     const { jobs, catalog, spend, log } = this.dependencies;
-    if (work && isObject(body) && typeof body["model"] === "string") work.note({ subject: body["model"] });
+    const { work } = wish;
+    if (isObject(body) && typeof body["model"] === "string") {
+      wish.model = body["model"];
+      work?.note({ subject: wish.model });
+    }
     const order = readOrder(body, caller, jobs, catalog);
     if (work) order.origin = { requestId: requestIdOf(request), traceparent: work.traceparent };
     const lost = lostFields(body);
@@ -152,6 +170,7 @@ class ImageEndpoints {
       const job = await jobs.create(order, keyed && ((made) => this.#keep(request, caller, keyed, made, told)));
       // The job is a span of its own.
       work?.leave();
+      wish.isTaken = true;
       const tell = (thrown: unknown) => log.error("image-key-cap", { job: job.id, ...errorFields(thrown) });
       await capped?.note(1, 0n, tell);
       const [shown, waited] = await this.#wait(request, job);

@@ -3,10 +3,8 @@ import { toGatewayError } from "../canon/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { RequestObserver, WorkFacts } from "../observe/request-facts.ts";
 import { WorkBook } from "../observe/work-book.ts";
+import { MAX_NOTED_MODEL } from "../relay/record.ts";
 import { requestIdOf } from "./request.ts";
-
-/** How much of what was asked for is noted, characters: what is known by name has a shorter one. */
-const MAX_NOTED = 256;
 
 /** Who is told. */
 export type WorkParts = { observer?: RequestObserver | undefined; clock: Clock };
@@ -67,7 +65,7 @@ export class Work {
       ...{ requestId: requestIdOf(this.request), accountId: caller.accountId, keyId: caller.keyId },
       ...{ outcome: "completed", error: undefined, traceparent: this.traceparent },
       ...this.known,
-      subject: this.known.subject?.slice(0, MAX_NOTED) ?? "",
+      subject: this.known.subject?.slice(0, MAX_NOTED_MODEL) ?? "",
       ...this.book.close(),
     });
   }

@@ -18,7 +18,9 @@ export type Identity = {
 };
 
 /** The status of a client that is gone: nobody was answered. What other servers' logs write for it too. */
-export const CLIENT_LEFT = 499;
+const CLIENT_LEFT = 499;
+/** How much of the model that was asked for is noted, characters: what is known by name has a shorter one. */
+export const MAX_NOTED_MODEL = 256;
 
 /** Of a request that is over, what only its line in the log says. */
 export type Aside = {
@@ -27,6 +29,28 @@ export type Aside = {
   charge: Charge | undefined;
   dropped: readonly string[];
 };
+
+/**
+ * Writes into the log that a request, or an image (`event`), came to nothing that was held or done: refused with `error`, or, undefined, its client had
+ * left. Never throws.
+ */
+export function recordRefusal(
+  event: "generate" | "image",
+  {
+    requestId,
+    caller,
+    dialect,
+    model,
+  }: Pick<Identity, "requestId" | "caller" | "dialect"> & { model?: string | undefined },
+  error: GatewayError | undefined,
+  log: Log,
+): void {
+  log.info(event, {
+    ...{ request_id: requestId, account: caller.accountId, key: caller.keyId, dialect },
+    ...{ model: model?.slice(0, MAX_NOTED_MODEL), outcome: error ? "refused" : "client-left" },
+    ...{ status: error ? statusOf(error.code, dialect) : CLIENT_LEFT, error: error?.code },
+  });
+}
 
 /** Writes what became of a request into the log, and tells whoever keeps figures. Never throws. */
 export function recordRequest(

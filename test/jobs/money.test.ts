@@ -106,6 +106,26 @@ describe("what images cost", () => {
     expect(JSON.stringify(lines)).not.toContain("a cat");
   });
 
+  test("a wish that came to no job is a line of the log as well, with the request's id; one without a key is none", async () => {
+    const { lab } = await start("fast");
+    const { accountId } = lab.gateway;
+    const asked = [
+      { body: { model: "nobody/nothing" }, line: { model: "nobody/nothing", status: 404, error: "model_not_found" } },
+      { body: { model: "paint/premium" }, line: { model: "paint/premium", status: 403, error: "deposit_required" } },
+      { body: { prompt: 7 }, line: { model: "paint/priced", status: 400, error: "invalid_request" } },
+      { body: { model: 7 }, line: { status: 400, error: "invalid_request" } },
+    ];
+    for (const { body, line } of asked) {
+      const { headers } = await refuse(lab, body);
+      expect(lab.gateway.log.filter(({ event }) => event === "image").at(-1)).toMatchObject({
+        ...{ level: "info", request_id: headers.get("x-request-id"), account: accountId, dialect: "images" },
+        ...{ outcome: "refused", ...line },
+      });
+    }
+    expect((await lab.post({ model: "paint/priced", prompt: "a cat" }, {}, "sk-wrong")).status).toBe(401);
+    expect(lab.gateway.log.filter(({ event }) => event === "image").length).toBe(asked.length);
+  });
+
   test("a clock that is set back under a job has its image paid once all the same", async () => {
     const { lab, painter, clock, book } = await start("fast");
     const late = hang();
