@@ -145,8 +145,9 @@ export class Tries {
     const { exchange, services } = this.job;
     const { elapsedMs } = exchange.attempts;
     const isVain = (candidate: Candidate) => isInVain(candidate, failed.way, error);
-    const routesLeft = this.#ways.slice(this.#at + 1).filter((candidate) => !isVain(candidate)).length;
     const doubtful = ranOf(error) !== "no";
+    if (doubtful) this.#preferElsewhere(failed);
+    const routesLeft = this.#ways.slice(this.#at + 1).filter((candidate) => !isVain(candidate)).length;
     let next: Candidate | undefined;
     if (decideRetry(error, { elapsedMs, routesLeft, doubtfulBefore }) === "next-route") {
       // A vendor that may be burdened no more leaves the next one to be asked.
@@ -157,6 +158,15 @@ export class Tries {
     const fields = { request_id: this.job.request.requestId, vendor: failed.way.vendor, error: error.code };
     services.log.warn(next === failed ? "retry" : "failover", fields);
     return next;
+  }
+
+  /** What may have run is repeated once, and where it failed another key seldom helps: those ways come last. */
+  #preferElsewhere({ way }: Candidate): void {
+    const tried = this.#ways.slice(0, this.#at + 1);
+    const { same = [], other = [] } = Object.groupBy(this.#ways.slice(this.#at + 1), (candidate) =>
+      isSamePlace(candidate.way, way) ? "same" : "other",
+    );
+    this.#ways = [...tried, ...other, ...same];
   }
 
   /** The next way that its breaker lets through. */
