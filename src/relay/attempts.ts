@@ -128,8 +128,13 @@ export class Attempts {
 
   /** All of them, the last one too, where one failed: it ends with the request, after `durationMs`. */
   all(outcome: string, error: GatewayError | undefined, durationMs: number): readonly Attempt[] {
+    return this.hasFailed ? this.each(outcome, error, durationMs) : NO_ATTEMPTS;
+  }
+
+  /** {@link all}, also the only one where none failed. */
+  each(outcome: string, error: GatewayError | undefined, durationMs: number): readonly Attempt[] {
     const failed = this.#failed ?? NO_ATTEMPTS;
-    if (failed.length === 0 || failed.length === this.count) return failed;
+    if (failed.length === this.count) return failed;
     const at = this.#begunAfter;
     return [...failed, this.#attempt(attemptOutcome(outcome, error?.code), at, durationMs - at)];
   }

@@ -1,4 +1,4 @@
-import type { ErrorCode, GatewayError } from "../canon/errors.ts";
+import { type ErrorCode, type GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import { promptTokens, type Usage } from "../canon/usage.ts";
 import type { Charge, Hold, Outcome, Settlement } from "../ledger/ledger.ts";
@@ -8,7 +8,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Permit } from "../limits/limiter.ts";
 import type { Log } from "../observe/log.ts";
-import type { RequestFacts, RequestObserver } from "../observe/request-facts.ts";
+import type { Attempt, RequestFacts, RequestObserver } from "../observe/request-facts.ts";
 import type { Way } from "../vendors/health.ts";
 import { ATTEMPTS_HEADER, COST_HEADER, STOP_HEADER } from "../wire/header-names.ts";
 import { Attempts } from "./attempts.ts";
@@ -149,9 +149,14 @@ export class Exchange {
       settlement = outcome && this.#settlement(outcome, error?.code);
       if (hold && settlement) this.charge = await hold.settle(settlement);
       else if (hold) await hold.release();
-    } finally {
-      this.#record(outcome ?? unsettledAs, error, settlement);
+    } catch (thrown) {
+      // Nobody pays for what is not written down, and the client is told that it could not be. Of the vendor it says nothing.
+      this.settledAs = undefined;
+      const attempts = this.attempts.each(outcome ?? unsettledAs, error, this.attempts.elapsedMs);
+      this.#record("refused", error ?? toGatewayError(thrown), undefined, attempts);
+      throw thrown;
     }
+    this.#record(outcome ?? unsettledAs, error, settlement);
   }
 
   #settlement(outcome: Outcome, error: ErrorCode | undefined): Settlement {
@@ -179,7 +184,13 @@ export class Exchange {
     return settlement;
   }
 
-  #record(outcome: string, error: GatewayError | undefined, settlement: Settlement | undefined): void {
+  /** `attempts`: how they went, where the request's own end does not tell. */
+  #record(
+    outcome: string,
+    error: GatewayError | undefined,
+    settlement: Settlement | undefined,
+    attempts?: readonly Attempt[],
+  ): void {
     const { identity, charge, dropped } = this;
     if (!identity) return;
     const durationMs = this.attempts.elapsedMs;
@@ -191,6 +202,7 @@ export class Exchange {
       stream: identity.stream,
       model: identity.model,
       ...this.attempts.facts(outcome, error, durationMs),
+      ...(attempts && { attempts }),
       outcome,
       error: error?.code,
       finish: settlement?.finish,

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { StoreError } from "../../src/db/store-error.ts";
 import { insideOnly } from "../support/black-box-config.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
 import { sse } from "../support/upstream.ts";
@@ -112,6 +113,45 @@ test("a stream whose end cannot be written down ends with an error and no termin
   expect(rows()).toEqual([]);
   expect(gateway.app.book.verify()).toEqual([]);
 });
+
+test("an answer that could not be written down is told and counted as what its client was told", async () => {
+  const { gateway, vendors } = lab;
+  const body = { model: "lab/priced-chat", ...ASKED };
+  const hold = gate();
+  vendors.chat.answer(CHAT, { ...soundAnswer(WIRES.chat, "blocking"), headersAfter: hold.opened });
+  const answer = gateway.post(CHAT, body);
+  await vendors.chat.called();
+  await fillUp();
+  hold.open();
+  expect((await answer).status).toBe(503);
+  expect(gateway.log.filter(({ event }) => event === "generate")).toMatchObject([
+    { status: 503, outcome: "refused", error: TOLD.code, tries: expect.stringMatching(/^vendor-chat#1:served:\d+ms$/) },
+  ]);
+  const figures = await (await gateway.call("/metrics")).text();
+  expect(figures).toContain(`sluice_errors_total{code="${TOLD.code}"} 1`);
+  expect(figures).toContain('sluice_upstream_attempts_total{vendor="vendor-chat",outcome="served"} 1');
+  expect(figures).not.toMatch(/sluice_requests_total.*outcome="completed"/);
+});
+
+test.each(["blocking", "stream"] as const)(
+  "an answer that could not be written down (%s) leaves its Idempotency-Key free, also where there is room again at once",
+  async (mode) => {
+    insideOnly("a ledger that fails once");
+    const { gateway, vendors } = lab;
+    const { services } = gateway.app;
+    const { ledger } = services;
+    const settle = () => Promise.reject(new StoreError("disk-full", "The store cannot grow: the disk is full."));
+    services.ledger = { hold: async (wish) => Object.assign(await ledger.hold(wish), { settle }) };
+    vendors.chat.always(CHAT, soundAnswer(WIRES.chat, mode));
+    const body = { model: "lab/priced-chat", stream: mode === "stream", ...ASKED };
+    const key = { headers: { "idempotency-key": "written-down" } };
+    expect(await (await gateway.post(CHAT, body, key)).text()).toContain(TOLD.code);
+    services.ledger = ledger;
+    const again = await gateway.post(CHAT, body, key);
+    expect([again.status, again.headers.get("idempotency-replayed")]).toEqual([200, null]);
+    expect(await again.text()).not.toContain(TOLD.code);
+  },
+);
 
 test("streams whose end cannot be written down say nothing against their vendor: once there is room, it is asked as before", async () => {
   const { gateway, vendors } = lab;
