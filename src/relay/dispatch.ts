@@ -110,10 +110,12 @@ const SAYS_NOTHING =
 const CACHE_FULL = /\bcontext size has been exceeded\b/i;
 const NO_ROOM = "The vendor has no room for this conversation beside others at the moment. Try again later.";
 
+/** Taken where a vendor's list does not say how long a conversation may be (LM Studio's, Lemonade's), tokens: hardly a model is served with less. */
+const LEAST_WINDOW = 4_096;
+
 /** Whether a conversation that found no room is so short that there will be some without shortening it. */
-function isCrowdedOut(error: ContextOverflow, { exchange, entry }: Job): boolean {
-  if (!CACHE_FULL.test(refusalWords(error)) || entry.contextLength === undefined) return false;
-  return exchange.estimatedInput < entry.contextLength / 2;
+function isCrowdedOut(error: ContextOverflow, { exchange, entry: { contextLength = LEAST_WINDOW } }: Job): boolean {
+  return CACHE_FULL.test(refusalWords(error)) && exchange.estimatedInput < contextLength / 2;
 }
 
 /**

@@ -434,6 +434,21 @@ test("a cache that is full of others' conversations is no fault of a short one, 
   }
 });
 
+test("nor is it where nobody says how long a conversation may be: a window is not made up for a short one", async () => {
+  const refusal = json(
+    { error: { code: 500, message: "Context size has been exceeded.", type: "server_error" } },
+    { status: 500 },
+  );
+  const path = "/v1/chat/completions";
+  const ask = (content: string) => ({ model: "vendor-chat/unlisted", messages: [{ role: "user", content }] });
+  upstream.answer(path, refusal, refusal);
+  const short = await gateway.post(path, ask("Hi"));
+  expect([short.status, (await readError(short))["code"]]).toEqual([503, "upstream_overloaded"]);
+  upstream.answer(path, refusal);
+  const long = await gateway.post(path, ask("The gate stands open. ".repeat(1_000)));
+  expect([long.status, (await readError(long))["code"]]).toEqual([400, "context_length_exceeded"]);
+});
+
 test("a vendor's name of the model is exchanged where it stands as a word, and nowhere inside one", async () => {
   const told = { error: { message: "m cannot: my memory of models/m is empty, m.", type: "invalid_request_error" } };
   upstream.answer("/v1/chat/completions", json(told, { status: 400 }));
