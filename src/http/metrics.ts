@@ -44,7 +44,8 @@ export function metricsRoutes({ keys, server, collect }: MetricsDependencies) {
       detail: {
         tags: ["Operation"],
         summary: "Figures for Prometheus",
-        description: "Without a key from the gateway's own machine, with an admin key from anywhere.",
+        description:
+          "Without a key from the gateway's own machine, asked as localhost, 127.0.0.1 or [::1]; with an admin key from anywhere.",
         responses: { 200: reply, ...errorReplies("chat") },
       },
     })
