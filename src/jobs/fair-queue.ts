@@ -99,7 +99,6 @@ export class FairQueue {
       this.#virtualTime = Math.max(this.#virtualTime, account.virtualTime);
       account.virtualTime += 1;
       this.#waiting.delete(taken.id);
-      if (this.size === 0) this.#clear();
       return { id: taken.id, accountId: taken.accountId, vendor };
     }
   }
@@ -123,12 +122,5 @@ export class FairQueue {
     if (line?.length === 0) account.lines.delete(vendor);
     if (!taken) return undefined;
     return this.#removed.delete(taken.id) ? undefined : taken;
-  }
-
-  /** Nobody waits: nobody is ahead of anybody. */
-  #clear(): void {
-    this.#accounts.clear();
-    this.#removed.clear();
-    this.#virtualTime = 0;
   }
 }

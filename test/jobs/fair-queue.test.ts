@@ -17,6 +17,10 @@ describe("work of many accounts is taken in turns", () => {
     const next = [queue.take(anywhere), queue.take(anywhere)].map((taken) => taken?.accountId);
     expect(next).toContain("b");
     expect(queue.size).toBe(10_000 - 501);
+    const rest = Array.from({ length: queue.size }, () => queue.take(anywhere)?.id);
+    expect(rest.filter((id) => id !== "b-0")).toEqual(
+      Array.from({ length: rest.length }, (_, at) => `a-${10_000 - rest.length + at}`),
+    );
   });
 
   test("a pause saves no turns up", () => {
@@ -87,6 +91,15 @@ describe("work of many accounts is taken in turns", () => {
         expect(queue.take(anywhere)).toBeUndefined();
       }),
     );
+  });
+
+  test("an account's own work is taken in its order, whichever vendors it is for", () => {
+    const queue = new FairQueue();
+    const vendors = ["v", "w", "w", "v", "u", "v", "w", "u"];
+    vendors.forEach((vendor, at) => {
+      queue.push({ id: `${at}`, accountId: "a", vendor });
+    });
+    expect(vendors.map(() => queue.take(anywhere)?.id)).toEqual(vendors.map((_, at) => `${at}`));
   });
 
   test("a vendor without room holds nobody else up", () => {
