@@ -1,7 +1,9 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { LARGE_BODY } from "../../src/http/json-parts.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { listen } from "../support/listening.ts";
 import { chatReply, json, sse, startUpstream } from "../support/upstream.ts";
+import { RawClient } from "./http-wire-client.ts";
 
 const PATH = "/v1/chat/completions";
 const first = startUpstream();
@@ -112,6 +114,47 @@ describe("the large bodies of agents, which are read in parts", () => {
     }
     expect(first.calls).toHaveLength(asked);
   });
+});
+
+/** Sizes of the pieces in which a body comes, over and over, bytes. */
+const PIECES = [70_000, 300, 200, 5_000, 9_000, 1];
+/** Bytes of a chunk: most of what comes is the lines around them. */
+const CHUNK = 2;
+
+test.each([
+  ["in pieces of any size", 13_000, false],
+  ["in pieces of any size", 300_000, false],
+  ["in chunks", 13_000, true],
+  ["in chunks", 300_000, true],
+])("a body that comes %s, of %d bytes, is the one that was sent", async (_how, size, inChunks) => {
+  const listening = listen(app);
+  const client = await RawClient.open(listening.port, (text) => text);
+  try {
+    for (const vendor of [first, second]) vendor.always(PATH, json(reply));
+    const content = Array.from({ length: size / 10 }, (_, at) => `${at}`.padStart(10, " ")).join("");
+    const body = { model: "lab/big", messages: [{ role: "user", content }] };
+    let rest = JSON.stringify(body);
+    const framing = inChunks ? "Transfer-Encoding: chunked" : `Content-Length: ${rest.length}`;
+    const head = ["Host: localhost", `Authorization: Bearer ${app.key}`, "Content-Type: application/json", framing];
+    await client.send(`POST ${PATH} HTTP/1.1\r\n${head.join("\r\n")}\r\n\r\n`);
+    for (let at = rest.length > 70_000 ? 0 : 1; rest !== ""; at++) {
+      const piece = rest.slice(0, PIECES[at % PIECES.length]);
+      rest = rest.slice(piece.length);
+      const sent = piece.replaceAll(
+        new RegExp(`.{1,${CHUNK}}`, "g"),
+        (part) => `${part.length.toString(16)}\r\n${part}\r\n`,
+      );
+      await client.send(inChunks ? sent : piece);
+      await Bun.sleep(2);
+    }
+    if (inChunks) await client.send("0\r\n\r\n");
+    expect((await client.answer()).status).toBe(200);
+    // A failed comparison of these texts would be printed.
+    expect([...first.calls, ...second.calls].map(({ text }) => text === asSent(body))).toEqual([true]);
+  } finally {
+    client.reset();
+    await listening.stop();
+  }
 });
 
 test("an image of 4K that a model draws arrives whole, in one record as in a whole reply", async () => {
