@@ -2,6 +2,7 @@ import {
   type Element,
   elementsOf,
   findElement,
+  isFile,
   isMain,
   isMostlyLinks,
   squeeze,
@@ -134,7 +135,7 @@ function isHidden(element: Element): boolean {
   const { attributes, name } = element;
   if (canBeOpened(element)) return false;
   if (attributes["hidden"] !== undefined && attributes["hidden"] !== "until-found") return true;
-  if (attributes["aria-hidden"] === "true" && name !== "math" && name !== "img") return true;
+  if (attributes["aria-hidden"] === "true" && name !== "math" && name !== "img" && !isFile(element)) return true;
   return /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)/i.test(attributes["style"] ?? "");
 }
 
@@ -178,7 +179,7 @@ type Weighed = { weight: number; named: number; main: boolean; heading: boolean;
 /**
  * The elements below `body` that are junk by their class or id. Frames around everything are named so too, for what stands in them beside the page
  * (`wy-grid-for-nav`, `has-sidebar`): what holds the main part is none, nor, where no part is the main one, what holds most of the text outside of links.
- * Words of a paragraph are none: manuals mark a program's `menu`. Inside the main part what holds the heading is none (`hero-banner`), nor is anything where most of it is named so: a restaurant's `menu-section`.
+ * Words of a paragraph are none: manuals mark a program's `menu`. Inside the main part what holds the heading is none (`hero-banner`), or a file (`highlighted-line-menu-positioner`), nor is anything where most of it is named so: a restaurant's `menu-section`.
  * A table of contents under a heading is none where it leads on.
  */
 function findJunk(body: Element): Set<Element> {
@@ -189,7 +190,13 @@ function findJunk(body: Element): Set<Element> {
     const { name } = element;
     const isTop = !inMain && isMain(element);
     const inText = around || (below && leadsOn(element));
-    const all = { weight: 0, named: 0, main: isMain(element), heading: name === "h1", titled: /^h[12]$/.test(name) };
+    const all = {
+      weight: 0,
+      named: 0,
+      main: isMain(element),
+      heading: name === "h1" || isFile(element),
+      titled: /^h[12]$/.test(name),
+    };
     for (const child of element.children) {
       if (typeof child === "string") all.weight += squeeze(child).length;
       else if (!isSilent(child, element) && !isHidden(child)) {

@@ -123,6 +123,10 @@ export function textOf(element: Element): string {
 /** Whether a page says that an element is its main part. */
 export const isMain = ({ name, attributes }: Element) => name === "main" || attributes["role"] === "main";
 
+/** A file on GitHub's pages, an element for each of its lines. Those who have the page read aloud are given it in a field, and it is hidden from them. */
+export const isFile = ({ attributes }: Element) =>
+  /(?:^|\s)react-code-file-contents(?:$|\s)/.test(attributes["class"] ?? "");
+
 /** Text with every run of white space as one blank, and none at its ends. */
 export const squeeze = (text: string): string => text.replace(/[\s\u00a0]+/g, " ").trim();
 

@@ -1,4 +1,4 @@
-import { type Element, elementsOf, walkElements } from "./extract-tree.ts";
+import { type Element, elementsOf, isFile, walkElements } from "./extract-tree.ts";
 import { longestRun } from "./markdown-inline.ts";
 
 /** A cell of a table that numbers the lines of the program in the next one. */
@@ -7,7 +7,7 @@ export const isNumbering = ({ name, attributes }: Element): boolean =>
 
 /** Columns of line numbers, buttons and explanations beside a program; `ln` and `lnt` are Chroma's (Hugo), whole words: `hljs-ln-line` holds the program. */
 const BESIDE =
-  /\b(?:lineno|linenos|line-?numbers?|lines-num|gutter|copy|clipboard|hljs-ln-n|blob-num|code-toolbar-item)\b|(?:^|\s)(?:lnt?|ttc)(?=$|\s)/i;
+  /\b(?:lineno|linenos|line-?numbers?|lines-num|gutter|copy|clipboard|hljs-ln-n|blob-num|code-toolbar-item|ltx_listing_data|ltx_tag_listingline)\b|(?:^|\s)(?:lnt?|ttc)(?=$|\s)/i;
 
 /** The program's own element may be named for what a highlighter is to put beside it: `<code class="language-php line-numbers">`. */
 const isBeside = ({ name, attributes }: Element): boolean =>
@@ -20,13 +20,17 @@ const hasLines = ({ name, attributes }: Element): boolean =>
 /** So it is with elements of a table. */
 const hasRows = ({ name }: Element): boolean => /^(?:table|tbody|tr)$/.test(name);
 
+/** A program in LaTeXML's pages, by which arXiv's papers are made: an element for each line. Its algorithms are sentences and formulas. */
+const isLatexListing = ({ attributes }: Element): boolean => /\bltx_lstlisting\b/.test(attributes["class"] ?? "");
+
 /**
  * A program that is no `pre`, where white space would be lost: a table with a row for each of its lines, numbered in a cell of its own (GitHub's gists,
- * Gitea), or Doxygen's.
+ * Gitea), or elements of lines (its files, arXiv's papers, Doxygen).
  */
 export function isListing(element: Element): boolean {
   const { name, attributes } = element;
   if (name === "div") {
+    if (isFile(element) || isLatexListing(element)) return true;
     if (!/(?:^|\s)fragment(?:$|\s)/.test(attributes["class"] ?? "")) return false;
     const parts = [...elementsOf(element)];
     return parts.length > 0 && parts.every((part) => /^(?:line|foldopen|ttc)$/.test(part.attributes["class"] ?? ""));

@@ -778,7 +778,21 @@ describe("what belongs to a page", () => {
     `<tr><td id="LC${at}" class="blob-num" data-line-number="${at}"></td><td class="blob-code blob-code-inner">${code}</td></tr>`;
   const gitea = (at: number, code: string) =>
     `<tr>\n  <td class="lines-num"><span data-line-number="${at}"></span></td>\n  <td class="lines-code chroma"><code class="code-inner">${code}\n</code></td>\n</tr>`;
+  const github = (at: number, code: string) =>
+    `<div class="react-code-text react-code-line-contents" style="min-height:auto"><div><div id="LC${at}" class="react-file-line html-div" data-line-number="${at}">${code}</div></div></div>`;
+  const latex = (code: string) =>
+    `<div class="ltx_listingline"><span class="ltx_tag ltx_tag_listingline">1</span>${code}</div>`;
   test.each([
+    [
+      "of GitHub, which hides it from those who hear pages, in a place named after a menu",
+      `<div id="highlighted-line-menu-positioner" class="position-relative"><div class="react-code-file-contents" role="presentation" aria-hidden="true"><div class="react-line-numbers"><div data-line-number="1" class="react-line-number react-code-text">1</div></div><div class="react-code-lines">${github(1, '<span class="pl-k">def</span> f():')}${github(2, "\n")}${github(3, "    pass")}</div></div></div>`,
+      "```\ndef f():\n\n    pass\n```",
+    ],
+    [
+      "of a paper by LaTeXML",
+      `<div class="ltx_listing ltx_lstlisting"><div class="ltx_listing_data"><a href="data:text/plain;base64,ZA==" download="">⬇</a></div>${latex("def f():")}${latex('<span class="ltx_text ltx_lst_space">    </span>pass')}</div>`,
+      "```\ndef f():\n    pass\n```",
+    ],
     [
       "of a gist, a row for each line",
       `<table class="highlight">\n<tbody>\n${row(1, "def f():")}\n${row(2, "\n")}\n${row(3, "    pass")}\n</tbody></table>`,
