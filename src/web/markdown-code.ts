@@ -3,11 +3,12 @@ import { longestRun } from "./markdown-inline.ts";
 
 /** A cell of a table that numbers the lines of the program in the next one. */
 export const isNumbering = ({ name, attributes }: Element): boolean =>
-  name === "td" && /\b(?:lineno|linenos|line-?numbers?|gutter|blob-num|lines-num)\b/i.test(attributes["class"] ?? "");
+  name === "td" &&
+  /\b(?:lineno|linenos|line-?num(?:bers?)?|gutter|blob-num|lines-num)\b/i.test(attributes["class"] ?? "");
 
 /** Columns of line numbers, buttons and explanations beside a program; `ln` and `lnt` are Chroma's (Hugo), whole words: `hljs-ln-line` holds the program. */
 const BESIDE =
-  /\b(?:lineno|linenos|line-?numbers?|lines-num|gutter|copy|clipboard|hljs-ln-n|blob-num|code-toolbar-item|ltx_listing_data|ltx_tag_listingline)\b|(?:^|\s)(?:lnt?|ttc)(?=$|\s)/i;
+  /\b(?:lineno|linenos|line-?num(?:bers?)?|lines-num|gutter|copy|clipboard|hljs-ln-n|blob-num|code-toolbar-item|ltx_listing_data|ltx_tag_listingline)\b|(?:^|\s)(?:lnt?|ttc)(?=$|\s)/i;
 
 /** The program's own element may be named for what a highlighter is to put beside it: `<code class="language-php line-numbers">`. */
 const isBeside = ({ name, attributes }: Element): boolean =>
@@ -17,18 +18,26 @@ const isBeside = ({ name, attributes }: Element): boolean =>
 const hasLines = ({ name, attributes }: Element): boolean =>
   name === "div" && /(?:^|\s)(?:fragment|foldopen)(?:$|\s)/.test(attributes["class"] ?? "");
 
-/** So it is with elements of a table. */
-const hasRows = ({ name }: Element): boolean => /^(?:table|tbody|tr)$/.test(name);
+/** So it is with elements of a table, and with a list of lines. */
+const hasRows = ({ name }: Element): boolean => /^(?:table|tbody|tr|ol)$/.test(name);
 
 /** A program in LaTeXML's pages, by which arXiv's papers are made: an element for each line. Its algorithms are sentences and formulas. */
 const isLatexListing = ({ attributes }: Element): boolean => /\bltx_lstlisting\b/.test(attributes["class"] ?? "");
 
+/** A program that is written as words are: its lines are elements or end with `br`, and what pushes them in are blanks that stay (W3Schools; GeSHi, as at Pastebin). */
+function isTypeset(element: Element): boolean {
+  const { name, attributes } = element;
+  if (name === "div") return /(?:^|\s)w3-code(?:$|\s)/.test(attributes["class"] ?? "");
+  return name === "ol" && elementsOf(element).next().value?.attributes["class"] === "li1";
+}
+
 /**
  * A program that is no `pre`, where white space would be lost: a table with a row for each of its lines, numbered in a cell of its own (GitHub's gists,
- * Gitea), or elements of lines (its files, arXiv's papers, Doxygen).
+ * Gitea, Gitiles), or elements of lines (GitHub's files, arXiv's papers, Doxygen).
  */
 export function isListing(element: Element): boolean {
   const { name, attributes } = element;
+  if (isTypeset(element)) return true;
   if (name === "div") {
     if (isFile(element) || isLatexListing(element)) return true;
     if (!/(?:^|\s)fragment(?:$|\s)/.test(attributes["class"] ?? "")) return false;
@@ -91,15 +100,16 @@ function languageOf(pre: Element, around: readonly Element[]): string {
   return "";
 }
 
-/** A program's text as it stands: every blank kept, line breaks by newline, `br`, or an element for each line. */
-function codeOf(element: Element): string {
+/** A program's text as it stands: every blank kept, line breaks by newline, `br`, or an element for each line. `typeset`: see {@link isTypeset}. */
+function codeOf(element: Element, typeset = false): string {
   let text = "";
   const isApart = hasRows(element) || hasLines(element);
+  const write = (words: string) => (isApart ? words.trim() : typeset ? words.replace(/[ \t\n\r]+/g, " ") : words);
   for (const child of element.children) {
-    if (typeof child === "string") text += isApart ? child.trim() : child;
+    if (typeof child === "string") text += write(child);
     else if (child.name === "br") text += "\n";
     else if (!isBeside(child)) {
-      const inner = codeOf(child);
+      const inner = codeOf(child, typeset);
       const isLine = /^(?:div|p|li|tr)$/.test(child.name);
       text += isLine && text !== "" && !text.endsWith("\n") ? `\n${inner}` : inner;
       if (isLine && !text.endsWith("\n")) text += "\n";
@@ -115,8 +125,9 @@ export function fence(code: string, language: string): string {
 }
 
 function writeCode(element: Element, around: readonly Element[]): string {
-  const code = codeOf(element)
-    .replace(/\r\n?/g, "\n")
+  const typeset = isTypeset(element);
+  const code = codeOf(element, typeset)
+    .replace(typeset ? /^ +| *\n */g : /\r\n?/g, "\n")
     .replaceAll("\u00a0", " ")
     .replace(/^(?:[^\S\n]*\n)+/, "")
     .trimEnd();

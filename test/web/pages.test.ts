@@ -794,6 +794,21 @@ describe("what belongs to a page", () => {
       "```\ndef f():\n    pass\n```",
     ],
     [
+      "of W3Schools, written as words are",
+      '<div class="w3-example"><div class="w3-code notranslate pythonHigh">\nif 5 &gt; 2:<br>&nbsp; print(<span>5</span><span> +</span> 1)<br>\n  &nbsp;&nbsp;x<br><br>\n</div></div>',
+      "```\nif 5 > 2:\n  print(5 + 1)\n  x\n```",
+    ],
+    [
+      "of Pastebin, a list of lines",
+      '<ol class="asm"><li class="li1"><div class="de1">section .data</div></li>\n<li class="li1"><div class="de1">&nbsp; &nbsp; text db 1</div></li></ol>',
+      "```\nsection .data\n    text db 1\n```",
+    ],
+    [
+      "of Gitiles",
+      '<table class="FileContents"><tr><td class="u-lineNum FileContents-lineNum" data-line-number="1"></td><td>def f():</td></tr><tr><td class="u-lineNum FileContents-lineNum" data-line-number="2"></td><td>    pass</td></tr></table>',
+      "```\ndef f():\n    pass\n```",
+    ],
+    [
       "of a gist, a row for each line",
       `<table class="highlight">\n<tbody>\n${row(1, "def f():")}\n${row(2, "\n")}\n${row(3, "    pass")}\n</tbody></table>`,
       "```\ndef f():\n\n    pass\n```",
