@@ -42,10 +42,20 @@ function openerOf(element: Element): Element | undefined {
 function nameSummary(opener: Element, opened: Element, weight: number): void {
   if (weight === 0 || opened.name === "button" || isMostlyLinks(opened)) return;
   opener.name = "summary";
-  if (opener.attributes["aria-expanded"] === undefined) return;
-  const { hidden: _hidden, style: _style, "aria-hidden": _unsaid, ...shown } = opened.attributes;
-  opened.attributes = shown;
+  if (opener.attributes["aria-expanded"] !== undefined) show(opened);
 }
+
+/** Takes away what an element is hidden by. */
+function show(element: Element): void {
+  const { hidden: _hidden, style: _style, "aria-hidden": _unsaid, ...shown } = element.attributes;
+  element.attributes = shown;
+}
+
+/** An element of a page's own that makes tabs of what is in it, which is hidden until it does (`<awsdocs-tabs><dl style="display: none">`). */
+const isTabs = ({ name }: Element): boolean => name.endsWith("-tabs");
+
+/** A field of a form that is filled with several lines, as programs are that can be changed and run (pkg.go.dev's examples). */
+const isFilledIn = (element: Element): boolean => element.name === "textarea" && textOf(element).trim().includes("\n");
 
 /** Collects what {@link placeParts} needs, names questions that are buttons, and opens every `noscript` that holds the page. Returns the characters of text below `element`. */
 function look(element: Element, late: Late): { weight: number; main: boolean } {
@@ -68,6 +78,8 @@ function look(element: Element, late: Late): { weight: number; main: boolean } {
       continue;
     }
     if (child.name === "style") continue;
+    if (isFilledIn(child)) child.name = "pre";
+    if (isTabs(element)) show(child);
     if (id && child.name === "template") late.homes.set(id, child);
     else if (id && hidden !== undefined) late.parts.set(id, child);
     const { weight, main } = look(child, late);

@@ -809,6 +809,11 @@ describe("what belongs to a page", () => {
       "```\ndef f():\n    pass\n```",
     ],
     [
+      "in a field where it can be changed and run",
+      '<textarea class="Documentation-exampleCode code" spellcheck="false">func main() {\n\tif a &lt; b {\n</textarea><textarea name="comment"> </textarea><textarea>Share</textarea>',
+      "```\nfunc main() {\n\tif a < b {\n```",
+    ],
+    [
       "of a gist, a row for each line",
       `<table class="highlight">\n<tbody>\n${row(1, "def f():")}\n${row(2, "\n")}\n${row(3, "    pass")}\n</tbody></table>`,
       "```\ndef f():\n\n    pass\n```",
@@ -962,6 +967,13 @@ describe("what belongs to a page", () => {
     const other = `<h3>Tides<button aria-expanded="false">Share it</button></h3><div ${hidden}><p>Unseen.</p></div>`;
     const { markdown } = await readHtml(`<main><p>${TEXT}</p>${asked}${headed}${menu}${other}</main>`);
     expect(markdown).toBe(`${TEXT}\n\n**When?**\n\nAt noon.\n\n### How deep?\n\nTen feet.\n\n### Tides`);
+  });
+
+  test("tabs that a page's own element makes are shown, though they are hidden until it does", async () => {
+    const { markdown } = await readHtml(
+      `<main><p>${TEXT}</p><awsdocs-tabs><dl style="display: none"><dt>CLI</dt><dd tab-id="cli"><p>Run it.</p></dd></dl></awsdocs-tabs><div><dl style="display: none"><dt>Other</dt></dl></div></main>`,
+    );
+    expect(markdown).toBe(`${TEXT}\n\n- **CLI**\n  Run it.`);
   });
 
   test("panels that a reader opens are shown, what is hidden else is not", async () => {
