@@ -94,10 +94,17 @@ function layOut(rows: readonly Row[], context: PageContext): string[][] {
   return grid;
 }
 
+/** A grid without the columns in which there is nothing at all: they keep others apart, as most do in annual reports (EDGAR). */
+function dropEmpty(grid: readonly string[][]): string[][] {
+  const used = new Set<number>();
+  for (const row of grid) for (const [at, text = ""] of row.entries()) if (text !== "") used.add(at);
+  const columns = [...used].sort((a, b) => a - b);
+  return grid.map((row) => columns.map((at) => row[at] ?? ""));
+}
+
 const isHeading = (row: Row) => isInHead(row) || row.cells.every(({ element }) => element.name === "th");
 
-const writeRow = (cells: readonly string[], width: number): string =>
-  `| ${Array.from({ length: width }, (_, at) => cells[at] ?? "").join(" | ")} |`;
+const writeRow = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
 
 /** Rows of headings as one: what stands above each other, once each. */
 const mergeHeadings = (rows: readonly string[][], width: number): string[] =>
@@ -120,9 +127,9 @@ export function isLayout(table: Element): boolean {
 export function writeTable(table: Element, context: PageContext): string {
   const rows = rowsOf(table);
   const shown = rows.slice(0, MAX_ROWS);
-  const grid = layOut(shown, context);
-  const width = Math.max(...grid.map((row) => row.length));
-  if (grid.every((row) => row.every((text) => text === ""))) return "";
+  const grid = dropEmpty(layOut(shown, context));
+  const width = grid[0]?.length ?? 0;
+  if (width === 0) return "";
   const headings =
     shown[0] === undefined || !isHeading(shown[0])
       ? 0
@@ -132,9 +139,9 @@ export function writeTable(table: Element, context: PageContext): string {
         );
   const body = grid.slice(headings);
   const lines = [
-    writeRow(mergeHeadings(grid.slice(0, headings), width), width),
+    writeRow(mergeHeadings(grid.slice(0, headings), width)),
     `|${" --- |".repeat(width)}`,
-    ...body.map((row) => writeRow(row, width)),
+    ...body.map(writeRow),
   ];
   if (rows.length > shown.length) lines.push(`\n(${rows.length - shown.length} more rows)`);
   const caption = [...elementsOf(table)].find(({ name }) => name === "caption");

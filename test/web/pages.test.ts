@@ -852,6 +852,15 @@ describe("what belongs to a page", () => {
     expect((await readHtml(`<main><p>${TEXT}</p>${html}</main>`)).markdown).toBe(`${TEXT}\n\n${expected}`);
   });
 
+  test("columns of a table that only keep others apart are left out, those with a heading are not", async () => {
+    const { markdown } = await readHtml(
+      `<main><p>${TEXT}</p><table><tr><td colspan=3>Sales</td><td></td><td>$</td><td>5</td></tr><tr><td>Cost</td><td></td><td></td><td></td><td colspan=2>3</td></tr></table><table><tr><th>A</th><th>Remarks</th></tr><tr><td>1</td><td></td></tr><tr><td>2</td><td></td></tr></table></main>`,
+    );
+    expect(markdown).toBe(
+      `${TEXT}\n\n|  |  |  |\n| --- | --- | --- |\n| Sales | $ | 5 |\n| Cost | 3 |  |\n\n| A | Remarks |\n| --- | --- |\n| 1 |  |\n| 2 |  |`,
+    );
+  });
+
   test("a table whose rows are numbered only in part is a table", async () => {
     const { markdown } = await readHtml(
       `<main><p>${TEXT}</p><table>${row(1, "a")}<tr><td>b</td><td>c</td></tr></table></main>`,
