@@ -19,9 +19,20 @@ function readPairs(script: string): Pair[] {
   );
 }
 
-/** A formula for MathJax 2, which is no program: `<script type="math/tex; mode=display">`. */
-const isFormula = ({ name, attributes }: Element) =>
-  name === "script" && /^math\/tex\b/i.test(attributes["type"] ?? "");
+/** Elements of a formula that a program is to draw: Sphinx's and pandoc's, Stack Exchange's, MkDocs'. */
+const FORMULA = /(?:^|\s)(?:math|math-container|arithmatex)(?:$|\s)/;
+/** TeX between the marks by which such a program knows it. */
+const MARKED = /^\s*(?:\\\((.*)\\\)|\\\[(.*)\\\]|\$\$(.*)\$\$|\$(.*)\$)\s*$/s;
+
+/** The TeX of an element that is a formula: for MathJax 2 a script which is no program, `<script type="math/tex; mode=display">`. */
+function formulaOf(element: Element): string | undefined {
+  const { name, attributes } = element;
+  if (name === "script") return /^math\/tex\b/i.test(attributes["type"] ?? "") ? textOf(element) : undefined;
+  if (!FORMULA.test(attributes["class"] ?? "")) return undefined;
+  return MARKED.exec(textOf(element))
+    ?.slice(1)
+    .find((tex) => tex !== undefined);
+}
 
 /** A button that says that it opens something. */
 const isOpener = ({ name, attributes }: Element): boolean =>
@@ -67,8 +78,9 @@ function look(element: Element, late: Late): { weight: number; main: boolean } {
       continue;
     }
     const { id, hidden } = child.attributes;
-    if (isFormula(child)) {
-      child.attributes = { alttext: textOf(child) };
+    const formula = formulaOf(child);
+    if (formula !== undefined) {
+      child.attributes = { alttext: formula };
       child.name = "math";
       child.children = [];
       continue;

@@ -861,6 +861,13 @@ describe("what belongs to a page", () => {
     );
   });
 
+  test("a formula that a program is to draw is one, its signs untouched", async () => {
+    const { markdown } = await readHtml(
+      `<main><p>${TEXT} <span class="math notranslate nohighlight">\\(\\mathbf{a}_1 *b*\\)</span>, <span class="math-container">$x_i*$</span>, <span class="math">not one</span>.</p><div class="arithmatex">\\[\\sum_{i} *x*\\]</div></main>`,
+    );
+    expect(markdown).toBe(`${TEXT} $\\mathbf{a}_1 *b*$, $x_i*$, not one.\n\n$\\sum_{i} *x*$`);
+  });
+
   test("a table whose rows are numbered only in part is a table", async () => {
     const { markdown } = await readHtml(
       `<main><p>${TEXT}</p><table>${row(1, "a")}<tr><td>b</td><td>c</td></tr></table></main>`,
