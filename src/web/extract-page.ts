@@ -4,6 +4,7 @@ import { readXml } from "./extract-feed.ts";
 import { findMain } from "./extract-main.ts";
 import { MAX_TITLE, readMetadata } from "./extract-metadata.ts";
 import { readPdf } from "./extract-pdf.ts";
+import { nameTabs } from "./extract-tabs.ts";
 import { parseTree, squeeze } from "./extract-tree.ts";
 import { type DocumentKind, fenceLanguage, isXhtml, kindOf, parseContentType } from "./extract-type.ts";
 import { unscript } from "./extract-unscripted.ts";
@@ -82,6 +83,7 @@ function baseOf(written: string | undefined, url: string): string {
 function readHtml(text: string, url: string, xhtml: boolean): Content {
   const { root, cut } = parseTree(text, { xhtml });
   unscript(root);
+  nameTabs(root);
   const { base, next, ...about } = readMetadata(root);
   const main = findMain(root);
   const from = baseOf(base, url);

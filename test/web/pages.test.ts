@@ -992,6 +992,35 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe(`${TEXT}\n\n- **CLI**\n  Run it.`);
   });
 
+  const tab = (name: string) => `<li role="presentation"><a role="tab">${name}</a></li>`;
+  const panel = (html: string) => `<div role="tabpanel" hidden>${html}</div>`;
+  test.each([
+    [
+      "right behind their tabs",
+      `<ul role="tablist">${tab("Linux")}${tab("macOS")}</ul>`,
+      "**Linux**\n\napt\n\n**macOS**\n\nbrew",
+    ],
+    [
+      "behind a part with their tabs",
+      `<div><ul role="tablist">${tab("Linux")}${tab("macOS")}</ul></div>`,
+      "**Linux**\n\napt\n\n**macOS**\n\nbrew",
+    ],
+    ["of which there are others than tabs", `<ul role="tablist">${tab("Linux")}</ul>`, "apt\n\nbrew"],
+  ])("panels of tabs have their names: those %s", async (_name, tabs, expected) => {
+    const { markdown } = await readHtml(
+      `<main><p>${TEXT}</p><div>${tabs}<div>${panel("apt")}${panel("brew")}</div></div></main>`,
+    );
+    expect(markdown).toBe(`${TEXT}\n\n${expected}`);
+  });
+
+  test("panels inside a panel have names of their own", async () => {
+    const inner = `<div role="tablist">${tab("C")}</div>${panel("cc")}`;
+    const { markdown } = await readHtml(
+      `<main><p>${TEXT}</p><div><div role="tablist">${tab("A")}${tab("B")}</div>${panel(inner)}${panel("")}</div></main>`,
+    );
+    expect(markdown).toBe(`${TEXT}\n\n**A**\n\n**C**\n\ncc`);
+  });
+
   test("panels that a reader opens are shown, what is hidden else is not", async () => {
     const tabs =
       '<ul role="tablist"><li role="tab">npm</li></ul><div role="tabpanel"><pre>npm i</pre></div><div role="tabpanel" hidden><pre>yarn add</pre></div>';
