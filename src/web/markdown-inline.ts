@@ -153,8 +153,21 @@ function writeMath(element: Element): string {
   return tex === undefined ? escapeText(spellFormula(element).trim()) : `$${tex}$`;
 }
 
+const hasClass = (element: Element | string, names: RegExp): boolean =>
+  typeof element !== "string" && names.test(element.attributes["class"] ?? "");
+
+/** A footnote of LaTeXML's (arXiv's papers), which stands in the sentence: in brackets, and its number, which is there already, not again. */
+function writeNote(note: Element, context: PageContext): string {
+  const children = note.children
+    .flatMap((child) => (hasClass(child, /\bltx_note_content\b/) ? (child as Element).children : [child]))
+    .filter((child) => !hasClass(child, /\bltx_(?:note_mark|note_type|tag_note)\b/));
+  const text = squeeze(writeInline({ ...note, children }, context));
+  return text === "" ? "" : ` (${text})`;
+}
+
 function writeElement(element: Element, context: PageContext): string {
   const { name } = element;
+  if (hasClass(element, /\bltx_note_outer\b/)) return writeNote(element, context);
   const sign = entryOf(EMPHASIS, name);
   if (sign) return writeEmphasis(element, sign, context);
   if (CODE.has(name)) return codeSpan(textOf(element));

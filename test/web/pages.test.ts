@@ -868,6 +868,14 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe(`${TEXT} $\\mathbf{a}_1 *b*$, $x_i*$, not one.\n\n$\\sum_{i} *x*$`);
   });
 
+  test("a footnote that stands in its sentence is in brackets, its number once", async () => {
+    const mark = '<sup class="ltx_note_mark">1</sup>';
+    const { markdown } = await readHtml(
+      `<main><p>${TEXT} 28.4 BLEU<span class="ltx_note ltx_role_footnote">${mark}<span class="ltx_note_outer"><span class="ltx_note_content">${mark}<span class="ltx_tag ltx_tag_note">1</span>By <i>us</i>.</span></span></span>.</p></main>`,
+    );
+    expect(markdown).toBe(`${TEXT} 28.4 BLEU<sup>1</sup> (By *us*.).`);
+  });
+
   test("a table whose rows are numbered only in part is a table", async () => {
     const { markdown } = await readHtml(
       `<main><p>${TEXT}</p><table>${row(1, "a")}<tr><td>b</td><td>c</td></tr></table></main>`,
