@@ -3,7 +3,14 @@ import { isObject } from "../lib/json.ts";
 import { type Element, findElement, squeeze, textOf, walkElements } from "./extract-tree.ts";
 
 /** What a page says of itself. `next`: the address to which it leads on by itself, as it is written. */
-export type Metadata = { title?: string; published?: string; language?: string; base?: string; next?: string };
+export type Metadata = {
+  title?: string;
+  description?: string;
+  published?: string;
+  language?: string;
+  base?: string;
+  next?: string;
+};
 
 /** A page that leads on after a longer time than this is one to be read, seconds. */
 const MAX_STAY = 5;
@@ -15,6 +22,8 @@ const MAX_REFRESH = 4_096;
 
 /** Characters of a document's title. */
 export const MAX_TITLE = 300;
+/** Characters of what a document says it is about. */
+const MAX_DESCRIPTION = 2_000;
 /** Characters of structured data that are read for a date. */
 const MAX_LINKED_DATA = 200_000;
 /** Levels of structured data that are looked into. */
@@ -129,11 +138,12 @@ function timeElement(root: Element): string | undefined {
   return undefined;
 }
 
-/** Title, date, language and base address of a page, from wherever it names them. */
+/** Title, description, date, language and base address of a page, from wherever it names them. */
 export function readMetadata(root: Element): Metadata {
   const meta = readMeta(root);
   const own = findElement(root, "title");
   const title = cutText(squeeze(meta.get("og:title") ?? (own ? textOf(own) : "")), MAX_TITLE);
+  const description = cutText(squeeze(meta.get("description") ?? meta.get("og:description") ?? ""), MAX_DESCRIPTION);
   const dated = DATES.map((name) => isoDate(meta.get(name))).find((date) => date !== undefined);
   const published = dated ?? linkedDate(root) ?? timeElement(root);
   const language = findElement(root, "html")?.attributes["lang"]?.slice(0, 35);
@@ -141,6 +151,7 @@ export function readMetadata(root: Element): Metadata {
   const next = readNext(root);
   return {
     ...(title !== "" && { title }),
+    ...(description !== "" && { description }),
     ...(published && { published }),
     ...(language && { language }),
     ...(base && { base }),

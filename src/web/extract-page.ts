@@ -84,13 +84,16 @@ function readHtml(text: string, url: string, xhtml: boolean): Content {
   const { root, cut } = parseTree(text, { xhtml });
   unscript(root);
   nameTabs(root);
-  const { base, next, ...about } = readMetadata(root);
+  const { base, next, description, ...about } = readMetadata(root);
   const main = findMain(root);
   const from = baseOf(base, url);
   const blocks = toMarkdown(main, from);
   const movedTo = next && blocks.join("").length <= MAX_SIGNPOST ? URL.parse(next, from)?.href : undefined;
   if (about.title && !blocks.some((block) => block.startsWith("# "))) blocks.unshift(`# ${escapeText(about.title)}`);
-  const note = isShell(main, root) ? { note: NEEDS_SCRIPT } : {};
+  const shell = isShell(main, root);
+  // All that such a page says without its programs.
+  if (shell && description) blocks.push(escapeText(description));
+  const note = shell ? { note: NEEDS_SCRIPT } : {};
   return { ...about, ...note, ...(movedTo && { movedTo }), blocks, cut };
 }
 

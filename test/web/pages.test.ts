@@ -1029,6 +1029,20 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe(`${TEXT}\n\n**A**\n\n**C**\n\ncc`);
   });
 
+  test("a page that its programs would make says what it is about, where its head does", async () => {
+    const head = (more: string) => `<html><head><title>Tides</title>${more}</head><body>`;
+    const described = head('<meta name="description" content="How the  *moon*\nmoves the sea.">');
+    const { markdown, note } = await readHtml(`${described}<div id="app"></div><script src="app.js"></script>`);
+    expect(markdown).toBe("# Tides\n\nHow the \\*moon\\* moves the sea.");
+    expect(note).toContain("running programs");
+    const { markdown: named } = await readHtml(
+      `${head('<meta property="og:description" content="The sea.">')}<script>app()</script>`,
+    );
+    expect(named).toBe("# Tides\n\nThe sea.");
+    const { markdown: shown } = await readHtml(`${described}<main><p>${TEXT}</p></main><script>app()</script>`);
+    expect(shown).toBe(`# Tides\n\n${TEXT}`);
+  });
+
   test("panels that a reader opens are shown, what is hidden else is not", async () => {
     const tabs =
       '<ul role="tablist"><li role="tab">npm</li></ul><div role="tabpanel"><pre>npm i</pre></div><div role="tabpanel" hidden><pre>yarn add</pre></div>';
