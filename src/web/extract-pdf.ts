@@ -1,6 +1,7 @@
 import { cutText } from "../lib/cut-text.ts";
 import { isoDate, MAX_TITLE } from "./extract-metadata.ts";
 import { readForm } from "./extract-pdf-form.ts";
+import { bottomOf, inReadingOrder, type Piece } from "./extract-pdf-order.ts";
 
 /** Pages that are read at most, whatever there is room for. */
 const MAX_PAGES = 500;
@@ -73,20 +74,19 @@ function createTables() {
   return { state, Tables };
 }
 
-type Piece = { str?: unknown; hasEOL?: unknown; transform?: unknown; height?: unknown };
-
 /** Dots that lead the eye from a title to its page, as tables of contents have them: they would fill the room that is there for the text. */
 const LEADERS = / ?(?:\. ?){8,}/g;
 
 const heightOf = ({ height }: Piece) => (typeof height === "number" && height > 0 ? height : 10);
-const bottomOf = ({ transform }: Piece) =>
-  Array.isArray(transform) && typeof transform[5] === "number" ? transform[5] : undefined;
+
+/** Arabic letters in the form that they have in a word: each stands for the letter itself. */
+const FORMS = /[\ufb50-\ufdff\ufe70-\ufefc]+/g;
 
 /** A page's pieces of text as paragraphs: a gap wider than a line and a half begins a new one, a word cut at a line's end is mended. */
 export function joinPieces(pieces: readonly Piece[]): string {
   let text = "";
   let bottom: number | undefined;
-  for (const piece of pieces) {
+  for (const piece of inReadingOrder(pieces)) {
     const own = bottomOf(piece);
     const string = typeof piece.str === "string" ? piece.str : "";
     if (string.trim() !== "" && own !== undefined) {
@@ -98,6 +98,7 @@ export function joinPieces(pieces: readonly Piece[]): string {
     if (piece.hasEOL === true) text += "\n";
   }
   return text
+    .replace(FORMS, (letters) => letters.normalize("NFKC"))
     .replace(/(\p{Ll})-\n(?=\p{Ll})/gu, "$1")
     .replace(/[^\S\n]+/g, " ")
     .replace(LEADERS, " … ")

@@ -407,6 +407,118 @@ describe("pages of every kind", () => {
     await expect(readPage({ ...page, bytes: whole, cut: true })).rejects.toMatchObject({ code: "unreadable" });
   });
 
+  describe("a PDF file in a writing from the right", () => {
+    type Word = [x: number, y: number, text: string];
+    const code = (text: string) => Buffer.from(text, "utf16le").swap16().toString("hex");
+    /** Words with their places as browsers draw them: letters from left to right, each 12 points wide. */
+    const read = async (...words: Word[]) => {
+      const seen = (text: string) =>
+        /[\u0590-\u06ff\ufe70-\ufeff]/.test(text) ? Array.from(text).reverse().join("") : text;
+      const draw = words.map(([x, y, text]) => `BT /F 12 Tf ${x} ${y} Td <${code(seen(text))}> Tj ET`).join("\n");
+      const table =
+        "begincmap 1 begincodespacerange <0000> <ffff> endcodespacerange 1 beginbfrange <0000> <ffff> <0000> endbfrange endcmap";
+      const font =
+        "<</Type/Font/Subtype/Type0/BaseFont/X/Encoding/Identity-H/ToUnicode 5 0 R/DescendantFonts[<</Type/Font/Subtype/CIDFontType2/BaseFont/X/CIDSystemInfo<</Registry(Adobe)/Ordering(Identity)/Supplement 0>>>>]>>";
+      const file = [
+        ...[
+          "%PDF-1.4",
+          "1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj",
+          "2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj",
+        ],
+        `3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R/Resources<</Font<</F ${font}>>>>>>endobj`,
+        `4 0 obj<</Length ${draw.length}>>stream\n${draw}\nendstream endobj`,
+        `5 0 obj<</Length ${table.length}>>stream\n${table}\nendstream endobj`,
+        "trailer<</Root 1 0 R>>",
+      ].join("\n");
+      const bytes = new TextEncoder().encode(file);
+      const { markdown } = await readPage({
+        ...{ url: BASE, bytes, cut: false, maxTokens: 100 },
+        contentType: "application/pdf",
+      });
+      return markdown.replace("## Page 1\n\n", "");
+    };
+
+    test.each<[string, Word[], string]>([
+      [
+        "words of a line",
+        [
+          [50, 700, "עולם"],
+          [110, 700, "שלום"],
+        ],
+        "שלום עולם",
+      ],
+      [
+        "letters of a word, in the form that they have in it",
+        [
+          [50, 700, "ﻢ"],
+          [62, 700, "ﻟ"],
+          [74, 700, "ﻌ"],
+        ],
+        "علم",
+      ],
+      [
+        "a number and a name keep theirs",
+        [
+          [50, 700, "הייתה"],
+          [120, 700, "2024"],
+          [180, 700, "New"],
+          [230, 700, "York"],
+          [290, 700, "האחרונה"],
+          [400, 700, "בשנת"],
+        ],
+        "בשנת האחרונה 2024 New York הייתה",
+      ],
+      [
+        "signs, which look the other way",
+        [
+          [50, 700, ",("],
+          [90, 700, "שלום"],
+          [150, 700, ")"],
+        ],
+        "( שלום ),",
+      ],
+      [
+        "a word in a line of another writing",
+        [
+          [50, 700, "The words"],
+          [180, 700, "עולם"],
+          [240, 700, "שלום"],
+          [300, 700, "mean it well."],
+        ],
+        "The words שלום עולם mean it well.",
+      ],
+      [
+        "lines",
+        [
+          [50, 700, "שתיים"],
+          [130, 700, "אחת"],
+          [50, 686, "ארבע"],
+          [120, 686, "שלוש"],
+        ],
+        "אחת שתיים\nשלוש ארבע",
+      ],
+      [
+        "cells, from the right",
+        [
+          [200, 700, "פרטי"],
+          [260, 700, "שם"],
+          [50, 700, "גיל"],
+        ],
+        "שם פרטי גיל",
+      ],
+      [
+        "words that are in it already",
+        [
+          [110, 700, "שלום"],
+          [50, 700, "עולם"],
+        ],
+        "שלום עולם",
+      ],
+    ])("is read in its order: %s", async (_name, words, text) => {
+      expect(await read(...words)).toBe(text);
+    });
+  });
+
   describe("a PDF file whose letters' table is not in it", () => {
     /** Each font with its letters, on a line of its own. */
     const write = (...lines: [encoding: string, ordering: string, letters: string][]) => {
