@@ -115,6 +115,32 @@ describe("a vendor's whole reply", () => {
     expect(read(replyWith({ content: "x" }, looping)).at(-1)).toBe("finish stop");
   });
 
+  const EMPTY = {
+    function_call: { arguments: "", name: "" },
+    audio: { id: "", data: "", expires_at: 0, transcript: "" },
+  };
+
+  test("a call of nothing beside others, or inside one, is none", () => {
+    const called = { name: "f", arguments: '{"a":1}' };
+    const call = { id: "c1", type: "function", function: called, custom: { input: "", name: "" } };
+    expect(read(replyWith({ ...EMPTY, tool_calls: [call] }, { finish_reason: "tool_calls" }))).toContain(
+      'tool-call c1 f "{\\"a\\":1}"',
+    );
+    expect(read(replyWith({ ...EMPTY, content: "x" }, { finish_reason: "" })).at(-1)).toBe("finish stop");
+  });
+
+  test("goes to a chat client without objects of nothing, and with a word for its end", () => {
+    const forwarded = JSON.parse(
+      chat.relabel(new JsonText(JSON.stringify(replyWith({ ...EMPTY, content: "x" }, { finish_reason: "" }))), CONTEXT),
+    );
+    expect(forwarded.choices).toEqual([
+      { index: 0, message: { role: "assistant", content: "x" }, finish_reason: "stop" },
+    ]);
+    const older = { function_call: { name: "f", arguments: "{}" } };
+    const kept = JSON.parse(chat.relabel(new JsonText(JSON.stringify(replyWith(older))), CONTEXT));
+    expect(kept.choices[0].message).toMatchObject(older);
+  });
+
   const wrong: [string, unknown, ErrorCode][] = [
     ["no object", "hello", "upstream_error"],
     ["no choices", { id: "a" }, "upstream_error"],

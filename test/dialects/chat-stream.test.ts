@@ -321,6 +321,28 @@ describe("a relabelled stream", () => {
     expect(JSON.parse(relabelReply(new JsonText(JSON.stringify(whole)), CONTEXT))["created"]).toBe(1_700_000_000);
   });
 
+  test("a call and a recording of nothing, which servers of OpenAI's type for Go write with every chunk, are left out; a call in the older form stays", async () => {
+    const empty = {
+      function_call: { arguments: "", name: "" },
+      audio: { id: "", data: "", expires_at: 0, transcript: "" },
+    };
+    const said = [{ ...empty, role: "assistant", content: "Fo" }, { ...empty, content: "ur" }, empty];
+    const text = said.map((delta, at) => dataOf({ index: 0, delta, finish_reason: at === 2 ? "stop" : null })).join("");
+    expect(relabelText(text + DONE)).not.toMatch(/function_call|audio/);
+    const { message } = (await readWithSdk(relabelText(text + DONE))).choices[0]!;
+    expect(message).toMatchObject({ content: "Four" });
+    expect(message).not.toHaveProperty("function_call");
+    const call = (more: Wire) => dataOf({ index: 0, delta: { function_call: more }, finish_reason: null });
+    const called = call({ name: "f", arguments: "" }) + call({ arguments: "{}" });
+    const end = dataOf({ index: 0, delta: {}, finish_reason: "function_call" });
+    const kept = recordsOf(relabelText(called + end + DONE)).map(({ choices }) => (choices as Wire[])[0]);
+    expect(kept.slice(0, 3)).toMatchObject([
+      { delta: { function_call: { name: "f", arguments: "" } } },
+      { delta: { function_call: { arguments: "{}" } } },
+      { finish_reason: "function_call" },
+    ]);
+  });
+
   test("an empty role behind the first chunk is left out", () => {
     const chunk = (delta: object, finish_reason: string | null = null) =>
       `data: ${JSON.stringify({ id: "c1", model: "up", choices: [{ index: 0, delta, finish_reason }] })}\n\n`;

@@ -2,7 +2,7 @@ import { GatewayError, streamTruncated } from "../../canon/errors.ts";
 import type { Event, Picture } from "../../canon/events.ts";
 import { sameUsage, type Usage, withLong } from "../../canon/usage.ts";
 import { randomBase62 } from "../../lib/id.ts";
-import { isObject, listOf } from "../../lib/json.ts";
+import { isObject } from "../../lib/json.ts";
 import type { DecodeContext, Decoder } from "../dialect.ts";
 import { type Frame, learnPattern, type TextPattern, type TextRun } from "../frames.ts";
 import { withTier } from "../openai-fields.ts";
@@ -13,7 +13,7 @@ import { startEvent } from "../reply-start.ts";
 import { innerError, unreadableRecord } from "../upstream-error.ts";
 import { BlockWriter } from "./block-writer.ts";
 import { annotationsIn, listsSources, sourcesIn } from "./citations.ts";
-import { contentText, reasoningSignature, reasoningText } from "./delta.ts";
+import { callsIn, contentText, reasoningSignature, reasoningText } from "./delta.ts";
 import { failureIn, matchedStop, readFinish } from "./finish.ts";
 import { PICTURES, picturesIn } from "./pictures.ts";
 import { wholeSeconds } from "./repair.ts";
@@ -70,8 +70,7 @@ export function finishOf(choice: Record<string, unknown>): string | undefined {
  */
 export function goesOn({ delta }: Record<string, unknown>): boolean {
   if (!isObject(delta)) return false;
-  if (Array.isArray(delta["tool_calls"]) ? delta["tool_calls"].length > 0 : delta["function_call"]) return true;
-  return contentText(delta["content"]) !== "" || reasoningText(delta) !== "";
+  return callsIn(delta).length > 0 || contentText(delta["content"]) !== "" || reasoningText(delta) !== "";
 }
 
 /** The counts that stand inside a choice, with its end, where Moonshot has them. */
@@ -294,7 +293,8 @@ export class ChatDecoder implements Decoder {
     if (delta[PICTURES]) for (const picture of picturesIn(delta)) this.#readPicture(picture, out);
     const refusal = delta["refusal"];
     if (typeof refusal === "string" && refusal !== "") this.#blocks.text("refusal", refusal, out);
-    if (delta["tool_calls"] || delta["function_call"]) this.#readTools(delta, out);
+    const calls = callsIn(delta);
+    if (calls.length > 0) this.#readTools(calls, out);
   }
 
   /** One that is kept elsewhere is text that names it: no other dialect has a place for an address. */
@@ -330,12 +330,10 @@ export class ChatDecoder implements Decoder {
     this.#writeSplit(split, out);
   }
 
-  #readTools(delta: Record<string, unknown>, out: Event[]): void {
+  #readTools(calls: readonly unknown[], out: Event[]): void {
     this.#releaseThink(out);
-    const calls = listOf(delta["tool_calls"]);
-    const legacy = isObject(delta["function_call"]) ? [{ function: delta["function_call"] }] : [];
     this.#tools ??= new ToolTracker(this.#context.usedCallIds);
-    for (const call of [...calls, ...legacy]) {
+    for (const call of calls) {
       const fragment = readToolFragment(call);
       if (!fragment) continue;
       const slot = this.#tools.add(fragment, this.#seed ?? "");

@@ -1,4 +1,4 @@
-import { entryOf, isObject, stringOf } from "../../lib/json.ts";
+import { entryOf, isObject, listOf, stringOf } from "../../lib/json.ts";
 
 /**
  * The field of a content array's entry that holds what the model thought, by the entry's type: Mistral's `thinking` (dialects.md 4.8 #23), Databricks'
@@ -70,4 +70,34 @@ export function reasoningSignature(delta: Record<string, unknown>): string | und
     }
   }
   return signature;
+}
+
+/** Fields of a message, or of a piece of one, that some servers always write, whatever is in them. */
+const OBJECTS = ["function_call", "audio"] as const;
+
+/** Whether something is an object of which nothing is filled. */
+export const holdsNothing = (value: unknown): boolean =>
+  isObject(value) && Object.values(value).every((part) => part === "" || part === 0);
+
+/**
+ * Objects of a message, or of a piece of one, of which nothing is filled, as fields to leave out; undefined where there are none. Who writes the types of
+ * OpenAI's SDK for Go as they stand has them in every one (NexaAI/nexa-sdk, `runner/server/handler/chat.go`), and clients take a call, or a recording, that
+ * is there for one that was made.
+ */
+export function emptyObjects(message: Record<string, unknown>): Record<string, undefined> | undefined {
+  let empty: Record<string, undefined> | undefined;
+  for (const field of OBJECTS) if (holdsNothing(message[field])) empty = { ...empty, [field]: undefined };
+  return empty;
+}
+
+/** The call of the older form in a message, or in a piece of one; undefined where there is none, or nothing in it. */
+export function olderCall({ function_call: call }: Record<string, unknown>): Record<string, unknown> | undefined {
+  return isObject(call) && !holdsNothing(call) ? call : undefined;
+}
+
+/** Calls, or pieces of some, in a message or in a piece of one. That of the older form is as any other. */
+export function callsIn(message: Record<string, unknown>): readonly unknown[] {
+  const calls = listOf(message["tool_calls"]);
+  const older = olderCall(message);
+  return older ? [...calls, { function: older }] : calls;
 }

@@ -1,6 +1,6 @@
 import { isEmpty, isObject, listOf } from "../../lib/json.ts";
 import type { ReplyContext } from "../dialect.ts";
-import { contentText, reasoningText } from "./delta.ts";
+import { contentText, emptyObjects, olderCall, reasoningText } from "./delta.ts";
 import { fittingWord } from "./finish.ts";
 import { readToolFragment, type ToolSlot, ToolTracker } from "./tool-calls.ts";
 
@@ -88,7 +88,9 @@ export class ChoiceRepairer {
       // Z.ai and MiniMax go on so, and clients with checked types end the stream there (vercel/ai#15464).
       changes = { ...changes, role: undefined };
     }
-    if (delta["function_call"] != null) this.#calledFunction = true;
+    if (olderCall(delta)) this.#calledFunction = true;
+    const empty = emptyObjects(delta);
+    if (empty) changes = { ...changes, ...empty };
     const calls = delta["tool_calls"];
     if (Array.isArray(calls)) {
       const repaired = this.#repairCalls(calls, replySeed);

@@ -9,6 +9,7 @@ import { gatherReply, type WholeBlock } from "../gather-reply.ts";
 import { errorOf } from "../translate.ts";
 import { annotationOf } from "./citations.ts";
 import { ChatDecoder, errorInside, replySeed } from "./decode-stream.ts";
+import { emptyObjects, olderCall } from "./delta.ts";
 import { replyIdOf } from "./encode-stream.ts";
 import { extraContentOf } from "./extra-content.ts";
 import { fittingWord, writeFinish } from "./finish.ts";
@@ -140,12 +141,14 @@ function repairMessage(message: Wire, seed: string, context: ReplyContext): Wire
     const repaired = repairCalls(calls, seed, context);
     if (repaired !== calls) changes = { ...changes, tool_calls: repaired };
   }
+  const empty = emptyObjects(message);
+  if (empty) changes = { ...changes, ...empty };
   return changes ? { ...message, ...changes } : message;
 }
 
 /** The word for the end that fits the message's calls; undefined where the vendor's own does. A vendor that says none means the natural end. */
 function repairFinish(word: unknown, message: Wire): string | undefined {
-  if (message["function_call"] != null) return typeof word === "string" ? undefined : "function_call";
+  if (olderCall(message)) return typeof word === "string" ? undefined : "function_call";
   const calls = message["tool_calls"];
   return fittingWord(typeof word === "string" ? word : "", Array.isArray(calls) && calls.length > 0);
 }

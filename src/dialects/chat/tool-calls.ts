@@ -1,5 +1,6 @@
 import { isObject, stringOf } from "../../lib/json.ts";
 import { ReplyCallIds } from "../counted-ids.ts";
+import { holdsNothing } from "./delta.ts";
 import { ObjectEnd } from "./object-end.ts";
 
 /** One entry of `delta.tool_calls` as it came, with what is missing or unusable left empty. */
@@ -37,7 +38,8 @@ export function readToolFragment(value: unknown): ToolFragment | undefined {
   if (!isObject(value)) return undefined;
   const index = value["index"];
   const id = stringOf(value["id"]);
-  const custom = value["custom"];
+  // Beside a function's call it may stand empty, as in OpenAI's type for Go, which has both.
+  const custom = holdsNothing(value["custom"]) ? undefined : value["custom"];
   const called = isObject(value["function"]) ? value["function"] : {};
   return {
     index: typeof index === "number" && Number.isInteger(index) ? index : undefined,
