@@ -40,11 +40,12 @@ const NEVER_CONTENT: ReadonlySet<number> = new Set([401, 429, 503, 529]);
  * How a vendor says that it takes no request that has such a thing: OpenRouter in a 404 that none of a model's hosts takes tools, a forced one, or an image, or
  * is one that the request's `provider` allows (unoplat/unoplat-code-confluence #1080, agent0ai/agent-zero #1255); llama.cpp in a 500 that its model cannot see
  * or hear (ggml-org/llama.cpp #15377), or that it was started without tools; mlx-lm in a 404, and LM Studio's engine for MLX inside a 200 (lmstudio-ai/lms
- * #362), that its model cannot see; vLLM and Triton that they were started without tools; Ollama that its model calls none, GPT4All that none does; another
- * gateway of this kind of what a strict client would lose there. The model is there all the same for who asks for less.
+ * #362), that its model cannot see; vLLM, Triton and LMDeploy that they were started without tools; Ollama that its model calls none, GPT4All that none does,
+ * Xinference which families alone do, as a set of Python's; another gateway of this kind of what a strict client would lose there. The model is there all the
+ * same for who asks for less.
  */
 export const NEVER_TAKEN =
-  /^(?:No endpoints (?:found|available) (?:that (?:support|can handle|match your)|matching your)|No allowed providers are available|(?:image|audio) input is not supported|tools param requires --jinja|Only 'text' content type is supported|(?:Error in iterating prediction stream: ValueError: )?Vision add-on is not loaded|"auto" tool choice requires --|having tools in the request requires --|\S{1,200} does not support tools|'tools' is not supported|This model's vendor cannot be told all of the request)\b/i;
+  /^(?:No endpoints (?:found|available) (?:that (?:support|can handle|match your)|matching your)|No allowed providers are available|(?:image|audio) input is not supported|tools param requires --jinja|Only 'text' content type is supported|(?:Error in iterating prediction stream: ValueError: )?Vision add-on is not loaded|"auto" tool choice requires --|having tools in the request requires --|Please launch the api_server with --tool-call-parser|Only [{[]'[\w.-]+(?=', ')|\S{1,200} does not support tools|'tools' is not supported|This model's vendor cannot be told all of the request)\b/i;
 
 /**
  * How Alibaba says that a minute's tokens are used up, or that too much is asked at once: by OpenAI's code, and its sentence, for an account that is empty. Its
@@ -162,13 +163,13 @@ const MISNOMERS: readonly Misnomer[] = [
     means: 403,
   },
   // A model that the vendor does not have, by DeepSeek, SiliconFlow, Mistral, Workers AI, LiteLLM, llama-swap, llama.cpp's router (its `server-models.cpp`),
-  // Xinference (infiniflow/ragflow #514), Triton, Z.ai, Bedrock (cline/cline #7007), Groq of one that has ended, Together of one that is not served to all,
+  // Xinference (infiniflow/ragflow #514), Triton, MLC, Z.ai, Bedrock (cline/cline #7007), Groq of one that has ended, Together of one that is not served to all,
   // Hugging Face's router (huggingface/smolagents #2584, huggingface/huggingface.js #2225), and with a 422 AI21 (elastic/elasticsearch #131238) and Scaleway
   // (scaleway.com, "Understanding errors"). Its name is the operator's choice.
   {
     at: BAD_REQUEST,
     words:
-      /^(?:(?:\[address=[^\]]{1,100}\] )?Model (?:(?:Not|does not) Exist|(?:'[^']{1,200}' )?Not Found\b|not supported by provider\b)|The provided model (?:is not supported\b|identifier is invalid\b)|(?:\w+: )*No such model @|(?:\/[\w/]+: )?Invalid model name passed in|could not find real modelID for |Unknown model(?:: |, please check\b)|Invocation of model ID \S{1,200} with on-demand throughput\b)/i,
+      /^(?:(?:\[address=[^\]]{1,100}\] )?Model (?:(?:Not|does not) Exist|(?:'[^']{1,200}' )?Not Found\b|not supported by provider\b)|The provided model (?:is not supported\b|identifier is invalid\b)|The requested model "[^"]{1,200}" is not served\b|(?:\w+: )*No such model @|(?:\/[\w/]+: )?Invalid model name passed in|could not find real modelID for |Unknown model(?:: |, please check\b)|Invocation of model ID \S{1,200} with on-demand throughput\b)/i,
     name: /^(?:invalid_model|model_(?:not_(?:found|supported|available)|decommissioned))$/i,
     means: 404,
   },

@@ -678,6 +678,8 @@ describe("a way along which the request cannot be told", () => {
     [400, "having tools in the request requires --tool-call-parser to be set", ""],
     [400, "registry.ollama.ai/library/gemma2:2b does not support tools", ""],
     [400, "'tools' is not supported", ""],
+    [400, "Please launch the api_server with --tool-call-parser if you want to use tools.", ""],
+    [400, "Only {'qwen2.5-instruct', 'glm4-chat', ", `${"'qwen3', ".repeat(60)}'qwen3'} support tool calls`],
   ])("is passed by as well where its vendor says so (%d, %s), and is there for others", async (status, words, more) => {
     const refusal = json({ error: { code: status, message: words + more } }, { status });
     first.always(PATH, ({ text }) => (text.includes("tools") ? refusal : json(chatReply("one"))));
