@@ -42,6 +42,8 @@ const WORDINGS: readonly RegExp[] = [
   /number of input tokens \d+ cannot exceed the total tokens limit/i,
   // Volcengine and BytePlus (agentscope-ai/QwenPaw #272), Snowflake (posit-dev/positron #11737)
   /\bexceed max message tokens\b|\bmax tokens of \d+ exceeded\b/i,
+  // FastFlowLM, which says no more, and Lemonade behind which it runs (FastFlowLM/FastFlowLM, `rest_handler.cpp`)
+  /\bmax length reached!?$/i,
   // Baidu's codes (cloud.baidu.com/doc/qianfan-api/s/rmwbl43x7)
   /\b(?:tokens|characters)_too_long\b/,
 ];

@@ -20,6 +20,8 @@ const LLAMA_CPP = {
   ...{ type: "exceed_context_size_error", n_prompt_tokens: 4612, n_ctx: 4096 },
 };
 
+const FAST_FLOW_LM = { message: "Max length reached!", type: "model_error", code: 400 };
+
 /** How each vendor says it, with the figures that can be read in its words. */
 const WORDINGS: readonly Told[] = [
   [
@@ -39,6 +41,17 @@ const WORDINGS: readonly Told[] = [
     },
     9_739,
     8_192,
+  ],
+  ["FastFlowLM", 400, { error: FAST_FLOW_LM }],
+  [
+    "FastFlowLM behind Lemonade, inside a 200",
+    200,
+    {
+      error: {
+        ...{ message: "FastFlowLM request failed", type: "backend_error" },
+        details: { status_code: 400, response: { error: FAST_FLOW_LM } },
+      },
+    },
   ],
   ["anthropic", 400, anthropic("prompt is too long: 215000 tokens > 200000 maximum"), 215_000, 200_000],
   [
@@ -969,6 +982,12 @@ const OTHERS: readonly (readonly [name: string, status: number, body: unknown, c
     "invalid_request",
   ],
   ["a model that is gone, llama-swap", 400, { error: "could not find real modelID for a/b" }, "upstream_error"],
+  [
+    "a model that is gone, MLC",
+    400,
+    { object: "error", message: 'The requested model "tiny" is not served.', code: 400 },
+    "upstream_error",
+  ],
   ["a model that is gone, Triton", 400, { detail: "Unknown model: a" }, "upstream_error"],
   [
     "a model that is gone, llama.cpp's router",
