@@ -151,6 +151,12 @@ function parseRecord(raw: string): Frame | undefined {
   return parseUsual(raw) ?? parseLines(raw);
 }
 
+/**
+ * llama.cpp until late in 2025, and servers built from it, tell an error of a stream in a field of this name, and the terminator behind it (coddy-project/coddy-agent
+ * #106): passed by, as fields that SSE does not know are, half a reply would be a whole one.
+ */
+const ERROR = "error";
+
 function parseLines(raw: string): Frame | undefined {
   let event: string | undefined;
   let data: string | undefined;
@@ -164,6 +170,7 @@ function parseLines(raw: string): Frame | undefined {
     if (value.startsWith(" ")) value = value.slice(1);
     if (field === "event") event = value;
     else if (field === "data") data = data === undefined ? value : `${data}\n${value}`;
+    else if (field === ERROR && value.startsWith("{")) [event, data] = [ERROR, value];
   }
   return data === undefined ? bareObject(raw) : new Frame(raw, event, data);
 }
