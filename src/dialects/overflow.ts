@@ -30,6 +30,8 @@ const WORDINGS: readonly RegExp[] = [
   // llama.cpp, LM Studio, MiniMax, LocalAI
   /available context size|larger than the max context size|configured context size|greater than the context length|context the overflows/i,
   /context window exceeds limit|context length of only \d|context size has been exceeded/i,
+  // llama.cpp's older words for that (ikawrakow/ik_llama.cpp #1619)
+  /\btoo big compared to KV size\b/i,
   // Mistral, Moonshot, Z.ai, Qwen, TGI
   /too large for model with \d|exceeded model token limit|model max length exceeded|tokens? limit exceeded/i,
   /prompt exceeds max length|prompt 超长|range of (?:input|total) length should be/i,

@@ -105,9 +105,9 @@ const SAYS_NOTHING =
 
 /**
  * How llama.cpp, and what has it for an engine, says that its cache is full. Conversations share it, and each may be as long as all of it: it may be full of
- * others' (ggml-org/llama.cpp #23652, lemonade-sdk/lemonade #3276).
+ * others' (ggml-org/llama.cpp #23652, lemonade-sdk/lemonade #3276, ikawrakow/ik_llama.cpp #1619).
  */
-const CACHE_FULL = /\bcontext size has been exceeded\b/i;
+const CACHE_FULL = /\b(?:context size has been exceeded|too big compared to KV size)\b/i;
 const NO_ROOM = "The vendor has no room for this conversation beside others at the moment. Try again later.";
 
 /** Taken where a vendor's list does not say how long a conversation may be (LM Studio's, Lemonade's), tokens: hardly a model is served with less. */

@@ -490,6 +490,16 @@ const WORDINGS: readonly Told[] = [
     { error: { code: 500, message: "Context size has been exceeded.", type: "server_error" } },
   ],
   [
+    "llama.cpp of before, and ik_llama.cpp",
+    500,
+    {
+      error: {
+        ...{ code: 500, type: "server_error" },
+        message: "Input prompt is too big compared to KV size. Please try increasing KV size.",
+      },
+    },
+  ],
+  [
     "llama.cpp behind Lemonade",
     400,
     {

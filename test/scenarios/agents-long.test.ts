@@ -410,29 +410,35 @@ for (const [status, text] of [
   });
 }
 
-test("a cache that is full of others' conversations is no fault of a short one, which is asked again; a long one makes room", async () => {
-  const full = { error: { code: 500, message: "Context size has been exceeded.", type: "server_error" } };
-  const refusal = json(full, { status: 500 });
-  const path = "/v1/chat/completions";
-  upstream.answer(path, refusal, json(chatReply("There is room.")));
-  expect((await gateway.post(path, ask("chat", "Hi"))).status).toBe(200);
-  upstream.answer(path, refusal, refusal);
-  const short = await gateway.post(path, ask("chat", "Hi"));
-  expect([short.status, short.headers.get("x-should-retry")]).toEqual([503, "true"]);
-  expect((await readError(short))["code"]).toBe("upstream_overloaded");
-  upstream.answer(path, refusal);
-  const long = await gateway.post(path, ask("chat", "The gate stands open. ".repeat(16_000)));
-  expect([long.status, (await readError(long))["code"]]).toEqual([400, "context_length_exceeded"]);
-  const begun = { choices: [{ index: 0, delta: { role: "assistant", content: "There" }, finish_reason: null }] };
-  for (const [text, code] of [
-    ["Hi", "upstream_overloaded"],
-    ["The gate stands open. ".repeat(16_000), "context_length_exceeded"],
-  ] as const) {
-    upstream.answer(path, sse([begun, full].map((event) => `data: ${JSON.stringify(event)}\n\n`)));
-    const streamed = await gateway.post(path, { ...ask("chat", text), stream: true });
-    expect(await streamed.text()).toContain(`"code":"${code}"`);
-  }
-});
+test.each([
+  "Context size has been exceeded.",
+  "Input prompt is too big compared to KV size. Please try increasing KV size.",
+])(
+  "a cache that is full of others' conversations is no fault of a short one, which is asked again; a long one makes room (%s)",
+  async (words) => {
+    const full = { error: { code: 500, message: words, type: "server_error" } };
+    const refusal = json(full, { status: 500 });
+    const path = "/v1/chat/completions";
+    upstream.answer(path, refusal, json(chatReply("There is room.")));
+    expect((await gateway.post(path, ask("chat", "Hi"))).status).toBe(200);
+    upstream.answer(path, refusal, refusal);
+    const short = await gateway.post(path, ask("chat", "Hi"));
+    expect([short.status, short.headers.get("x-should-retry")]).toEqual([503, "true"]);
+    expect((await readError(short))["code"]).toBe("upstream_overloaded");
+    upstream.answer(path, refusal);
+    const long = await gateway.post(path, ask("chat", "The gate stands open. ".repeat(16_000)));
+    expect([long.status, (await readError(long))["code"]]).toEqual([400, "context_length_exceeded"]);
+    const begun = { choices: [{ index: 0, delta: { role: "assistant", content: "There" }, finish_reason: null }] };
+    for (const [text, code] of [
+      ["Hi", "upstream_overloaded"],
+      ["The gate stands open. ".repeat(16_000), "context_length_exceeded"],
+    ] as const) {
+      upstream.answer(path, sse([begun, full].map((event) => `data: ${JSON.stringify(event)}\n\n`)));
+      const streamed = await gateway.post(path, { ...ask("chat", text), stream: true });
+      expect(await streamed.text()).toContain(`"code":"${code}"`);
+    }
+  },
+);
 
 test("nor is it where nobody says how long a conversation may be: a window is not made up for a short one", async () => {
   const refusal = json(
