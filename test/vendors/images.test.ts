@@ -423,6 +423,20 @@ describe("work that has a name", () => {
     expect(Object.fromEntries(view)).toEqual({ filename: "sluice_1 a.png", subfolder: "x", type: "output" });
   });
 
+  test("ComfyUI: the node that is refused is told, and not only that one is", async () => {
+    const lab = start("comfyui");
+    const missing = { message: "Value not in list", details: "ckpt_name: 'm' not in ['sd_xl_base_1.0.safetensors']" };
+    const refusal = {
+      error: { type: "prompt_outputs_failed_validation", message: "Prompt outputs failed validation", details: "" },
+      node_errors: { model: { errors: [missing], dependent_outputs: ["saved"], class_type: "CheckpointLoaderSimple" } },
+    };
+    lab.upstream.answer("/prompt", json(refusal, { status: 400 }));
+    const step = await lab.draw.create(request({ model: "m" }), new AbortController().signal);
+    expect(step).toMatchObject({ kind: "failed", ran: "no", fault: true });
+    const said = "CheckpointLoaderSimple: Value not in list: ckpt_name: 'm' not in ['sd_xl_base_1.0.safetensors']";
+    expect((step as { message: string }).message).toContain(said);
+  });
+
   test("ComfyUI interrupts only this work, and takes waiting work out of the queue", async () => {
     const signal = new AbortController().signal;
     for (const [running, expected] of [

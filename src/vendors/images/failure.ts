@@ -5,7 +5,7 @@ import { readUpstreamError } from "../../dialects/upstream-error.ts";
 import { retryAfterSeconds } from "../../lib/http1/retry-after.ts";
 import { isObject } from "../../lib/json.ts";
 import type { ImageStep } from "../image-upstream.ts";
-import { textAt } from "./answers.ts";
+import { listAt, objectAt, textAt } from "./answers.ts";
 import type { Answer, Refusal } from "./wire.ts";
 
 /** Busy vendors that do not say for how long are asked again after this, seconds. */
@@ -74,12 +74,21 @@ function isRefusal({ status, json }: Answer, text: string, refusal: Refusal): bo
   return refusal.text?.test(sentences.slice(0, MAX_SEARCHED)) === true;
 }
 
-/** Vendors that write what is wrong as a list (`errors`, Stability's) in the field the others use. */
-function toReadable(answer: Answer, text: string): string {
-  const { json } = answer;
-  const errors = isObject(json) ? json["errors"] : undefined;
-  if (!Array.isArray(errors) || textAt(json, "message")) return text;
-  const first: unknown = errors[0];
+/** What each node of a ComfyUI graph is refused for; beside it the server says one sentence for all such faults (ComfyUI, execution.py). */
+const nodeFaults = (json: unknown): string[] =>
+  Object.values(objectAt(json, "node_errors")).flatMap((node) =>
+    listAt(node, "errors").map(
+      (error) => `${textAt(node, "class_type")}: ${textAt(error, "message")}: ${textAt(error, "details")}`,
+    ),
+  );
+
+/** Vendors that write what is wrong elsewhere than in the field the others use: as a list (`errors`, Stability's), or for each node. */
+function toReadable({ json }: Answer, text: string): string {
+  const nodes = nodeFaults(json);
+  if (nodes.length > 0) return JSON.stringify({ error: { message: nodes.join("; ") } });
+  const errors = listAt(json, "errors");
+  if (errors.length === 0 || textAt(json, "message")) return text;
+  const first = errors[0];
   return JSON.stringify({ error: { message: typeof first === "string" ? first : textAt(first, "message") } });
 }
 
