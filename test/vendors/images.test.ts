@@ -370,6 +370,25 @@ describe("work that has a name", () => {
     ]);
   });
 
+  test("fal: a request that its servers failed has ended, and its result is not asked for again and again", async () => {
+    const lab = start("fal");
+    const resume = (id: string, status: object, result: Script) => {
+      const place = `/fal-ai/flux/requests/${id}`;
+      lab.upstream.answer(`${place}/status`, json({ status: "COMPLETED", ...status }));
+      lab.upstream.answer(place, result);
+      return lab.draw.resume!(place, request({ model: "fal-ai/flux/dev" }), new AbortController().signal);
+    };
+    const detail = "Runner disconnected";
+    const ended = { error: detail, error_type: "runner_disconnected" };
+    const step = await resume("r-1", ended, json({ detail, error_type: ended.error_type }, { status: 503 }));
+    expect(step).toEqual({ kind: "failed", message: `The vendor gave no image. It says: ${detail}`, ran: "maybe" });
+    const flagged = { loc: ["body"], msg: "flagged by a content checker", type: "content_policy_violation" };
+    const refused = { error: "Unprocessable Entity", error_type: "content_policy_violation" };
+    expect((await resume("r-2", refused, json({ detail: [flagged] }, { status: 422 }))).kind).toBe("blocked");
+    // One that cannot be had for a moment.
+    expect(await resume("r-3", {}, json({ detail: "Gateway Timeout" }, { status: 504 }))).toMatchObject({ ran: "no" });
+  });
+
   test("the vendor is told to stop what nobody waits for", async () => {
     const signal = new AbortController().signal;
     const replicate = start("replicate");

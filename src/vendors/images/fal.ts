@@ -39,10 +39,18 @@ function readResult({ json }: Answer): Reading {
   return readImageObject(listAt(json, "images")[0] ?? objectAt(json, "image"));
 }
 
+/**
+ * Faults of fal's own servers, told beside the state of a request that ended with one after all tries (fal.ai/docs, "Request Error Types"; its Python
+ * client, Completed). Its result is that error however often it is asked for, by a status that else means a result which cannot be had for a moment.
+ */
+const SERVER_FAULT = /^(?:(?:request|startup)_timeout|runner_\w+|internal_error)$/;
+
 function readStatus(resumeId: string, { json }: Answer, baseUrl: string): Reading {
   const status = textAt(json, "status");
   if (status === "IN_QUEUE" || status === "IN_PROGRESS") return { kind: "pending", resumeId, pollAfterMs: POLL_MS };
   if (status !== "COMPLETED") return failedWith(status);
+  const fault = textAt(json, "error_type");
+  if (SERVER_FAULT.test(fault)) return failedWith(textAt(json, "error") || fault);
   const isBehind = textAt(json, "response_url") === `${baseUrl}${resumeId}${RESULT}`;
   const path = isBehind ? `${resumeId}${RESULT}` : resumeId;
   return { kind: "next", call: { method: "GET", path, read: readResult } };
