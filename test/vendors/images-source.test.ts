@@ -354,6 +354,16 @@ describe("wishes", () => {
     }
   });
 
+  test("Recraft: its models are told a ratio, since each draws sizes of its own", async () => {
+    for (const model of ["recraftv3", "recraftv4_1_pro"]) {
+      const { ratios, takesSource } = start("lab").draw.traits(model);
+      expect([takesSource, ratios.includes("16:9"), ratios.includes("21:9")]).toEqual([false, true, false]);
+      const wanted = request({ model, ratio: "3:2", size: { width: 1200, height: 800 } });
+      const { json: asked } = await askedOf("lab", "/v1/images/generations", wanted);
+      expect(asked).toEqual({ model, prompt: "a red fox", n: 1, size: "3:2", response_format: "b64_json" });
+    }
+  });
+
   test("a style is a field where the model has it, else the end of the prompt", async () => {
     const drawn = await askedOf("lab", "/v1/images/generations", request({ model: "dall-e-3", style: "Vivid" }));
     expect(drawn.json).toMatchObject({ prompt: "a red fox", style: "vivid" });

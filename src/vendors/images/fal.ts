@@ -1,6 +1,6 @@
 import { type ImageRequest, styledPrompt } from "../image-upstream.ts";
 import { BAD_NAME, failedWith, listAt, objectAt, readImageObject, STOPPED, textAt } from "./answers.ts";
-import { readPixels } from "./fields.ts";
+import { readPixels, readSizeFields } from "./fields.ts";
 import { toDataUrl } from "./source.ts";
 import { encodePath } from "./tasks.ts";
 import { type Answer, type ImageModel, type Reading, RequestFault, type Wire } from "./wire.ts";
@@ -57,7 +57,7 @@ function readStatus(resumeId: string, { json }: Answer, baseUrl: string): Readin
 }
 
 function sizeFields(request: ImageRequest, model: ImageModel) {
-  if (model.size === "ratio") return { [model.ratioField ?? "aspect_ratio"]: request.ratio };
+  if (model.size === "ratio") return readSizeFields(request, model);
   // Where the sizes are all that there are, the caller's pixels only say which one.
   const named = request.size && model.size !== "fixed" ? undefined : model.sizes?.[request.ratio];
   return { image_size: named ?? readPixels(request, model) };

@@ -24,7 +24,9 @@ export function readPixels(request: Pick<ImageRequest, "ratio" | "size">, { pixe
   return pixelsOf(request, pixels);
 }
 
-/** The size as fields `aspect_ratio`, or `width` and `height`, by what the model takes. */
+/** The size as the field of the ratio, or `width` and `height`, by what the model takes. */
 export function readSizeFields(request: Pick<ImageRequest, "ratio" | "size">, model: ImageModel) {
-  return model.size === "pixels" ? { ...readPixels(request, model) } : { aspect_ratio: request.ratio };
+  return model.size === "pixels"
+    ? { ...readPixels(request, model) }
+    : { [model.ratioField ?? "aspect_ratio"]: request.ratio };
 }

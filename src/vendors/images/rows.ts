@@ -114,6 +114,18 @@ const ZAI = { takesSource: false, size: "fixed" } as const;
 const GLM_PIXELS: PixelRule = { ...pixelRule(32, 2048, 2 ** 21), minArea: 1_900_000 };
 const COGVIEW_PIXELS: PixelRule = { ...pixelRule(16, 2048), minArea: 655_360, maxArea: 2 ** 21 };
 
+/**
+ * Recraft's models by the names its own server has for them. They draw the sizes of a list, another one for each, and take a ratio in that field; to draw
+ * from a source there is another path (recraft.ai/docs, "Appendix" and "Endpoints").
+ */
+const RECRAFT = {
+  ratios: [...COMMON, "5:4", "4:5", "2:1", "1:2"],
+  takesSource: false,
+  size: "ratio",
+  ratioField: "size",
+  extra: { response_format: "b64_json" },
+} as const;
+
 /** Any server that speaks OpenAI's images protocol. Base64 is asked for: what it would link to may be out of reach. */
 const compatible: ImageRow = {
   wire: compatibleWire,
@@ -123,6 +135,7 @@ const compatible: ImageRow = {
     { match: /seedream-5-0-pro/, ...SEEDREAM, pixels: { ...SEEDREAM_PIXELS, minArea: 921_600, maxArea: 4_624_220 } },
     { match: /seedream-[45]/, ...SEEDREAM, pixels: SEEDREAM_PIXELS },
     { match: /^glm-image/, ...ZAI, ratios: [...COMMON, "5:4", "4:5"], pixels: GLM_PIXELS },
+    { match: /^recraft(?:v\d|20b)/, ...RECRAFT },
     { match: /^cogview/, ...ZAI, ratios: USUAL, pixels: COGVIEW_PIXELS },
     {
       match: EVERY,
