@@ -30,6 +30,8 @@ const WORDINGS: readonly RegExp[] = [
   // llama.cpp, LM Studio, MiniMax, LocalAI
   /available context size|larger than the max context size|configured context size|greater than the context length|context the overflows/i,
   /context window exceeds limit|context length of only \d|context size has been exceeded/i,
+  // LM Studio's engine for MLX since the summer of 2026 (lmstudio-ai/lmstudio-bug-tracker #2322)
+  /\bdoes not fit in context length\b/i,
   // llama.cpp's older words for that (ikawrakow/ik_llama.cpp #1619)
   /\btoo big compared to KV size\b/i,
   // Mistral, Moonshot, Z.ai, Qwen, TGI
@@ -67,7 +69,7 @@ const MAXIMUM: readonly RegExp[] = [
   "(?:maximum|max) (?:supported )?(?:(?:context|prompt|model|sequence|allowed input|allowed) )?length(?: of| is|:)?(?: just| only)? \\(?#",
   "context[ _]length (?:(?:of|is)(?: only)? )?\\(?#",
   "maximum number of tokens allowed \\(?#",
-  "only supports? up to #",
+  "only supports? (?:up to )?#",
   "token limit: #",
   "max (?:length|size): ?#",
   "configured (?:limit of|context size is) #",
@@ -107,6 +109,7 @@ const ASKED: readonly RegExp[] = [
   "input_ids size \\(#",
   "(?:input|request) \\(# tokens\\)",
   "request has # input tokens",
+  "input has # tokens",
   "given: #",
   "keep the first # tokens",
   "tokens \\(#\\) (?:must be less|exceeded)",

@@ -25,6 +25,18 @@ const FAST_FLOW_LM = { message: "Max length reached!", type: "model_error", code
 /** How each vendor says it, with the figures that can be read in its words. */
 const WORDINGS: readonly Told[] = [
   [
+    "LM Studio's engine for MLX",
+    200,
+    {
+      error: {
+        message:
+          "Input does not fit in context length. The input has 31430 tokens, but the context length only supports 30000 tokens.",
+      },
+    },
+    31_430,
+    30_000,
+  ],
+  [
     "vLLM, of a prompt with pictures",
     400,
     plain(
