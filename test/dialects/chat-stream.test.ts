@@ -308,8 +308,11 @@ describe("a relabelled stream", () => {
     },
   );
 
-  test("a time with parts of a second is told in whole seconds, on every chunk and of a whole reply", () => {
-    const head = { id: "c1", object: "chat.completion.chunk", created: 1_700_000_000.75, model: "up" };
+  test.each([
+    ["with parts of a second", 1_700_000_000.75],
+    ["in milliseconds", 1_700_000_000_750],
+  ])("a time %s is told in whole seconds, on every chunk and of a whole reply", (_, created) => {
+    const head = { id: "c1", object: "chat.completion.chunk", created, model: "up" };
     const said = ["a", "b", "c", "d"].map((content) => ({ ...head, choices: [{ index: 0, delta: { content } }] }));
     const end = { ...head, choices: [{ index: 0, delta: {}, finish_reason: "stop" }] };
     const text = [...said, end].map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("") + DONE;

@@ -147,9 +147,8 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
     if (sound.length > 0 || hasUsage) this.#fillHead(value, edits);
     // SDKs with checked types refuse a chunk without these two, and Azure's first one, whose object is "".
     if (value["object"] !== CHUNK) edits["object"] = CHUNK;
-    if (!Number.isInteger(value["created"])) {
-      edits["created"] = wholeSeconds(value["created"]) ?? this.#created ?? this.#context.created;
-    }
+    const created = wholeSeconds(value["created"]) ?? this.#created ?? this.#context.created;
+    if (created !== value["created"]) edits["created"] = created;
     // What says that there was no error: OpenAI's SDK for Go ends a stream at the field, whatever it holds.
     if ("error" in value) edits["error"] = undefined;
     const usage = hasUsage ? soundUsage(value["usage"]) : undefined;

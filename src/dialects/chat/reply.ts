@@ -176,7 +176,8 @@ export function relabelReply(body: JsonText, context: ReplyContext): string {
     const seed = replySeed(value);
     if (typeof value["id"] !== "string" || value["id"] === "") edits["id"] = replyIdOf(context);
     if (value["object"] !== COMPLETION) edits["object"] = COMPLETION;
-    if (!Number.isInteger(value["created"])) edits["created"] = wholeSeconds(value["created"]) ?? context.created;
+    const created = wholeSeconds(value["created"]) ?? context.created;
+    if (created !== value["created"]) edits["created"] = created;
     const repaired = mapListIn(value, "choices", (choice, at) => repairChoice(choice, at, seed, context));
     if (repaired !== value) edits["choices"] = repaired["choices"];
     const usage = soundUsage(value["usage"]);
