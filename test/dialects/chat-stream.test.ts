@@ -355,6 +355,15 @@ describe("a relabelled stream", () => {
     expect(deltas).toEqual([{ role: "assistant", content: "a" }, { content: "b" }, { content: "c" }, { content: "" }]);
   });
 
+  test("calls that are none beside what is said are left out", () => {
+    const chunk = (delta: object, finish_reason: string | null = null) =>
+      `data: ${JSON.stringify({ id: "c1", model: "up", choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+    const pieces = [{ reasoning_content: "a" }, { content: "b" }].map((said) => chunk({ ...said, tool_calls: [] }));
+    const records = recordsOf(relabelText(pieces.join("") + chunk({ tool_calls: [] }, "stop") + DONE));
+    const deltas = records.flatMap((record) => (record["choices"] as { delta: object }[]).map(({ delta }) => delta));
+    expect(deltas).toEqual([{ role: "assistant", reasoning_content: "a" }, { content: "b" }, {}]);
+  });
+
   test.each([
     ["model_length", "length"],
     ["sensitive", "content_filter"],

@@ -101,7 +101,10 @@ export class ChoiceRepairer {
     const calls = delta["tool_calls"];
     if (Array.isArray(calls)) {
       const repaired = this.#repairCalls(calls, replySeed);
-      if (repaired !== calls) changes = { ...changes, tool_calls: repaired.length > 0 ? repaired : undefined };
+      // mlx_lm and others say with each piece that it calls nothing: Spring AI's streams end there or keep one piece, AI SDK's tell each piece of reasoning
+      // as a whole (vercel/ai#20203).
+      if (repaired !== calls || calls.length === 0)
+        changes = { ...changes, tool_calls: repaired.length > 0 ? repaired : undefined };
     }
     return changes ? { ...delta, ...changes } : delta;
   }
