@@ -1,7 +1,8 @@
 import { GatewayError } from "../canon/errors.ts";
 import { upstreamError } from "../dialects/upstream-error.ts";
 import { isKeysFault, type VendorRecord, type Way } from "../vendors/health.ts";
-import { decideRetry, isUntold, pauseBeforeRepeat, ranOf } from "../vendors/retry-policy.ts";
+import { PLAIN, type Repeat } from "../vendors/retry-budget.ts";
+import { decideRetry, isUntold, pauseBeforeRepeat, type Ran, ranOf } from "../vendors/retry-policy.ts";
 import { Ended } from "./ended.ts";
 import type { Job } from "./job.ts";
 import { type Candidate, freeWays, limitEnds, onlyWay, orderWays } from "./routes.ts";
@@ -145,14 +146,14 @@ export class Tries {
     const { exchange, services } = this.job;
     const { elapsedMs } = exchange.attempts;
     const isVain = (candidate: Candidate) => isInVain(candidate, failed.way, error);
-    const doubtful = ranOf(error) !== "no";
-    if (doubtful) this.#preferElsewhere(failed);
+    const ran = ranOf(error);
+    if (ran !== "no") this.#preferElsewhere(failed);
     const routesLeft = this.#ways.slice(this.#at + 1).filter((candidate) => !isVain(candidate)).length;
     let next: Candidate | undefined;
     if (decideRetry(error, { elapsedMs, routesLeft, doubtfulBefore }) === "next-route") {
       // A vendor that may be burdened no more leaves the next one to be asked.
       do next = this.#advance(isVain);
-      while (next && !this.#lend(next, failed, doubtful));
+      while (next && !this.#lend(next, failed, ran));
     } else if (isFirst) next = await this.#again(failed, error);
     if (!next) throw this.#told(error);
     const fields = { request_id: this.job.request.requestId, vendor: failed.way.vendor, error: error.code };
@@ -186,16 +187,18 @@ export class Tries {
   }
 
   /**
-   * Takes a place in the budget of the vendor that is burdened a second time, or whose work may be done twice. Another vendor that is asked
-   * because nothing ran has no more to do than it would have had by itself; nor has another key in whose way nothing is: the one that was refused or
-   * limited rests by now, so that no more than what was under way comes to the other one like this.
+   * Takes a place in the budget of the vendor whose request it was, for what burdens it a second time, or is done again elsewhere though it may have been
+   * done there. Another vendor that is asked because nothing ran has no more to do than it would have had by itself; nor has another key in whose way
+   * nothing is: the one that was refused or limited rests by now, so that no more than what was under way comes to the other one like this.
    */
-  #lend(next: Candidate, failed: Candidate, doubtful: boolean): boolean {
+  #lend({ way }: Candidate, failed: Candidate, ran: Ran): boolean {
     const { health, clock } = this.job.services;
-    const isAnotherKey = health.restsUntil(failed.way) > 0 && health.isFree(next.way);
-    if (!doubtful && (next.way.vendor !== failed.way.vendor || isAnotherKey)) return true;
-    this.#giveBack = placeOf(health.of(next.way.vendor), clock.now(), doubtful);
-    if (!this.#giveBack) health.cameToNothing(next.way);
+    const elsewhere = way.vendor !== failed.way.vendor;
+    const isAnotherKey = health.restsUntil(failed.way) > 0 && health.isFree(way);
+    if (ran === "no" && (elsewhere || isAnotherKey)) return true;
+    const repeat: Repeat = { doubtful: ran === "unknown", elsewhere };
+    this.#giveBack = placeOf(health.of(failed.way.vendor), clock.now(), repeat);
+    if (!this.#giveBack) health.cameToNothing(way);
     return this.#giveBack !== undefined;
   }
 
@@ -221,8 +224,8 @@ export class Tries {
 }
 
 /** A place in a vendor's budget of repeats, as what gives it back; undefined where there is none. */
-function placeOf({ budget }: Pick<VendorRecord, "budget">, now: number, doubtful: boolean): (() => void) | undefined {
-  return budget.take(now, doubtful) ? () => budget.give(doubtful) : undefined;
+function placeOf({ budget }: Pick<VendorRecord, "budget">, now: number, repeat: Repeat): (() => void) | undefined {
+  return budget.take(now, repeat) ? () => budget.give(repeat) : undefined;
 }
 
 /**
@@ -234,7 +237,7 @@ async function waitToRepeat(job: Job, way: Way, error: GatewayError): Promise<((
   const { health, clock } = services;
   const leftMs = intent.stream ? Number.POSITIVE_INFINITY : services.blockingMs - exchange.attempts.elapsedMs;
   const waitMs = pauseBeforeRepeat(error, leftMs, Math.random);
-  const giveBack = waitMs === undefined ? undefined : placeOf(health.of(way.vendor), clock.now(), false);
+  const giveBack = waitMs === undefined ? undefined : placeOf(health.of(way.vendor), clock.now(), PLAIN);
   if (waitMs === undefined || !giveBack) return undefined;
   await pause(job, waitMs);
   if (!abort.aborted && health.enter(way)) return giveBack;

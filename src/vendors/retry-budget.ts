@@ -1,6 +1,6 @@
 /** Part of a vendor's lately active requests that may be repeats (reliability 6.2). */
 const SHARE = 0.2;
-/** The same for repeats of what may have run already. */
+/** The same for repeats of that of which nobody can know whether it ran. */
 const DOUBTFUL_SHARE = 0.02;
 /** So many at the same time are always allowed: a quiet gateway has no share to speak of. */
 const FLOOR = 3;
@@ -12,14 +12,19 @@ type Window = {
   /** Calls that ended, repeats among them; and how many of them were. */
   calls: number;
   ended: number;
-  /** Repeats that were begun, and those of them of what may have run already. */
+  /** Repeats that were begun, and those of them that are doubtful. */
   repeats: number;
   doubtful: number;
 };
+/** One repeat: whether nobody can know if the request ran already, and whether another vendor does it. */
+export type Repeat = { doubtful: boolean; elsewhere: boolean };
+/** By the same vendor, of a request that did not run, or was answered. */
+export const PLAIN: Repeat = { doubtful: false, elsewhere: false };
+
 const empty = (): Window => ({ calls: 0, ended: 0, repeats: 0, doubtful: 0 });
 
 /**
- * How many repeats of requests a vendor is burdened with: at most a fifth of its requests of the last ten seconds, whether they go on or are over, and
+ * How many of a vendor's requests are repeated, there or elsewhere: at most a fifth of those of the last ten seconds, whether they go on or are over, and
  * three at the same time in any case. An outage is then not answered with a storm: a vendor that fails at once would else be asked again by everybody,
  * since hardly any of its repeats are under way at the same time.
  */
@@ -37,7 +42,7 @@ export class RetryBudget {
   }
 
   /** Takes a place for one repeat; give it back with {@link give}. False: the budget is used up. */
-  take(now: number, doubtful: boolean): boolean {
+  take(now: number, { doubtful }: Repeat): boolean {
     this.#roll(now);
     const lately = (what: keyof Window) => this.#recent[what] + this.#before[what];
     const requests = lately("calls") - lately("ended");
@@ -53,11 +58,11 @@ export class RetryBudget {
     return true;
   }
 
-  /** A repeat has ended, however it did. */
-  give(doubtful: boolean): void {
+  /** A repeat has ended, however it did. One that was done elsewhere is none of this vendor's calls. */
+  give({ doubtful, elsewhere }: Repeat): void {
     this.#active--;
     if (doubtful) this.#doubtful--;
-    this.#recent.ended++;
+    if (!elsewhere) this.#recent.ended++;
   }
 
   #roll(now: number): void {

@@ -525,6 +525,28 @@ describe("several routes", () => {
     expect([first.calls.length, second.calls.length]).toEqual([4, 3]);
   });
 
+  test.each([
+    ["that were answered with a 500", fault(500), 12],
+    ["of which nobody knows whether they ran", reset(), 3],
+  ])("of a vendor's lately requests those %s are done again by another: %#", async (_which, answer, repeated) => {
+    oneProcessOnly("a vendor's budget of repeats");
+    const app = await twoVendors();
+    first.always(PATH, json(chatReply("one")));
+    for (let at = 0; at < 60; at++) await say(app, `${at}`);
+    const [here, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    first.always(PATH, { ...answer, headersAfter: here.promise });
+    second.always(PATH, { ...json(chatReply("two")), headersAfter: held.promise });
+    // A fifth of them and of those before, or a fiftieth and three.
+    const all = Array.from({ length: 12 }, (_, at) => say(app, `${at}`));
+    await first.called(71);
+    here.resolve();
+    await second.called(repeated - 1);
+    held.resolve();
+    const told = (await Promise.all(all)).map(({ status }) => status);
+    expect(told.filter((status) => status === 200)).toHaveLength(repeated);
+    expect([first.calls.length, second.calls.length]).toEqual([72, repeated]);
+  });
+
   test("a place in a vendor's budget is given back once, whatever way follows it", async () => {
     insideOnly("places in a vendor's budget of repeats");
     const clock = manualClock();
@@ -537,8 +559,8 @@ describe("several routes", () => {
     first.always(PATH, fault(500));
     second.always(PATH, ({ text }) => (text.includes('"big"') ? fault(503) : json(chatReply("three"))));
     for (let count = 0; count < 3; count++) expect((await say(app, `${count}`)).status).toBe(200);
-    const { budget } = app.app.services.health.of("two");
-    const places = Array.from({ length: 4 }, () => budget.take(clock.now(), true));
+    const { budget } = app.app.services.health.of("one");
+    const places = Array.from({ length: 4 }, () => budget.take(clock.now(), { doubtful: false, elsewhere: true }));
     expect(places).toEqual([true, true, true, false]);
   });
 
@@ -546,16 +568,17 @@ describe("several routes", () => {
     insideOnly("places in a vendor's budget of repeats");
     const { app, clock } = await askedInVain(5, 500);
     const { health } = app.app.services;
-    const { budget } = health.of("one");
+    const { budget } = health.of("two");
+    const elsewhere = { doubtful: false, elsewhere: true };
     const routes = ["two", "one"].map((vendor) => ({ vendor, model: "big" }));
     await clock.advance(37_000);
     const later = await twoVendors(clock, routes);
     later.app.services.health = health;
     second.always(PATH, fault(500));
     first.always(PATH, json(chatReply("one")));
-    for (let place = 0; place < 3; place++) budget.take(clock.now(), true);
+    for (let place = 0; place < 3; place++) budget.take(clock.now(), elsewhere);
     expect([(await say(later, "no place")).status, first.calls.length]).toEqual([502, 5]);
-    for (let place = 0; place < 3; place++) budget.give(true);
+    for (let place = 0; place < 3; place++) budget.give(elsewhere);
     expect([(await say(later, "a place")).status, first.calls.length]).toEqual([200, 6]);
   });
 
@@ -1175,27 +1198,6 @@ describe("several keys of a vendor", () => {
       expect(new Set(keysOf(first).slice(1))).toEqual(new Set(["key-a1", "key-b2"]));
     },
   );
-
-  test("while no more may be repeated at the next vendor, what failed is asked for with the other key", async () => {
-    oneProcessOnly("a vendor's budget of repeats");
-    const app = await appWith({
-      vendors: [withKeys("key-a1", "key-b2"), vendorAt(second, "chat", "two")],
-      models: [{ id: "lab/big", pricing: "free", routes: ROUTES }],
-    });
-    // Fewer than a breaker opens for.
-    const here = Promise.withResolvers<void>();
-    const held = Promise.withResolvers<void>();
-    first.always(PATH, { ...fault(500), headersAfter: here.promise });
-    second.always(PATH, { ...json(chatReply("two")), headersAfter: held.promise });
-    const all = Array.from({ length: 4 }, (_, at) => say(app, `${at}`));
-    await first.called(3);
-    first.always(PATH, json(chatReply("one")));
-    here.resolve();
-    await first.called(4);
-    held.resolve();
-    for (const { status } of await Promise.all(all)) expect(status).toBe(200);
-    expect([first.calls.length, second.calls.length]).toEqual([5, 3]);
-  });
 
   test.each([
     [

@@ -5,7 +5,7 @@ import { upstreamError } from "../../src/dialects/upstream-error.ts";
 import { Breakers, OPEN_AFTER, OPEN_MS } from "../../src/vendors/breakers.ts";
 import { VendorHealth, type Way } from "../../src/vendors/health.ts";
 import { keysOf, Rests } from "../../src/vendors/keys.ts";
-import { RetryBudget } from "../../src/vendors/retry-budget.ts";
+import { PLAIN, type Repeat, RetryBudget } from "../../src/vendors/retry-budget.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { manualClock } from "../support/clock.ts";
 
@@ -205,7 +205,7 @@ describe("what a failure does to its way, from a tenth of a second after the sta
     ])
       for (let count = 0; count < 50; count++) tell();
     const { budget } = health.of("one");
-    expect(Array.from({ length: 99 }, () => budget.take(clock.now(), false)).filter(Boolean)).toHaveLength(30);
+    expect(Array.from({ length: 99 }, () => budget.take(clock.now(), PLAIN)).filter(Boolean)).toHaveLength(30);
   });
 });
 
@@ -471,30 +471,33 @@ test("a vendor of several keys is several vendors of one, always the same object
 });
 
 describe("a retry budget (reliability 6.2)", () => {
+  const DOUBTFUL: Repeat = { doubtful: true, elsewhere: false };
+
   test("three repeats at a time are always allowed, and no fourth on a quiet gateway", () => {
     const budget = new RetryBudget();
-    expect(Array.from({ length: 5 }, () => budget.take(1_000, false))).toEqual([true, true, true, false, false]);
-    budget.give(false);
-    expect([budget.take(1_000, false), budget.take(1_000, false)]).toEqual([true, false]);
+    expect(Array.from({ length: 5 }, () => budget.take(1_000, PLAIN))).toEqual([true, true, true, false, false]);
+    budget.give(PLAIN);
+    expect([budget.take(1_000, PLAIN), budget.take(1_000, PLAIN)]).toEqual([true, false]);
   });
 
   test("a fifth of the calls of the last ten seconds, a fiftieth of what may have run", () => {
     const budget = new RetryBudget();
     for (let count = 0; count < 1_000; count++) budget.note(100_000);
-    const doubtful = Array.from({ length: 30 }, () => budget.take(100_001, true)).filter(Boolean);
+    const doubtful = Array.from({ length: 30 }, () => budget.take(100_001, DOUBTFUL)).filter(Boolean);
     expect(doubtful).toHaveLength(20);
-    const plain = Array.from({ length: 300 }, () => budget.take(100_001, false)).filter(Boolean);
+    const plain = Array.from({ length: 300 }, () => budget.take(100_001, PLAIN)).filter(Boolean);
     expect(plain).toHaveLength(180);
-    for (const _ of doubtful) budget.give(true);
-    for (const _ of plain) budget.give(false);
+    for (const _ of doubtful) budget.give(DOUBTFUL);
+    for (const _ of plain) budget.give(PLAIN);
     // Eleven seconds later those calls are no longer lately.
-    expect(Array.from({ length: 5 }, () => budget.take(111_001, false)).filter(Boolean)).toHaveLength(3);
+    expect(Array.from({ length: 5 }, () => budget.take(111_001, PLAIN)).filter(Boolean)).toHaveLength(3);
   });
 
   test.each([
-    ["plain", false, 0.2],
-    ["of what may have run", true, 0.02],
-  ])("repeats that are over count too, and are no requests: %s", (_what, doubtful, share) => {
+    ["plain", PLAIN, 0.2],
+    ["elsewhere", { ...PLAIN, elsewhere: true }, 0.2],
+    ["of what may have run", DOUBTFUL, 0.02],
+  ])("repeats that are over count too, and are no requests: %s", (_what, repeat, share) => {
     const budget = new RetryBudget();
     let repeats = 0;
     // A hundred requests a second fail at once, for a minute; a repeat lasts no longer.
@@ -502,11 +505,11 @@ describe("a retry budget (reliability 6.2)", () => {
       const now = 100_000 + at * 10;
       budget.note(now);
       // Those that go on, so that none is allowed only because so few are under way.
-      if (at < 3) expect(budget.take(now, doubtful)).toBe(true);
-      else if (budget.take(now, doubtful)) {
+      if (at < 3) expect(budget.take(now, repeat)).toBe(true);
+      else if (budget.take(now, repeat)) {
         repeats++;
-        budget.give(doubtful);
-        budget.note(now);
+        budget.give(repeat);
+        if (!repeat.elsewhere) budget.note(now);
       }
     }
     expect(repeats / 6_000).toBeLessThanOrEqual(share);
@@ -520,32 +523,32 @@ describe("a retry budget (reliability 6.2)", () => {
   ])("calls count for ten seconds: %s", (_what, now, allowed) => {
     const budget = new RetryBudget();
     for (let count = 0; count < 1_000; count++) budget.note(100_000);
-    expect(Array.from({ length: 300 }, () => budget.take(now, false)).filter(Boolean)).toHaveLength(allowed);
+    expect(Array.from({ length: 300 }, () => budget.take(now, PLAIN)).filter(Boolean)).toHaveLength(allowed);
   });
 
   test("repeats that go on count however long ago they began, and plain ones are not counted as doubtful", () => {
     const budget = new RetryBudget();
-    const takes = (now: number, doubtful: boolean) =>
-      Array.from({ length: 100 }, () => budget.take(now, doubtful)).filter(Boolean).length;
+    const takes = (now: number, repeat: Repeat) =>
+      Array.from({ length: 100 }, () => budget.take(now, repeat)).filter(Boolean).length;
     for (let count = 0; count < 1_000; count++) budget.note(100_000);
-    expect(takes(100_000, false)).toBe(100);
-    expect(takes(100_000, true)).toBe(20);
-    for (let count = 0; count < 60; count++) budget.give(false);
+    expect(takes(100_000, PLAIN)).toBe(100);
+    expect(takes(100_000, DOUBTFUL)).toBe(20);
+    for (let count = 0; count < 60; count++) budget.give(PLAIN);
     for (let count = 0; count < 250; count++) budget.note(120_000);
     // Forty plain ones and twenty doubtful ones are still under way.
-    expect([takes(120_000, true), takes(120_000, false)]).toEqual([0, 0]);
-    for (let count = 0; count < 20; count++) budget.give(true);
-    expect(takes(120_000, true)).toBe(5);
+    expect([takes(120_000, DOUBTFUL), takes(120_000, PLAIN)]).toEqual([0, 0]);
+    for (let count = 0; count < 20; count++) budget.give(DOUBTFUL);
+    expect(takes(120_000, DOUBTFUL)).toBe(5);
   });
 
   test("after a storm of repeats the budget is whole again ten seconds later", () => {
     const budget = new RetryBudget();
-    const takes = (now: number) => Array.from({ length: 100 }, () => budget.take(now, false)).filter(Boolean).length;
+    const takes = (now: number) => Array.from({ length: 100 }, () => budget.take(now, PLAIN)).filter(Boolean).length;
     for (let count = 0; count < 100; count++) budget.note(100_000);
     expect(takes(100_000)).toBe(20);
-    for (let count = 0; count < 20; count++) budget.give(false);
+    for (let count = 0; count < 20; count++) budget.give(PLAIN);
     expect(takes(104_000)).toBe(3);
-    for (let count = 0; count < 3; count++) budget.give(false);
+    for (let count = 0; count < 3; count++) budget.give(PLAIN);
     for (let count = 0; count < 100; count++) budget.note(115_000);
     expect(takes(115_000)).toBe(20);
   });
