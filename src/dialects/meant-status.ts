@@ -63,6 +63,12 @@ const NAMED_MODEL = /^.{1,200} is not a valid model ID\.?$/;
 /** Whether a sentence begins with what a client has chosen: it tells nothing of the gateway's account, whatever that is. */
 export const beginsWithName = (words: string): boolean => NAMED_FIELD.test(words) || NAMED_MODEL.test(words);
 
+/**
+ * How servers say that they have a model, and that somebody has to load it there: llama.cpp's router (gsanhueza/pi-llama-cpp #24), LM Studio, Foundry Local
+ * (microsoft/Foundry-Local, `chat_completions_handler.cc`) and Unsloth's.
+ */
+export const NOT_LOADED = /^(?:model is not loaded$|Model not loaded: |No models? loaded\. )/;
+
 /** How llama.cpp says that a model's template refuses a conversation, behind a piece of the template. */
 export const TEMPLATE_REFUSED = /^.*\bError: (?=Jinja Exception: )/s;
 
@@ -137,14 +143,14 @@ const MISNOMERS: readonly Misnomer[] = [
   // (openrouter.ai, "In-flight spending budget").
   { at: [402], name: /\bopenrouter_in_flight_budget\b/, means: 429 },
   { at: BAD_REQUEST, words: NAMED_MODEL, means: 404 },
+  // No overload, which agents ask again: Claude Code for minutes, and of what an overload says it shows nothing (anthropics/claude-code #72390).
+  { at: BAD_REQUEST, words: NOT_LOADED, means: 404 },
   // A model that is down, by NVIDIA (tashfeenahmed/freellmapi #522) and Volcengine ("currently closed or temporarily unavailable":
-  // volcengine.com/docs/82379/1299023), or that is not loaded, or could not be, by llama.cpp's router (gsanhueza/pi-llama-cpp #24), LM Studio
-  // (tinyhumansai/openhuman #4181, continuedev/continue #12794), Foundry Local (microsoft/Foundry-Local, `chat_completions_handler.cc`) and Unsloth's server:
-  // nothing ran, and asking later helps.
+  // volcengine.com/docs/82379/1299023), or that could not be loaded, by LM Studio (tinyhumansai/openhuman #4181, continuedev/continue #12794): nothing ran,
+  // and asking later helps.
   {
     at: BAD_REQUEST,
-    words:
-      /^(?:(?:Function id '[^']{1,100}': )?DEGRADED function cannot be invoked\b|model is not loaded$|Model not loaded: |No models? loaded\. |Failed to load model ")/,
+    words: /^(?:(?:Function id '[^']{1,100}': )?DEGRADED function cannot be invoked\b|Failed to load model ")/,
     name: /^InvalidEndpoint\.ClosedEndpoint$/,
     means: 503,
   },

@@ -1,5 +1,5 @@
 import { type ErrorCode, GatewayError } from "../canon/errors.ts";
-import { codeOf, meantStatus, NEVER_TAKEN, statusOfRawError, TEMPLATE_REFUSED } from "./meant-status.ts";
+import { codeOf, meantStatus, NEVER_TAKEN, NOT_LOADED, statusOfRawError, TEMPLATE_REFUSED } from "./meant-status.ts";
 import { ContextOverflow, readOverflow } from "./overflow.ts";
 import { plainFaults } from "./python-faults.ts";
 import { type RawError, readRawError } from "./raw-error.ts";
@@ -50,6 +50,8 @@ const FORBIDDEN =
 const NO_CREDIT = "The vendor refused: this gateway's account there has no credit left.";
 const USED_UP =
   "The vendor refused: this gateway's account there has used up what its plan allows for now. Asking again at once does not help.";
+const UNKNOWN = "The vendor does not know this model or path.";
+const UNLOADED = "The vendor has not loaded this model.";
 /** How much there is left is the operator's to know. */
 const TOO_DEAR =
   "The vendor refused: this gateway's account there has too little credit for a request of this size. Ask for fewer output tokens, or shorten the prompt; the operator can add credit.";
@@ -85,9 +87,9 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
     retry = false;
   }
   if (meant === 404) retry = false;
-  // A model that is not loaded, told as a bad request: its server says what is to be done, and who asks is often who can do it.
-  const isUnloaded = meant === 503 && codeOf(status) === "invalid_request";
-  const excerpt = code === "invalid_request" || isUnloaded ? told : "";
+  // A model that is down, told as a bad request: its server says why, and who asks is often who can do something about it.
+  const isDown = meant === 503 && codeOf(status) === "invalid_request";
+  const excerpt = code === "invalid_request" || isDown ? told : "";
   const details = {
     cause,
     retry,
@@ -95,7 +97,8 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
     ...(code === "invalid_request" && raw.details && { extra: { details: raw.details } }),
     retryAfterSeconds: waitOf(code, retryAfterSeconds ?? raw.retryAfterSeconds),
   };
-  if (meant === 404) return new GatewayError(code, "The vendor does not know this model or path.", details);
+  if (meant === 404)
+    return new GatewayError(code, NOT_LOADED.test(told) ? `${UNLOADED} It says: ${told}` : UNKNOWN, details);
   if (isTooDear) return new GatewayError(code, TOO_DEAR, details);
   if (retry === false) return new GatewayError(code, isUsedUp ? USED_UP : NO_CREDIT, details);
   const words = (meant === 403 ? FORBIDDEN : WORDS[code]) ?? "The vendor answered with an error.";

@@ -1029,28 +1029,30 @@ const OTHERS: readonly (readonly [name: string, status: number, body: unknown, c
     "a model that is not loaded, llama.cpp's router",
     400,
     { error: { code: 400, message: "model is not loaded", type: "invalid_request_error" } },
-    "upstream_overloaded",
+    "upstream_error",
   ],
-  ...[
-    "No models loaded. Please load a model in the developer page or use the 'lms load' command.",
-    'Failed to load model "google/gemma-4-e4b". Error: Error loading model.',
-  ].map((message): (typeof OTHERS)[0] => [
+  ...(
+    [
+      ["No models loaded. Please load a model in the developer page or use the 'lms load' command.", "upstream_error"],
+      ['Failed to load model "google/gemma-4-e4b". Error: Error loading model.', "upstream_overloaded"],
+    ] as const
+  ).map(([message, code]): (typeof OTHERS)[0] => [
     `a model that is not loaded, LM Studio (${message})`,
     400,
     { error: { message, type: "invalid_request_error", param: "model", code: null } },
-    "upstream_overloaded",
+    code,
   ]),
   [
     "a model that is not loaded, Foundry Local",
     400,
     openai("Model not loaded: Model 'qwen3-0.6b' must be loaded before inference", null),
-    "upstream_overloaded",
+    "upstream_error",
   ],
   [
     "a model that is not loaded, Unsloth",
     400,
     { error: { message: "No model loaded. Call POST /inference/load first." } },
-    "upstream_overloaded",
+    "upstream_error",
   ],
   [
     "a request that calls its model not loaded, and is quoted",

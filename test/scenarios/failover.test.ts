@@ -1038,7 +1038,7 @@ describe("several keys of a vendor", () => {
     },
   );
 
-  test("a model that is not loaded is told as one that is down, and with what its server wants done", async () => {
+  test("a model that is not loaded is none that asking again loads, and told with what its server wants done", async () => {
     const app = await twoVendors();
     const words = "No models loaded. Please load a model in the developer page or use the 'lms load' command.";
     first.always(
@@ -1050,8 +1050,8 @@ describe("several keys of a vendor", () => {
     const alone = await appWith({ vendors: [withKeys("key-a1")], models });
     const told = await talk(alone, "well?");
     expect([told.status, told.headers.get("x-should-retry"), await told.json()]).toMatchObject([
-      ...[503, "true"],
-      { error: { message: `The vendor is overloaded or down. Try again later. It says: ${words}` } },
+      ...[502, "false"],
+      { error: { message: `The vendor has not loaded this model. It says: ${words}` } },
     ]);
   });
 

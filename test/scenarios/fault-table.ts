@@ -373,7 +373,7 @@ const STATUSES: Fault[] = [
     name: "a model that is not loaded, told as a fault of the request (llama.cpp, LM Studio)",
     upstreams: ["chat"],
     answer: (wire) => json(wire.error("invalid_request_error", "model is not loaded"), { status: 400 }),
-    outcome: refused("upstream_overloaded", "true"),
+    outcome: refused("upstream_error", "false"),
     failsOver,
   },
   { number: 16, name: "504 with HTML", answer: page(504), outcome: refused("upstream_error", "true"), failsOver },
