@@ -262,6 +262,29 @@ describe("nothing stays open", () => {
   });
 });
 
+test("an answer whose pieces come late is sent as they come", async () => {
+  const given: ((text: string | undefined) => void)[] = [];
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      given.push((text) => {
+        if (text === undefined) controller.close();
+        else controller.enqueue(new TextEncoder().encode(text));
+      });
+    },
+  });
+  const at = bare(() => new Response(body));
+  const client = await at.connect();
+  await client.send(GET);
+  await until(() => body.locked, "the answer to be read");
+  for (const piece of ["one", "two", "three"]) {
+    await settle();
+    given[0]?.(piece);
+    await client.has(piece);
+  }
+  given[0]?.(undefined);
+  expect(await client.answer()).toMatchObject({ body: "onetwothree", framing: "chunked", chunks: [3, 3, 5] });
+});
+
 test("an answer in pieces that are all there at once is made by turns of the event loop", async () => {
   const pieces = 100;
   let turn = 0;
@@ -284,6 +307,32 @@ test("an answer in pieces that are all there at once is made by turns of the eve
   clearImmediate(ticking);
   const inOneTurn = Math.max(...madeIn.map((of) => madeIn.filter((other) => other === of).length));
   expect(inOneTurn).toBeLessThan(5);
+});
+
+test("an answer in pieces is made no faster than its client takes it, and no further once that has left", async () => {
+  let made = 0;
+  let cancelled = 0;
+  const body = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      controller.enqueue(new Uint8Array(MIB / 4));
+      if (++made === 1_000) controller.close();
+    },
+    cancel() {
+      cancelled++;
+    },
+  });
+  const at = bare(() => new Response(body));
+  const client = await at.connect();
+  client.holdReading();
+  await client.send(GET);
+  await until(() => made > 1, "the answer to begin");
+  await settle(1_500);
+  expect(made).toBeLessThan(200);
+  client.reset();
+  await at.empty();
+  await until(() => cancelled === 1, "the body to be cancelled");
+  // That its client has left is no fault of an answer.
+  expect(at.faults).toEqual([]);
 });
 
 describe("a client that sends nothing more", () => {
@@ -548,6 +597,24 @@ describe("a body", () => {
     expect(calls).toEqual(["pause"]);
     expect((await request.toRequest().text()).length).toBe(300_000);
     expect(calls).toEqual(["pause", "resume"]);
+  });
+
+  test("that turns out to be garbled is over for who reads it", async () => {
+    const lost: unknown[] = [];
+    let isRead = false;
+    const at = bare(async (incoming) => {
+      isRead = true;
+      await incoming.bytes().catch((thrown: unknown) => lost.push(thrown));
+      return { status: 200, headers: {}, body: "read" };
+    });
+    const client = await at.connect();
+    await client.send(`${lines("POST / HTTP/1.1", "Host: a", CHUNKED)}1\r\na\r\n`);
+    await until(() => isRead, "the body to be read");
+    await client.send("no chunk\r\n");
+    expect((await client.answer()).status).toBe(400);
+    await until(() => lost.length === 1, "the reader to be told");
+    await client.over();
+    expect([client.rest, at.faults]).toEqual(["", []]);
   });
 
   test("keeps no memory beside its own", async () => {
