@@ -2,6 +2,7 @@ import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import {
   closeSync,
+  copyFileSync,
   existsSync,
   lstatSync,
   openSync,
@@ -256,6 +257,19 @@ describe("restoring", () => {
     expect(names(kept)).toEqual(["a", "b", "late"]);
     kept.close();
     expect(existsSync(home)).toBe(true);
+  });
+
+  test("takes a store that was copied by hand with what it had not taken in yet, where that was copied too", () => {
+    const { path, file, store } = place();
+    add(store, "late");
+    // While it was open: its newest rows are in the write-ahead log alone.
+    copyFileSync(path, `${file}.hand`);
+    copyFileSync(`${path}-wal`, `${file}.hand-wal`);
+    store.close();
+    restoreStore(`${file}.hand`, path, nothing);
+    const restored = openStore(path);
+    expect(names(restored)).toEqual(["a", "b", "late"]);
+    restored.close();
   });
 
   const damage = (file: string, at: number) => {
