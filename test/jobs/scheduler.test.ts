@@ -161,6 +161,12 @@ describe("what may be tried again, and what never is", () => {
     expect((await lab.ended(id)).status).toBe("succeeded");
     expect([painter.creates.length, second.creates.length]).toEqual([1, 1]);
     expect(lab.gateway.rows()).toMatchObject([{ vendor: "paint2", upstreamModel: "two-too", attempts: 2 }]);
+    // Its operator is shown which one it was.
+    const { health } = lab.gateway.app.services;
+    expect([health?.of("paint"), health?.of("paint2")]).toMatchObject([
+      { served: 0, failed: 1 },
+      { served: 1, failed: 0 },
+    ]);
   });
 
   test("the next one is asked though all places at the first are taken by others meanwhile", async () => {
@@ -339,6 +345,21 @@ describe("time", () => {
     await lab.ended(id);
     await clock.advance(TICK_MS * 3);
     expect(clock.pending).toBe(idle);
+  });
+
+  test("of many jobs all are looked after by one timer", async () => {
+    const { lab, clock, painter } = await start();
+    painter.create_ = Array.from({ length: 3 }, () => hang().script);
+    const pending = [clock.pending];
+    for (let at = 1; at <= 3; at++) {
+      await lab.create();
+      await until(() => painter.running === at, "the call");
+      await settle();
+      pending.push(clock.pending);
+    }
+    const [first, second, third] = pending.slice(1).map((now, at) => now - (pending[at] ?? 0));
+    // Each has timers of its own for its time.
+    expect([second, third]).toEqual([(first ?? 0) - 1, second]);
   });
 });
 
