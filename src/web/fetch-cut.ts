@@ -61,7 +61,7 @@ function cutInside(block: string, most: number): string {
 }
 
 /** A line that begins a program, also in an item of a list or in a quotation. */
-const OPENS = /^((?:[> ]|[-*] |\d{1,9}\. )*)(`{3,}|~{3,})/;
+const OPENS = /^((?:[> ]|[-*] |\w{1,9}\. )*)(`{3,}|~{3,})/;
 
 /** A link whose label or address is cut off at a text's end: half an address leads elsewhere. */
 const HALF_LINK = /!?\[[^[\]]{0,300}(?:\]\([^()\s]{0,2000})?$|\]\([^()\s]{0,2000}$/;

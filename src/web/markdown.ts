@@ -10,6 +10,7 @@ import {
   writeNode,
   writeStrong,
 } from "./markdown-inline.ts";
+import { numberIn } from "./markdown-number.ts";
 import { isLayout, writeTable } from "./markdown-table.ts";
 
 /** Elements whose children stand in lines of the element around them. */
@@ -52,6 +53,9 @@ const escapeStart = (line: string) =>
 
 /** Quotations and lists inside each other that are pushed in; deeper ones stay where those are. */
 const MAX_PUSHED = 12;
+
+/** How a list begins. */
+const NESTED = /^(?:[-*]|\d+\.|[a-z]\.|[ivxlcdm]+\.) /i;
 
 /** Characters of a frame's name that are shown. */
 const MAX_FRAME_NAME = 300;
@@ -183,7 +187,7 @@ class Writer {
         continue;
       }
       if (/^\d{1,9}$/.test(child.attributes["value"] ?? "")) number = Number(child.attributes["value"]);
-      const marker = list.name === "ol" ? `${number}. ` : "- ";
+      const marker = list.name === "ol" ? `${numberIn(list, number)}. ` : "- ";
       // Many write a link around an item, or in the place of one: it is something in an item.
       const item = this.#item(child.name === "li" ? child : { ...list, name: "li", children: [child] }, around, marker);
       if (item === "") continue;
@@ -201,7 +205,7 @@ class Writer {
     const deep = around.filter(({ name }) => name === "ul" || name === "ol").length > MAX_PUSHED;
     const pad = deep ? "" : " ".repeat(marker.length);
     let text = `${marker}${box}${indent(head, pad).slice(head.startsWith("\n") ? 0 : pad.length)}`;
-    for (const block of rest) text += `${/^(?:[-*] |\d+\. )/.test(block) ? "\n" : "\n\n"}${indent(block, pad)}`;
+    for (const block of rest) text += `${NESTED.test(block) ? "\n" : "\n\n"}${indent(block, pad)}`;
     return text;
   }
 

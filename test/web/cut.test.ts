@@ -41,6 +41,17 @@ describe("the cut", () => {
     expect(fenced).toEndWith("\nlet a = 1;\n```");
   });
 
+  test.each([
+    ["a list of letters", "b. ", "   "],
+    ["a numbered list", "12. ", "    "],
+    ["a quotation", "> ", "> "],
+  ])("closes the fence of a program in %s", (_name, mark, pad) => {
+    const lines = Array.from({ length: 60 }, () => `${pad}let a = 1;`);
+    const { markdown } = cutBlocks([`${mark}\`\`\`js\n${lines.join("\n")}\n${pad}\`\`\``], 60);
+    const [cut = ""] = markdown.split("\n\n[Cut here");
+    expect(cut).toEndWith(`\n${pad}let a = 1;\n${mark.replace(/[^>\s]/g, " ")}\`\`\``);
+  });
+
   test("says so where the rest was never read", () => {
     expect(cutBlocks(["all"], 10, false).markdown).toContain("of more than 1 tokens");
   });

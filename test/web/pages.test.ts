@@ -1063,6 +1063,29 @@ describe("what belongs to a page", () => {
     expect(down.markdown).toBe(`${TEXT}\n\n3. c\n2. b\n1. a\n\nor\n\n5. e\n4. d`);
   });
 
+  test.each([
+    ["letters", 'type="a"', ["a.", "b."]],
+    ["large letters", 'type=A start="26"', ["Z.", "AA."]],
+    ["Roman numbers", 'type="i" start=9', ["ix.", "x."]],
+    [
+      "large Roman numbers, by its style",
+      'style="list-style: upper-roman inside" start="1994"',
+      ["MCMXCIV.", "MCMXCV."],
+    ],
+    ["letters by its style", 'style="color:red;list-style-type:lower-alpha" type="1"', ["a.", "b."]],
+    ["figures where there is none", 'type="a" start="0"', ["0.", "a."]],
+    ["figures where Roman ones end", 'type="I" start="3999"', ["MMMCMXCIX.", "4000."]],
+    ["figures", 'type="1"', ["1.", "2."]],
+  ])("a list counts as it says: %s", async (_name, attributes, [one, two]) => {
+    const { markdown } = await readHtml(`<p>${TEXT}</p><ol ${attributes}><li>x</li><li>y</li></ol>`);
+    expect(markdown).toBe(`${TEXT}\n\n${one} x\n${two} y`);
+  });
+
+  test("a list of letters in an item stands right below it", async () => {
+    const { markdown } = await readHtml(`<p>${TEXT}</p><ol><li>x<ol type=i><li>y</li></ol></li></ol>`);
+    expect(markdown).toBe(`${TEXT}\n\n1. x\n   i. y`);
+  });
+
   test("what is named as junk inside the main part is the page where it holds the heading, or is most of it", async () => {
     const dishes = (at: number) =>
       `<section class="menu-section"><h2>Course ${at}</h2><div class="menu-item">A dish with fresh herbs. ${SHORT}</div></section>`;
