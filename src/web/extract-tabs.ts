@@ -2,11 +2,20 @@ import { type Element, elementsOf, squeeze, textOf, walkElements } from "./extra
 
 const hasRole = ({ attributes }: Element, role: string): boolean => attributes["role"] === role;
 
+/** Adds the elements in which there is a panel to `holders`; whether `element` is one. */
+function findHolders(element: Element, holders: Set<Element>): boolean {
+  let holds = false;
+  for (const child of elementsOf(element)) if (findHolders(child, holders) || hasRole(child, "tabpanel")) holds = true;
+  if (holds) holders.add(element);
+  return holds;
+}
+
 /** The panels below `element`, without those inside a panel. */
-function* panelsOf(element: Element): Generator<Element> {
+function* panelsOf(element: Element, holders: ReadonlySet<Element>): Generator<Element> {
+  if (!holders.has(element)) return;
   for (const child of elementsOf(element)) {
     if (hasRole(child, "tabpanel")) yield child;
-    else yield* panelsOf(child);
+    else yield* panelsOf(child, holders);
   }
 }
 
@@ -22,12 +31,12 @@ function namePanels(list: Element, panels: readonly Element[]): void {
 }
 
 /** The list of tabs of the panels that stand below `element`: it stands among its children, or right inside one that holds no panels. */
-function listOf(element: Element): Element | undefined {
+function listOf(element: Element, holders: ReadonlySet<Element>): Element | undefined {
   const lists = (parent: Element) => [...elementsOf(parent)].filter((child) => hasRole(child, "tablist"));
   const [own] = lists(element);
   if (own) return own;
   const [inside] = [...elementsOf(element)].filter((child) => lists(child).length > 0);
-  return inside && panelsOf(inside).next().done ? lists(inside)[0] : undefined;
+  return inside && !holders.has(inside) ? lists(inside)[0] : undefined;
 }
 
 /**
@@ -35,8 +44,10 @@ function listOf(element: Element): Element | undefined {
  * Changes `root`.
  */
 export function nameTabs(root: Element): void {
-  for (const element of [root, ...walkElements(root)]) {
-    const list = listOf(element);
-    if (list) namePanels(list, [...panelsOf(element)]);
+  const holders = new Set<Element>();
+  findHolders(root, holders);
+  for (const element of holders) {
+    const list = listOf(element, holders);
+    if (list) namePanels(list, [...panelsOf(element, holders)]);
   }
 }

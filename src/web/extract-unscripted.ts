@@ -28,7 +28,7 @@ const MARKED = /^\s*(?:\\\((.*)\\\)|\\\[(.*)\\\]|\$\$(.*)\$\$|\$(.*)\$)\s*$/s;
 function formulaOf(element: Element): string | undefined {
   const { name, attributes } = element;
   if (name === "script") return /^math\/tex\b/i.test(attributes["type"] ?? "") ? textOf(element) : undefined;
-  if (!FORMULA.test(attributes["class"] ?? "")) return undefined;
+  if (!FORMULA.test(attributes["class"] ?? "") || [...elementsOf(element)].length > 0) return undefined;
   return MARKED.exec(textOf(element))
     ?.slice(1)
     .find((tex) => tex !== undefined);
