@@ -102,6 +102,18 @@ function dropEmpty(grid: readonly string[][]): string[][] {
   return grid.map((row) => columns.map((at) => row[at] ?? ""));
 }
 
+/** Headings and rows without the columns that only link again to what one with the same heading does, as those for narrow screens (GitHub's folders). */
+function dropRepeated(heads: readonly string[], body: readonly string[][]): readonly string[][] {
+  const says = (row: readonly string[], at: number, first: number) =>
+    row[at] === "" || (row[at] === row[first] && row[at]?.includes("]("));
+  const isRepeated = (head: string, at: number) => {
+    const first = heads.indexOf(head);
+    return head !== "" && first < at && body.every((row) => says(row, at, first));
+  };
+  const kept = [...heads.keys()].filter((at) => !isRepeated(heads[at] ?? "", at));
+  return [heads, ...body].map((row) => kept.map((at) => row[at] ?? ""));
+}
+
 const isHeading = (row: Row) => isInHead(row) || row.cells.every(({ element }) => element.name === "th");
 
 const writeRow = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
@@ -137,12 +149,8 @@ export function writeTable(table: Element, context: PageContext): string {
           1,
           shown.findIndex((row) => !isInHead(row)),
         );
-  const body = grid.slice(headings);
-  const lines = [
-    writeRow(mergeHeadings(grid.slice(0, headings), width)),
-    `|${" --- |".repeat(width)}`,
-    ...body.map(writeRow),
-  ];
+  const [head = [], ...body] = dropRepeated(mergeHeadings(grid.slice(0, headings), width), grid.slice(headings));
+  const lines = [writeRow(head), `|${" --- |".repeat(head.length)}`, ...body.map(writeRow)];
   if (rows.length > shown.length) lines.push(`\n(${rows.length - shown.length} more rows)`);
   const caption = [...elementsOf(table)].find(({ name }) => name === "caption");
   const title = caption ? tidyLine(writeInline(caption, context)) : "";

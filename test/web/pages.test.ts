@@ -973,6 +973,22 @@ describe("what belongs to a page", () => {
     );
   });
 
+  test("a column that links again to what one with the same heading does is left out", async () => {
+    const link = (name: string) => `<a href="/${name}">${name}</a>`;
+    const row = (name: string, size: string) =>
+      `<tr><td colspan=2>${link(name)}</td><td>${link(name)}</td><td>${size}</td></tr>`;
+    const files = `<thead><tr><th colspan=2>Name</th><th>Name</th><th>Size</th></tr></thead>${row("src", "")}${row("a", "3")}`;
+    const score =
+      "<thead><tr><th>Game</th><th colspan=2>Score</th></tr></thead><tr><td>A</td><td>1</td><td>1</td></tr>";
+    const { markdown } = await readHtml(
+      `<main><p>${TEXT}</p><table>${files}</table><table>${score}</table><table><tr><td>${link("x")}</td><td>${link("x")}</td></tr></table></main>`,
+    );
+    const x = "[x](https://site.example/x)";
+    expect(markdown).toBe(
+      `${TEXT}\n\n| Name | Size |\n| --- | --- |\n| [src](https://site.example/src) |  |\n| [a](https://site.example/a) | 3 |\n\n| Game | Score | Score |\n| --- | --- | --- |\n| A | 1 | 1 |\n\n|  |  |\n| --- | --- |\n| ${x} | ${x} |`,
+    );
+  });
+
   test("a formula that a program is to draw is one, its signs untouched", async () => {
     const { markdown } = await readHtml(
       `<main><p>${TEXT} <span class="math notranslate nohighlight">\\(\\mathbf{a}_1 *b*\\)</span>, <span class="math-container">$x_i*$</span>, <span class="math">not one</span>.</p><div class="arithmatex">\\[\\sum_{i} *x*\\]</div></main>`,
