@@ -1,4 +1,5 @@
 import type { ErrorCode } from "../canon/errors.ts";
+import { ONLY_CONTEXT } from "./overflow.ts";
 import type { RawError } from "./raw-error.ts";
 
 /** Groq's status of its own for a tier that has no room left (console.groq.com, "Flex Processing"): nothing ran, and asking later helps. */
@@ -133,6 +134,8 @@ const MISNOMERS: readonly Misnomer[] = [
     name: /_model_access_denied$|^invalid_model$/,
     means: 404,
   },
+  // A prompt that does not fit, told as a wrong key.
+  { at: [401], words: ONLY_CONTEXT, means: 400 },
   // NVIDIA's for a model that has reached its end of life.
   { at: [410], means: 404 },
   // OpenAI's word for a server of tools that the request names and that fails: a 424, with which others mean a fault of their own.

@@ -9,6 +9,9 @@ export type OverflowFigures = { asked?: number; maximum?: number; input?: number
 /** Longest text of a vendor's that is searched, characters: the figures stand in its first sentences. */
 const MAX_SEARCHED = 4_000;
 
+/** A model, or a plan, that reads no more than this many times 1024 tokens (Kimi). */
+export const ONLY_CONTEXT = /\bsupports only (?:\S{1,60} up to )?(\d+)K context\b/i;
+
 /** How the vendors say that a request does not fit (dialects.md 4.8 #36; field.md 23), beside their codes for it. */
 const WORDINGS: readonly RegExp[] = [
   /context[_ -]?(?:length|window|size)[_ ]?exceeded|exceed_context_size|model_max_prompt_tokens/i,
@@ -30,6 +33,8 @@ const WORDINGS: readonly RegExp[] = [
   // llama.cpp, LM Studio, MiniMax, LocalAI
   /available context size|larger than the max context size|configured context size|greater than the context length|context the overflows/i,
   /context window exceeds limit|context length of only \d|context size has been exceeded/i,
+  // Kimi's plans for coding, in a 401 (MoonshotAI/kimi-code #2655, farion1231/cc-switch #5865)
+  ONLY_CONTEXT,
   // LM Studio's engine for MLX since the summer of 2026 (lmstudio-ai/lmstudio-bug-tracker #2322)
   /\bdoes not fit in context length\b/i,
   // llama.cpp's older words for that (ikawrakow/ik_llama.cpp #1619)
@@ -174,7 +179,8 @@ function guessFigures(text: string): OverflowFigures {
 /** The figures in a vendor's words. A pair that does not overflow is no pair: then only the window's size is believed. */
 function readFigures(text: string): OverflowFigures {
   const split = findSplit(text);
-  const maximum = findFirst(MAXIMUM, text);
+  const thousands = toNumber(ONLY_CONTEXT.exec(text)?.[1]);
+  const maximum = thousands ? thousands * 1024 : findFirst(MAXIMUM, text);
   const output = toNumber(OUTPUT_ALONE.exec(text)?.[1]);
   if (output !== undefined && maximum !== undefined) return { output, maximum };
   const beyond = toNumber(/exceeded (?:max )?context length by (\d+)/i.exec(text)?.[1]);

@@ -76,7 +76,7 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
     const words = `The vendor's model wrote a call that it could not read. It says: ${told}`;
     return new GatewayError("upstream_error", words, { cause: { ...cause, finish: SPOILED } });
   }
-  const overflow = readOverflow(status, `${raw.code} ${raw.type} ${raw.message}`);
+  const overflow = readOverflow(meant, `${raw.code} ${raw.type} ${raw.message}`);
   if (overflow) return new ContextOverflow({ ...overflow, ...raw.figures }, cause);
   let code = codeOf(meant);
   let retry: boolean | undefined;

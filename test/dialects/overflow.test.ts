@@ -25,6 +25,27 @@ const FAST_FLOW_LM = { message: "Max length reached!", type: "model_error", code
 /** How each vendor says it, with the figures that can be read in its words. */
 const WORDINGS: readonly Told[] = [
   [
+    "Kimi Code",
+    401,
+    { error: { type: "authentication_error", message: "k3-256k supports only 256K context." } },
+    undefined,
+    262_144,
+  ],
+  [
+    "Kimi Code, of a plan",
+    401,
+    {
+      type: "error",
+      error: {
+        type: "authentication_error",
+        message:
+          "Your current plan supports only k3 up to 256K context. 1M context is available on higher-tier Kimi Code plans.",
+      },
+    },
+    undefined,
+    262_144,
+  ],
+  [
     "LM Studio's engine for MLX",
     200,
     {
