@@ -35,6 +35,8 @@ const WORDINGS: readonly RegExp[] = [
   /context window exceeds limit|context length of only \d|context size has been exceeded/i,
   // Kimi's plans for coding, in a 401 (MoonshotAI/kimi-code #2655, farion1231/cc-switch #5865)
   ONLY_CONTEXT,
+  // mistral.rs (its `add_request.rs`)
+  /\bprompt sequence length is greater than \d/i,
   // LM Studio's engine for MLX since the summer of 2026 (lmstudio-ai/lmstudio-bug-tracker #2322)
   /\bdoes not fit in context length\b/i,
   // llama.cpp's older words for that (ikawrakow/ik_llama.cpp #1619)
@@ -85,6 +87,7 @@ const MAXIMUM: readonly RegExp[] = [
   "input length should be \\[\\d+, ?#\\]",
   "must (?:have less than|be <=) #",
   "greater than max_model_len=#",
+  "sequence length is greater than #",
   "max_(?:num_tokens|seq_len) \\(#",
   "model capacity #",
   "max(?:imum)? input tokens:? #",

@@ -12,15 +12,23 @@ const MAX_RETRY_AFTER = 60;
 /** How long a limit lasts that says no time, or less than this, seconds: whoever is limited for no longer is asked all the same. */
 export const SHORTEST_LIMIT_SECONDS = 1;
 
+/** Not a page of a proxy in between, and no JSON that is torn. */
+const PLAIN = /^\s*[^\s<{[]/;
+
 /** {@link upstreamError} of what a vendor sent inside a 200. */
 export function innerError(value: unknown): GatewayError {
   const raw = readRawError(value);
   return upstreamError(statusOfRawError(raw), raw);
 }
 
-/** The error for a record of a stream that cannot be read. */
-export const unreadableRecord = (cause: unknown): GatewayError =>
-  new GatewayError("upstream_error", "The vendor sent a record that is not JSON.", { cause });
+/**
+ * The error for a record of a stream that cannot be read. One that is plain text is what the vendor says of its error: mistral.rs tells them so
+ * (EricLBuehler/mistral.rs #1874).
+ */
+export const unreadableRecord = (cause: unknown, record = ""): GatewayError =>
+  PLAIN.test(record)
+    ? innerError(record)
+    : new GatewayError("upstream_error", "The vendor sent a record that is not JSON.", { cause });
 
 /**
  * Groq's code for a call that its model wrote so that nobody can read it. It tells that as a fault of the request (a 400), which may well succeed when it is
@@ -141,9 +149,6 @@ function cutWords(body: string): string {
   const [, place = "", fault] = CUT_FAULT.exec(body) ?? [];
   return fault === undefined ? "" : `${place.replaceAll(/["\s]/g, "").replaceAll(",", ".")}: ${readCut(fault)}`;
 }
-
-/** Not a page of a proxy in between, and no JSON that is torn. */
-const PLAIN = /^\s*[^\s<{[]/;
 
 /** How a vendor begins that tells an error as a record of the stream that it was asked for, with the error's own status (MiMo: Tencent/WeKnora #1302; Alibaba). */
 const RECORD = /^\s*(?:(?:event|id)?:.*\r?\n)*data:(.*)/;

@@ -25,6 +25,13 @@ const FAST_FLOW_LM = { message: "Max length reached!", type: "model_error", code
 /** How each vendor says it, with the figures that can be read in its words. */
 const WORDINGS: readonly Told[] = [
   [
+    "mistral.rs",
+    422,
+    { message: "Prompt sequence length is greater than 32768, perhaps consider using `truncate_sequence`?" },
+    undefined,
+    32_768,
+  ],
+  [
     "Kimi Code",
     401,
     { error: { type: "authentication_error", message: "k3-256k supports only 256K context." } },

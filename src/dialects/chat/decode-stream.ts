@@ -173,7 +173,7 @@ export class ChatDecoder implements Decoder {
     } catch (cause) {
       // Servers keep a connection open with empty data; anything else that is no JSON is a broken reply. Torn off behind the finish reason
       // it takes nothing from one that is whole (dialects.md 4.8 #21).
-      if (frame.data.trim() !== "" && !this.finishing) this.#fail(unreadableRecord(cause), out);
+      if (frame.data.trim() !== "" && !this.finishing) this.#fail(unreadableRecord(cause, frame.data), out);
       return out;
     }
     if (frame.event === "error") this.#fail(errorInside({ error: value }) ?? streamTruncated(), out);
