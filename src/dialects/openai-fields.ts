@@ -32,7 +32,13 @@ export function withBreakpoint(written: Record<string, unknown>, part: Part): Re
 }
 
 /** How a request is served where nothing else is said. */
-const USUAL_TIERS: ReadonlySet<unknown> = new Set(["default", "auto", ""]);
+const USUAL_TIERS: ReadonlySet<unknown> = new Set(["default", "auto", "", "on_demand"]);
+
+/**
+ * OpenAI's word for a tier that its vendor calls otherwise: Groq says `on_demand` of the usual one with each reply, at which clients with checked types
+ * refuse all of it (64bit/async-openai#498). Undefined for any other word.
+ */
+export const renamedTier = (tier: unknown): "default" | undefined => (tier === "on_demand" ? "default" : undefined);
 
 /** `finish` with the tier that a vendor says it served a reply in (`service_tier`). */
 export function withTier(finish: Finish, tier: unknown): Finish {

@@ -144,6 +144,21 @@ test("how a reply was served is told across OpenAI's dialects, whole and streame
   expect(tiers).toEqual(["flex", "flex", "flex", "flex"]);
 });
 
+test("Groq's word for the usual tier is told in OpenAI's, whole and streamed: clients with checked types take no other", async () => {
+  const message = { role: "assistant", content: "a" };
+  const head = { id: "1", service_tier: "on_demand" };
+  const chatReply = { ...head, choices: [{ index: 0, message, finish_reason: "stop" }] };
+  const chunks = [chunk({ role: "assistant", content: "a" }), chunk({}, "stop")].map((one) => ({ ...one, ...head }));
+  upstream.answer("/v1/chat/completions", json(chatReply), sse(chatStream(...chunks)), json(chatReply));
+  const asked = { model: "plain/x", messages: [hello] };
+  for (const stream of [false, true]) {
+    const text = await (await gateway.post("/v1/chat/completions", { ...asked, stream })).text();
+    expect(new Set(text.match(/"service_tier":"\w+"/g))).toEqual(new Set(['"service_tier":"default"']));
+  }
+  const response = await gateway.post("/v1/responses", { model: "plain/x", input: "Hi" });
+  expect(await response.json()).toMatchObject({ service_tier: "default" });
+});
+
 /** Its vendor says that a model does worse without it (openai, `ResponseOutputMessage.phase`). */
 test("the place of each message in its turn goes back to its vendor, though a chat client has none for it", async () => {
   const part = (text: string) => [{ type: "output_text", text }];

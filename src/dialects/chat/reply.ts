@@ -6,6 +6,7 @@ import { mapChanged, mapListIn } from "../../lib/map-changed.ts";
 import { ReplyCallIds } from "../counted-ids.ts";
 import type { DecodeContext, ReplyContext } from "../dialect.ts";
 import { gatherReply, type WholeBlock } from "../gather-reply.ts";
+import { renamedTier } from "../openai-fields.ts";
 import { errorOf } from "../translate.ts";
 import { annotationOf } from "./citations.ts";
 import { ChatDecoder, errorInside, replySeed } from "./decode-stream.ts";
@@ -178,6 +179,8 @@ export function relabelReply(body: JsonText, context: ReplyContext): string {
     if (value["object"] !== COMPLETION) edits["object"] = COMPLETION;
     const created = wholeSeconds(value["created"]) ?? context.created;
     if (created !== value["created"]) edits["created"] = created;
+    const tier = renamedTier(value["service_tier"]);
+    if (tier !== undefined) edits["service_tier"] = tier;
     const repaired = mapListIn(value, "choices", (choice, at) => repairChoice(choice, at, seed, context));
     if (repaired !== value) edits["choices"] = repaired["choices"];
     const usage = soundUsage(value["usage"]);
