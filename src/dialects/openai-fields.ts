@@ -45,6 +45,19 @@ export function withTier(finish: Finish, tier: unknown): Finish {
   return typeof tier === "string" && !USUAL_TIERS.has(tier) ? { ...finish, tier } : finish;
 }
 
+/** A time that is no less is told in milliseconds: as seconds it would lie beyond the year 5000, as milliseconds it begins in 1973. */
+const LEAST_MILLISECONDS = 100_000_000_000;
+
+/**
+ * When a reply was made, as its vendor tells it, in whole seconds; undefined where it tells no time. SambaNova's have parts (BoundaryML/baml#1746),
+ * ModelScope's, Vercel v0's and those of mistral.rs' streams are milliseconds (openai/openai-dotnet#752, zed-industries/zed#32982,
+ * EricLBuehler/mistral.rs#1805), SGLang's responses are written with a point (QuantumNous/new-api#6822). Clients with checked types refuse all three.
+ */
+export const wholeSeconds = (created: unknown): number | undefined =>
+  typeof created === "number" && Number.isFinite(created)
+    ? Math.floor(created < LEAST_MILLISECONDS ? created : created / 1000)
+    : undefined;
+
 /** Keeps a field that {@link isShared} for the other of the two dialects. */
 export function share(prompt: Prompt, field: string, value: unknown): void {
   prompt.shared ??= {};

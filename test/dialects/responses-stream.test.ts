@@ -4,7 +4,7 @@ import { GatewayError } from "../../src/canon/errors.ts";
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { responses } from "../../src/dialects/responses/index.ts";
 import { streamWriter } from "../../src/dialects/translate.ts";
-import { editInside } from "../../src/lib/json.ts";
+import { editInside, JsonText } from "../../src/lib/json.ts";
 import { recordsOf, reply, stream, typedStream, type Wire } from "./crossing.ts";
 import { context, grammarFault, isFinished, normalise, plain } from "./diagonal.ts";
 import { fixturesOf, testFixtures } from "./diagonal-fixtures.ts";
@@ -247,6 +247,18 @@ describe("relabeler", () => {
     );
     expect(editInside('{"a":1}', "response", { model: "x" })).toBe('{"a":1}');
     expect(editInside('{"response":[1]}', "response", { model: "x" })).toBe('{"response":[1]}');
+  });
+
+  test("a time that is written with a point is told in whole seconds, in every record that tells it and of a whole reply", () => {
+    const response = (status: string) =>
+      `{"id":"r1","created_at":1786588600.0,"model":"vendor-model-1","status":"${status}","output":[]}`;
+    const record = (type: string, status: string) => `data: {"type":"${type}","response":${response(status)}}\n\n`;
+    const { relabeled } = run([record("response.created", "in_progress") + record("response.completed", "completed")]);
+    expect(relabeled.match(/(?<="created_at":)[^,]*/g)?.join()).toBe("1786588600,1786588600");
+    const parts = response("completed").replace("600.0", "600.75");
+    for (const body of [response("completed"), parts]) {
+      expect(responses.relabel(new JsonText(body), context)).toContain('"created_at":1786588600,');
+    }
   });
 
   test("the terminal record is held back until the end", async () => {

@@ -3,13 +3,13 @@ import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import { type Edits, editObject, isEmpty, isObject, listOf } from "../../lib/json.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import { type Frame, recordWith } from "../frames.ts";
-import { renamedTier } from "../openai-fields.ts";
+import { renamedTier, wholeSeconds } from "../openai-fields.ts";
 import { namesAlone } from "../reply-names.ts";
 import { type RecordWriter, RunWriter } from "../run-writer.ts";
 import { finishOf, goesOn, isTerminator, replySeed } from "./decode-stream.ts";
 import { CHUNK, replyIdOf, TERMINATOR, usageChunk } from "./encode-stream.ts";
 import { writeFinish } from "./finish.ts";
-import { ChoiceRepairer, wholeSeconds } from "./repair.ts";
+import { ChoiceRepairer } from "./repair.ts";
 import { readUsage, soundUsage, writeUsage } from "./usage.ts";
 
 type Wire = Record<string, unknown>;

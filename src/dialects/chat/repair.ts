@@ -23,17 +23,6 @@ export function repairTexts(delta: Wire): Wire | undefined {
   };
 }
 
-/** A time that is no less is told in milliseconds: as seconds it would lie beyond the year 5000, as milliseconds it begins in 1973. */
-const LEAST_MILLISECONDS = 100_000_000_000;
-
-/**
- * When a reply was made, as its vendor tells it, in whole seconds: SambaNova's have parts (BoundaryML/baml#1746), ModelScope's, Vercel v0's and those of
- * mistral.rs' streams are milliseconds (openai/openai-dotnet#752, zed-industries/zed#32982, EricLBuehler/mistral.rs#1805). Clients with checked types
- * refuse both.
- */
-export const wholeSeconds = (created: unknown): number | undefined =>
-  typeof created === "number" ? Math.floor(created < LEAST_MILLISECONDS ? created : created / 1000) : undefined;
-
 /** Says of one choice of a stream what SDKs demand of it, and changes no more than that (dialects.md 1.4 "What openai enforces"). */
 export class ChoiceRepairer {
   finished = false;

@@ -6,7 +6,7 @@ import { mapChanged, mapListIn } from "../../lib/map-changed.ts";
 import { ReplyCallIds } from "../counted-ids.ts";
 import type { DecodeContext, ReplyContext } from "../dialect.ts";
 import { gatherReply, type WholeBlock } from "../gather-reply.ts";
-import { renamedTier } from "../openai-fields.ts";
+import { renamedTier, wholeSeconds } from "../openai-fields.ts";
 import { errorOf } from "../translate.ts";
 import { annotationOf } from "./citations.ts";
 import { ChatDecoder, errorInside, replySeed } from "./decode-stream.ts";
@@ -15,7 +15,7 @@ import { replyIdOf } from "./encode-stream.ts";
 import { extraContentOf } from "./extra-content.ts";
 import { fittingWord, writeFinish } from "./finish.ts";
 import { PICTURES, pictureOf, withProof } from "./pictures.ts";
-import { repairTexts, wholeSeconds } from "./repair.ts";
+import { repairTexts } from "./repair.ts";
 import { inventCallId, readToolFragment } from "./tool-calls.ts";
 import { soundUsage, writeUsage } from "./usage.ts";
 

@@ -3,6 +3,7 @@ import { newId } from "../../lib/id.ts";
 import { isObject, listOf, objectsOf, stringOf } from "../../lib/json.ts";
 import { type BlockCiter, type Cited, citedAt, citedPage, MAX_CITED } from "../cited.ts";
 import { mediaTypeOf } from "../media-type.ts";
+import { wholeSeconds } from "../openai-fields.ts";
 import { carriedIn, packReasoning } from "../reasoning-proof.ts";
 import { startEvent } from "../reply-start.ts";
 import { joinName } from "./namespaces.ts";
@@ -126,7 +127,7 @@ export function argumentsText(value: unknown): string {
 
 /** The event by which a reply begins, from its response's fields. */
 export const startOfReply = ({ id, model, created_at: created }: Item): Event =>
-  startEvent(id, model, typeof created === "number" && Number.isFinite(created) ? Math.floor(created) : undefined);
+  startEvent(id, model, wholeSeconds(created));
 
 /** The item of an image that the model made. */
 export const PICTURE = "image_generation_call";

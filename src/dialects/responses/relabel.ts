@@ -4,6 +4,7 @@ import type { Usage } from "../../canon/usage.ts";
 import { type Edits, editInside, editObject, isEmpty, isObject, type ObjectText } from "../../lib/json.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import { type Frame, recordWith } from "../frames.ts";
+import { wholeSeconds } from "../openai-fields.ts";
 import { isEmptyFrame, isTerminal, typeOf } from "./decode-stream.ts";
 import { encodeFailure } from "./errors.ts";
 import { writeFinish } from "./finish.ts";
@@ -16,7 +17,13 @@ import { readUsage, soundUsage, writeUsage } from "./usage.ts";
 export function relabelReply(body: ObjectText, context: ReplyContext): string {
   const { usage } = body.value;
   const counts = soundUsage(usage);
-  return body.edit({ model: context.model, ...(counts !== usage && { usage: counts }) });
+  return body.edit({ model: context.model, ...wholeTime(body.value), ...(counts !== usage && { usage: counts }) });
+}
+
+/** The time of a response as clients take it. What is told without parts is, too: its bytes may say 1786588600.0. */
+function wholeTime(response: Record<string, unknown>): Edits {
+  const created = wholeSeconds(response["created_at"]);
+  return created === undefined ? {} : { created_at: created };
 }
 
 const lastUsage = (events: readonly Event[]): Usage | undefined =>
@@ -96,7 +103,7 @@ class ResponsesRelabeler implements Relabeler {
   #forward(frame: Frame, value: Record<string, unknown>, type: string, edits: Edits = {}): string {
     const { response, sequence_number: number } = value;
     const isOthers = isObject(response) && response["model"] !== this.context.model;
-    const changed: Edits = isOthers ? { model: this.context.model, ...edits } : edits;
+    const changed: Edits = isOthers ? { model: this.context.model, ...wholeTime(response), ...edits } : edits;
     const added = {
       ...(value["type"] === undefined && type !== "" && { type }),
       ...(typeof number !== "number" && { sequence_number: this.#sequence }),
