@@ -180,6 +180,23 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
     ]);
   });
 
+  const refused = { role: "assistant", content: null, refusal: "No." };
+  test.each(["deepseek", "xai", "moonshotai", "openrouter", "vllm", "ollama", "lmstudio"])(
+    "%s is told an answer that was nothing but OpenAI's refusal as its text",
+    (id) => {
+      const { body, dropped } = send(toVendor(id), { messages: [user, refused, user] });
+      const thought = quirksOf(id).reasoningReplayAlways ? { reasoning_content: "" } : {};
+      expect(body["messages"]).toEqual([user, { role: "assistant", content: "No.", ...thought }, user]);
+      expect(dropped).toEqual([]);
+    },
+  );
+
+  test("who has OpenAI's models, or is not described, is told such an answer as it is", () => {
+    for (const way of [toVendor("azure"), { from: "chat", to: "chat", quirks: {} } as const]) {
+      expect(send(way, { messages: [user, refused, user] }).body["messages"]).toEqual([user, refused, user]);
+    }
+  });
+
   test.each(["openai", "azure", "mistral", "fireworks"])(
     "%s is not sent marks for a cache, nor images that another one drew",
     (id) => {

@@ -14,9 +14,21 @@ const REPLAYED = ["reasoning_content", "reasoning", "reasoning_details"] as cons
 const isSigned = (call: unknown): call is Wire => isObject(call) && Object.hasOwn(call, "extra_content");
 const withoutProof = (call: unknown) => (isSigned(call) ? { ...call, extra_content: undefined } : call);
 
+const isRefusal = ({ content, refusal }: Wire): boolean => !content && typeof refusal === "string" && refusal !== "";
+
+/**
+ * Whether an answer that is nothing but a refusal goes on as its text: OpenAI's own servers read the field it stands in, others see a turn that says
+ * nothing, which DeepSeek's refuses ("Invalid assistant message: content or tool_calls must be set", carlrobertoh/ProxyAI #834).
+ */
+const knowsNoRefusal = ({ customTools, emptyContent, messageFields }: Quirks): boolean =>
+  customTools === false || emptyContent === true || messageFields !== undefined;
+
 /** What this upstream takes otherwise of a turn of the model's. */
 function amendAssistant(message: Wire, quirks: Quirks, changes: Wire): void {
-  if (quirks.emptyContent && message["content"] == null) changes["content"] = "";
+  if (isRefusal(message) && knowsNoRefusal(quirks)) {
+    changes["content"] = message["refusal"];
+    changes["refusal"] = undefined;
+  } else if (quirks.emptyContent && message["content"] == null) changes["content"] = "";
   if (quirks.blankContent && message["tool_calls"] && !message["content"]) changes["content"] = " ";
   if (quirks.reasoningReplayAlways && typeof message["reasoning_content"] !== "string") {
     const known = message["reasoning"];

@@ -65,16 +65,11 @@ function plainCall(call: unknown): unknown {
 const isTaken = (message: Wire, field: string, known: readonly string[]): boolean =>
   known.includes(field) && (field === "content" || message[field] != null);
 
-/**
- * Adds to `changes` what such a vendor refuses of a message, be it empty: the fields that it does not know, and those of calls. An answer
- * that is nothing but a refusal goes on as its text.
- */
+/** Adds to `changes` what such a vendor refuses of a message, be it empty: the fields that it does not know, and those of calls. */
 export function amendFields(message: Wire, known: readonly string[], changes: Wire): void {
   for (const field in message) {
     if (!isTaken(message, field, known) && !Object.hasOwn(changes, field)) changes[field] = undefined;
   }
-  const { content, refusal } = message;
-  if (content == null && typeof refusal === "string" && refusal !== "") changes["content"] = refusal;
   const calls = changes["tool_calls"] ?? message["tool_calls"];
   if (Array.isArray(calls) && !calls.every(isPlainCall)) changes["tool_calls"] = calls.map(plainCall);
 }
