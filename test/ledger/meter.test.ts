@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../src/canon/errors.ts";
 import type { Event } from "../../src/canon/events.ts";
-import { NO_USAGE } from "../../src/canon/usage.ts";
+import { NO_USAGE, type Usage } from "../../src/canon/usage.ts";
 import { Meter } from "../../src/ledger/meter.ts";
 import { manualClock } from "../support/clock.ts";
 
@@ -126,6 +126,53 @@ describe("usage", () => {
     });
     expect(metered([counts(1, 10, { reasoning: 11 }), finish]).usage.reasoning).toBe(10);
     expect(metered([counts(Number.NaN, 4), finish]).usage).toEqual({ ...NO_USAGE, input: 50, output: 4 });
+  });
+});
+
+describe("a reply of several rounds", () => {
+  const FIRST = { ...NO_USAGE, input: 10, output: 3 };
+  /** What a reply came to whose first round was counted, and whose second one brought this. */
+  function second(events: Event[], apart?: readonly Usage[]) {
+    const meter = new Meter(manualClock());
+    meter.take([...text("abcd"), { ...counts(10, 3), ...(apart && { apart }) } as Event, finish]);
+    meter.nextRound(
+      () => 50,
+      () => 70,
+    );
+    meter.take(events);
+    return meter.usage(() => 50);
+  }
+
+  test.each([
+    ["text", text("x".repeat(8)), { output: 2 }],
+    ["reasoning alone", reasoning("x".repeat(8)), { output: 2, reasoning: 2 }],
+    ["a call alone", call("look", '{"a":1}'), { output: 3 }],
+    ["its end alone", [finish], { output: 1 }],
+  ])("of a further one that broke off what came is charged, with its input: %s", (_name, events, own) => {
+    const { rounds, usage, estimated } = second(events);
+    const round = { ...NO_USAGE, input: 70, ...own };
+    expect(rounds).toEqual([FIRST, round]);
+    expect(usage).toEqual({ ...NO_USAGE, input: 80, output: 3 + round.output, reasoning: round.reasoning });
+    expect(estimated).toBe(true);
+  });
+
+  test("one of which nothing came is not charged", () => {
+    expect(second([])).toEqual({ usage: FIRST, estimated: false });
+  });
+
+  test("what its vendor makes on top is charged once, of each round", () => {
+    const made = (input: number): Usage => ({ ...NO_USAGE, input, output: 1 });
+    const last = { ...counts(20, 4), apart: [made(300)] } as Event;
+    const both = second([...text("abcd"), last, finish], [made(100), made(200)]);
+    expect(both).toMatchObject({ apart: 3, usage: { input: 630, output: 10 }, estimated: false });
+    const one = second([...text("abcd"), counts(20, 4), finish], [made(100)]);
+    expect(one).toMatchObject({ apart: 1, usage: { input: 130, output: 8 }, estimated: false });
+    expect(one.rounds).toEqual([FIRST, { ...NO_USAGE, input: 20, output: 4 }, made(100)]);
+    // One that broke off has said nothing of it.
+    expect(second(text("abcd"), [made(100)])).toMatchObject({ apart: 1, usage: { input: 180, output: 5 } });
+    // Where it made no reply on top of it, the rounds before that are charged all the same.
+    const bare = second([{ ...counts(0, 0), apart: [made(100)] } as Event, finish]);
+    expect(bare.rounds?.[0]).toEqual(FIRST);
   });
 });
 
