@@ -628,6 +628,28 @@ describe("a body", () => {
   });
 });
 
+test.each([
+  ["", "the first one of a connection"],
+  [GET, "a later one"],
+])("a head is to come whole within twelve seconds, however it drips %#", async (before) => {
+  const at = bare(() => ({ status: 200, headers: {}, body: "yes" }));
+  const client = await at.connect();
+  if (before !== "") {
+    await client.send(before);
+    await client.answer();
+  }
+  for (const part of ["GET / HT", "TP/1.1\r\n", "Host: a\r\n", "X-More: 1\r\n"]) {
+    await client.send(part);
+    await settle(20);
+    await at.clock.advance(2_900);
+  }
+  expect(client.ending).toBeUndefined();
+  await at.clock.advance(1_400);
+  await client.over();
+  expect(client.rest).toBe("");
+  await at.empty();
+});
+
 describe("what is sent ahead of an answer", () => {
   const told = { status: 200, headers: {}, body: "yes" };
 
