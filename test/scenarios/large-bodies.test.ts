@@ -123,6 +123,7 @@ const CHUNK = 2;
 
 test.each([
   ["in pieces of any size", 13_000, false],
+  ["in pieces of any size", 50_000, false],
   ["in pieces of any size", 300_000, false],
   ["in chunks", 13_000, true],
   ["in chunks", 300_000, true],
