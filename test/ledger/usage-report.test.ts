@@ -31,9 +31,10 @@ async function storeWith(rows: readonly TestRow[]) {
   return { store, write };
 }
 
-/** A time within five days, often at the edge of an hour or a day. */
+/** A time within five days, often at the edge of an hour or a day, and often in one hour with others, or in one millisecond. */
 const time = fc
   .oneof(
+    fc.integer({ min: 0, max: 5 }).map((ms) => 30 * HOUR_MS + ms),
     fc
       .integer({ min: 0, max: 5 * 24 })
       .chain((hour) => fc.integer({ min: -1, max: 1 }).map((ms) => hour * HOUR_MS + ms)),
@@ -55,7 +56,7 @@ const rowOf = fc.record({
 const rowsOf = (maxLength: number) =>
   fc.array(rowOf, { maxLength }).map((rows) => rows.map((row, at): TestRow => ({ ...row, requestId: `req_${at}` })));
 
-const some = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
+const some = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined, freq: 2 });
 const filterOf = fc.record({
   accountId: some(fc.constantFrom("acct_1", "acct_2", "acct_9")),
   keyId: some(fc.constantFrom("key_1", "key_2")),
@@ -394,6 +395,32 @@ describe("pages of rows", () => {
   });
 
   const NEWER = { atMs: DAY_0 + 6 * DAY_MS, accountId: "acct_1", keyId: "key_1", model: "a/x" };
+
+  test("rows of one hour, and of one millisecond, are told apart by whose they are and by their ids", async () => {
+    const rows = Array.from(
+      { length: 16 },
+      (_, at): TestRow => ({
+        ...{ requestId: `r${at + 10}`, atMs: DAY_0 + (at % 2), accountId: at & 2 ? "acct_1" : "acct_2" },
+        ...{ keyId: at & 4 ? "key_1" : "key_2", model: at & 8 ? "a/x" : "b/y" },
+      }),
+    );
+    const { store } = await storeWith(rows);
+    const whose = [{}, { accountId: "acct_1" }, { keyId: "key_1" }, { model: "a/x" }, { keyId: "key_2", model: "b/y" }];
+    for (const filter of whose) {
+      const expected = rows.filter((row) => fits(row, filter)).sort(newestFirst);
+      for (const limit of [1, 3, 20]) {
+        const found: UsageRow[] = [];
+        for (let after: Place | undefined, pages = 0; pages === 0 || after; pages++) {
+          const page = readUsagePage(store, filter, { limit, after }, () => 0);
+          found.push(...page.rows);
+          after = page.next;
+          expect(pages).toBeLessThan(20);
+        }
+        expect(found.map(({ requestId }) => requestId)).toEqual(expected.map(({ requestId }) => requestId));
+      }
+    }
+    store.close();
+  });
 
   test("where hours are no longer kept, days lead to the rows", async () => {
     const rows = Array.from({ length: 30 }, (_, at) => ({
