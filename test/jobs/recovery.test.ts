@@ -7,7 +7,7 @@ import type { Config } from "../../src/config/load.ts";
 import { openStore, type Store } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
 import { VENDOR_PATIENCE_MS } from "../../src/jobs/recovery.ts";
-import { DRAIN_MS } from "../../src/jobs/scheduler.ts";
+import { DRAIN_MS, LEASE_MS, TICK_MS } from "../../src/jobs/scheduler.ts";
 import { JobStore } from "../../src/jobs/store.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/observe/log.ts";
@@ -161,6 +161,22 @@ describe("a job whose process died while its vendor worked", () => {
     expect(row(first, id)).toMatchObject({ state: "failed", error_code: "interrupted", file: null });
     expect(again.creates).toEqual([]);
     expect(second.app.book.verify()).toEqual([]);
+  });
+
+  test("is looked after later where its end cannot be written at the start", async () => {
+    const folder = newFolder();
+    const { first, id } = await die(folder, new Painter("none"));
+    first.store.database.run(
+      "CREATE TRIGGER no BEFORE UPDATE ON image_job WHEN new.state = 'failed' BEGIN SELECT raise(ABORT, 'no'); END",
+    );
+    const clock = manualClock(Date.now());
+    const second = await live(folder, [paintVendor("paint", new Painter("none"))], undefined, clock);
+    for (let round = 0; round < 20; round++) await settle();
+    second.store.database.run("DROP TRIGGER no");
+    expect(row(second, id).state).toBe("dispatched");
+    await clock.advance(LEASE_MS + 2 * TICK_MS);
+    expect(await ended(second, id)).toMatchObject({ state: "failed", error_code: "interrupted" });
+    expect(claims(second)).toEqual(["returned"]);
   });
 
   test("is sent again with the same key where its vendor knows it by that", async () => {

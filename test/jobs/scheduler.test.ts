@@ -135,6 +135,17 @@ describe("what may be tried again, and what never is", () => {
     expect([painter.creates.length, second.creates.length]).toEqual([1, 1]);
   });
 
+  test("the next vendor draws the ratio that the first one was to draw, where no size was asked for", async () => {
+    const { lab, clock, painter, second } = await start();
+    painter.ratios = ["16:9"];
+    second.ratios = ["1:1", "16:9"];
+    painter.create_ = [unreachable()];
+    const { id } = await lab.create({ model: "paint/two" });
+    await turnUntil(clock, () => ["succeeded", "failed"].includes(`${stateOf(lab, id)}`));
+    expect([...painter.creates, ...second.creates].map(({ ratio }) => ratio)).toEqual(["16:9", "16:9"]);
+    expect(await lab.ended(id)).toMatchObject({ status: "succeeded", aspect_ratio: "16:9" });
+  });
+
   test("a vendor that is asked again after another one is asked for its own ratio again", async () => {
     const { lab, clock, painter, second } = await start();
     second.ratios = ["1:1", "16:9"];
@@ -383,6 +394,17 @@ describe("cancelling", () => {
     expect(lab.gateway.rows()).toHaveLength(VENDOR_SLOTS);
   });
 
+  test("counts though its vendor cannot be told", async () => {
+    const { lab, painter } = await start();
+    painter.create_ = [hang().script, IMAGE];
+    painter.cancel = () => Promise.reject(new Error("It does not listen."));
+    const { id } = await lab.create();
+    await until(() => painter.running === 1, "the call");
+    expect((await lab.cancel(id)).error?.code).toBe("cancelled");
+    await until(() => lab.gateway.log.some(({ event }) => event === "image-cancel"), "the log");
+    expect((await lab.ended((await lab.create()).id)).status).toBe("succeeded");
+  });
+
   test("a job that waits never reaches its vendor; one that has ended stays as it is", async () => {
     const { lab, painter } = await start();
     const runs = Array.from({ length: VENDOR_SLOTS }, () => hang());
@@ -552,6 +574,21 @@ describe("leases", () => {
     store.database.run("DROP TRIGGER no");
     await turnUntil(clock, () => stateOf(lab, first.id) === "succeeded");
     expect(lab.painter.creates).toHaveLength(2);
+  });
+
+  test("a job that was to wait again, which could not be written, is found again and not sent twice", async () => {
+    const { lab, clock, painter } = await start();
+    const { store } = lab.gateway;
+    store.database.run(
+      "CREATE TRIGGER no BEFORE UPDATE ON image_job WHEN new.state = 'queued' BEGIN SELECT raise(ABORT, 'no'); END",
+    );
+    painter.create_ = [unreachable(), IMAGE];
+    const { id } = await lab.create();
+    await until(() => lab.gateway.log.some(({ event }) => event === "image-job"), "the fault");
+    store.database.run("DROP TRIGGER no");
+    await turnUntil(clock, () => stateOf(lab, id) === "failed");
+    expect((await lab.show(id)).error?.code).toBe("interrupted");
+    expect([painter.creates.length, lab.claims()[0]?.state]).toEqual([1, "returned"]);
   });
 
   test("a claim that could not be written is made again", async () => {
