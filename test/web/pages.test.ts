@@ -1151,6 +1151,46 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe(`${TEXT}\n\n- **CLI**\n  Run it.`);
   });
 
+  test("what stands beside the main part is not shown, nor are its article's neighbours where it is most of that", async () => {
+    const beside = `<div><p>${TEXT.replaceAll("tide", "sponsor")}</p></div>`;
+    const { markdown } = await readHtml(`${beside}<main><h1>Tide</h1><p>${TEXT}</p></main>${beside}`);
+    expect(markdown).toBe(`# Tide\n\n${TEXT}`);
+    const article = `<article><h1>Tide</h1><p>${TEXT} ${TEXT}</p></article>`;
+    expect((await readHtml(`<main>${article}${beside}</main>`)).markdown).toBe(`# Tide\n\n${TEXT} ${TEXT}`);
+    expect((await readHtml(`${article}${beside}${beside}`)).markdown).toBe(`# Tide\n\n${TEXT} ${TEXT}`);
+  });
+
+  test("of several articles all are shown, and a main part with next to nothing in it is not the page", async () => {
+    const article = (name: string) => `<article><h2>${name}</h2><p>${TEXT}</p></article>`;
+    const all = `## Ebb\n\n${TEXT}\n\n## Flood\n\n${TEXT}`;
+    expect((await readHtml(`<main>${article("Ebb")}${article("Flood")}</main>`)).markdown).toBe(all);
+    expect((await readHtml(`${article("Ebb")}${article("Flood")}`)).markdown).toBe(all);
+    const { markdown } = await readHtml(`<main><p>Loading</p></main><div><p>${TEXT} ${TEXT}</p></div>`);
+    expect(markdown).toBe(`Loading\n\n${TEXT} ${TEXT}`);
+  });
+
+  test("a page that stands in what looks like a site's own parts is shown all the same; a site's header is not", async () => {
+    expect((await readHtml(`<aside><p>${TEXT}</p></aside>`)).markdown).toBe(TEXT);
+    expect((await readHtml(`<header><p>Shop</p></header><p>${TEXT}</p>`)).markdown).toBe(TEXT);
+  });
+
+  test("an image without a description says nothing, nor does what only counts visitors or an item without anything", async () => {
+    const { markdown } = await readHtml(
+      `<main><p>${TEXT}<img src="a.png"><img src="b.png" alt=" "><img src="c.gif" alt="visit" width="1"></p><ul><li></li><li>x</li></ul><p>a<code></code>b</p></main>`,
+    );
+    expect(markdown).toBe(`${TEXT}\n\n- x\n\nab`);
+  });
+
+  test("how a word is read stands in brackets behind it", async () => {
+    const { markdown } = await readHtml(`<p>${TEXT} <ruby>漢字<rp>(</rp><rt> かんじ </rt><rp>)</rp></ruby>.</p>`);
+    expect(markdown).toBe(`${TEXT} 漢字(かんじ).`);
+  });
+
+  test("a program whose language is said to be none has none", async () => {
+    const { markdown } = await readHtml(`<p>${TEXT}</p><pre><code class="language-plaintext">a</code></pre>`);
+    expect(markdown).toBe(`${TEXT}\n\n\`\`\`\na\n\`\`\``);
+  });
+
   const tab = (name: string) => `<li role="presentation"><a role="tab">${name}</a></li>`;
   const panel = (html: string) => `<div role="tabpanel" hidden>${html}</div>`;
   test.each([

@@ -158,6 +158,38 @@ describe("the chain", () => {
     },
   );
 
+  test.each([
+    ["at its top", { retry_after_seconds: 90 }],
+    ["deep in it, behind others", { detail: { error: { meta: {}, next: { retry_after_seconds: 90 } } } }],
+  ])(
+    "an engine that says only in its body how long it has had enough is left alone for so long: %s",
+    async (_where, body) => {
+      const chain = search([{ engine: "tavily", apiKey: undefined, baseUrl: first.url }]);
+      first.answer("/search", json(body, { status: 432 }));
+      expect(await rejectionOf(chain.search(QUERY, NEVER))).toMatchObject({ retryAfterSeconds: 90 });
+      await clock.advance(89_999);
+      await rejectionOf(chain.search(QUERY, NEVER));
+      expect(first.calls).toHaveLength(1);
+      await clock.advance(1);
+      first.answer("/search", RESULTS);
+      expect((await chain.search(QUERY, NEVER)).engine).toBe("tavily");
+    },
+  );
+
+  test("an engine that is down and says for how long is left alone at once", async () => {
+    const chain = both();
+    first.answer("/search", json({}, { status: 503, headers: { "retry-after": "120" } }));
+    second.always("/search", RESULTS);
+    for (const query of ["a", "b"]) await chain.search({ ...QUERY, query }, NEVER);
+    expect([first.calls.length, second.calls.length]).toEqual([1, 2]);
+  });
+
+  test("a query that one engine does not like is told as such, though the next one is down", async () => {
+    first.answer("/search", json({}, { status: 422 }));
+    second.answer("/search", html(500));
+    expect(await rejectionOf(both().search(QUERY, NEVER))).toMatchObject({ code: "invalid_request", param: "query" });
+  });
+
   test("an engine that keeps failing is left alone, and tried again by one search at a time", async () => {
     const chain = both();
     first.always("/search", html(500));

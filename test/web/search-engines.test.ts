@@ -261,6 +261,9 @@ describe("each engine is told the five arguments in its own words", () => {
     expect((await ask("brave", { exclude: ["a.example"], maxResults: 20 })).sent).toMatchObject({
       ...{ q: "solar cells -site:a.example", count: "20" },
     });
+    // More than is wanted, as some will be taken out again.
+    expect((await ask("brave", { exclude: ["a.example"] })).sent).toMatchObject({ count: "10" });
+    expect((await ask("brave", { include: ["a.example"] })).sent).toMatchObject({ q: "solar cells site:a.example" });
     const unmet = await ask("brave", { recency: "hour", country: "ZW", query: "w ".repeat(60).trim() });
     expect(unmet.sent).toMatchObject({ freshness: "pd", q: "w ".repeat(50).trim() });
     expect(unmet.sent).not.toHaveProperty("country");
