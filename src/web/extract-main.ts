@@ -158,9 +158,16 @@ function leadsOn(element: Element): boolean {
 
 const saysJunk = (words: string) => words.split(/[\s_-]+/).some((word) => JUNK.has(word)) || WIDGET.test(words);
 
+/** A wiki's table of links to all that belongs to a series: beside the text of each article in it. */
+const isSeries = (element: Element): boolean =>
+  element.name === "table" &&
+  /(?:^|[\s-])(?:sidebar|navbox)(?:$|[\s-])/.test(element.attributes["class"] ?? "") &&
+  isMostlyLinks(element);
+
 function hasJunkName(element: Element): boolean {
   const { name, attributes } = element;
   const { class: classes, id } = attributes;
+  if (isSeries(element)) return true;
   if (NEVER_JUNK.has(name) || (!classes && !id)) return false;
   // A remark on the page, which Wikipedia calls `navigation-not-searchable`.
   if (attributes["role"] === "note") return false;

@@ -879,6 +879,14 @@ describe("what belongs to a page", () => {
     );
   });
 
+  test("a wiki's table of the links of a series is not the article, one that says something is", async () => {
+    const links = Array.from({ length: 9 }, (_, at) => `<li><a href="/wiki/${at}">Link ${at}</a></li>`).join("");
+    const series = `<table class="sidebar sidebar-collapse nomobile nowraplinks"><tr><th>Part of a series</th></tr><tr><td><ul>${links}</ul></td></tr></table>`;
+    const facts = '<table class="sidebar-facts"><tr><th>Height</th><td>3 m</td></tr></table>';
+    const { markdown } = await readHtml(`<main><p>${TEXT}</p>${series}${facts}</main>`);
+    expect(markdown).toBe(`${TEXT}\n\n|  |  |\n| --- | --- |\n| Height | 3 m |`);
+  });
+
   test("emphasis inside emphasis of its own kind is written once", async () => {
     const { markdown } = await readHtml(
       "<p><b><strong>High</strong></b>, <i>so <span><em>very</em></span></i>, <del>a <s>b</s></del>, <b>a <i>b <b>c</b></i></b>.</p>",
