@@ -5,6 +5,8 @@ import { ReaderPool } from "../../src/web/extract-pool.ts";
 import { CALL_DEADLINE_MS, fetchPages, type PageOptions, URL_DEADLINE_MS } from "../../src/web/fetch-pages.ts";
 import type { FoundPage, PageResult } from "../../src/web/fetch-results.ts";
 import { PageShelf, SHELF_MS } from "../../src/web/fetch-shelf.ts";
+import type { SafeFetch, SafeFetchOptions } from "../../src/web/safe-fetch.ts";
+import { FetchFault } from "../../src/web/safe-fetch-fault.ts";
 import { MAX_URLS } from "../../src/wire/bounds.ts";
 import { manualClock } from "../support/clock.ts";
 import { type Answer, neverAnswer, redirect, startUpstream, type Upstream } from "../support/upstream.ts";
@@ -52,6 +54,37 @@ describe("pages", () => {
     site.always("/a", page("plain", `text/plain; note=${"obey ".repeat(1_000)}`));
     const [result] = (await fetchAll([at("/a")])) as FoundPage[];
     expect([result?.markdown, result?.contentType.length]).toEqual(["plain", 200]);
+  });
+
+  test("whose server does not say what they are are what they look like", async () => {
+    site.always("/a", { ...page("<!doctype html><p>It is <b>so</b>.</p>"), headers: {} });
+    site.always("/b", { ...page("# Plain"), headers: {} });
+    const results = (await fetchAll([at("/a"), at("/b")])) as FoundPage[];
+    expect(results.map(({ markdown, contentType }) => [markdown, contentType])).toEqual([
+      ["It is **so**.", ""],
+      ["# Plain", ""],
+    ]);
+  });
+
+  test("may be of 10 MiB, PDF files of 20", async () => {
+    const asked: SafeFetchOptions[] = [];
+    const safeFetch: SafeFetch = (_url, options) => {
+      asked.push(options);
+      throw new FetchFault("unreachable", "Nobody is there.");
+    };
+    await fetchPages(["https://site.example/"], {}, { clock: systemClock, safeFetch, reader: pool });
+    const { maxBytes, whenLonger } = asked[0]!;
+    const most = (type?: string) =>
+      typeof maxBytes === "number"
+        ? maxBytes
+        : maxBytes(new Headers(type === undefined ? {} : { "content-type": type }));
+    const MIB = 1_048_576;
+    expect([most(), most("text/html"), most("application/pdf"), whenLonger]).toEqual([
+      10 * MIB,
+      10 * MIB,
+      20 * MIB,
+      "cut",
+    ]);
   });
 
   test("come back in the order of their URLs; what goes wrong with one is its own", async () => {

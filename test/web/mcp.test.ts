@@ -216,7 +216,12 @@ describe("messages", () => {
     expect(fetch).toMatchObject({ type: "object", required: ["urls"], additionalProperties: false });
     expect(Object.keys(fetch!["properties"] as Json)).toEqual(["urls", "max_content_tokens"]);
     for (const { annotations } of tools) {
-      expect(annotations).toMatchObject({ readOnlyHint: true, destructiveHint: false, openWorldHint: true });
+      expect(annotations).toMatchObject({
+        readOnlyHint: true,
+        destructiveHint: false,
+        idempotentHint: true,
+        openWorldHint: true,
+      });
     }
     expect(json["result"]).not.toHaveProperty("nextCursor");
     expect((await lab.send(request("tools/list", { cursor: "x" }))).json).toEqual(json);

@@ -3,7 +3,7 @@ import { createSocket, type Socket } from "node:dgram";
 import { lookup } from "node:dns/promises";
 import { once } from "node:events";
 import { availableParallelism } from "node:os";
-import { resolveByDns } from "../../src/web/safe-fetch-names.ts";
+import { resolveByDns, resolveBySystem } from "../../src/web/safe-fetch-names.ts";
 import { within } from "../support/wait.ts";
 
 const A = 1;
@@ -94,4 +94,10 @@ test("names whose servers are silent keep nobody else's from being found", async
   expect((await within(lookup("localhost"), "the system's resolver answered")).address).not.toBe("");
   expect(await within(resolve("four.example"), "another name was found")).toEqual(["192.0.2.4"]);
   expect([ended, new Set(asked.filter((name) => name.includes("dead"))).size]).toEqual([0, count]);
+});
+
+test("a name that the system knows by itself has the addresses that it has there", async () => {
+  const found = await resolveBySystem("localhost");
+  expect(found.length).toBeGreaterThan(0);
+  for (const address of found) expect(["127.0.0.1", "::1"]).toContain(address);
 });
