@@ -65,8 +65,14 @@ function show(element: Element): void {
 /** An element of a page's own that makes tabs of what is in it, which is hidden until it does (`<awsdocs-tabs><dl style="display: none">`). */
 const isTabs = ({ name }: Element): boolean => name.endsWith("-tabs");
 
-/** A field of a form that is filled with several lines, as programs are that can be changed and run (pkg.go.dev's examples). */
-const isFilledIn = (element: Element): boolean => element.name === "textarea" && textOf(element).trim().includes("\n");
+/**
+ * A field of a form that is filled with several lines, as programs are that can be changed and run (pkg.go.dev's examples). What cannot be changed is
+ * a copy of what is shown (GitHub's files).
+ */
+const isFilledIn = (element: Element): boolean =>
+  element.name === "textarea" &&
+  element.attributes["aria-readonly"] !== "true" &&
+  textOf(element).trim().includes("\n");
 
 /** Collects what {@link placeParts} needs, names questions that are buttons, and opens every `noscript` that holds the page. Returns the characters of text below `element`. */
 function look(element: Element, late: Late): { weight: number; main: boolean } {

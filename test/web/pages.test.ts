@@ -930,7 +930,7 @@ describe("what belongs to a page", () => {
     ],
     [
       "in a field where it can be changed and run",
-      '<textarea class="Documentation-exampleCode code" spellcheck="false">func main() {\n\tif a &lt; b {\n</textarea><textarea name="comment"> </textarea><textarea>Share</textarea>',
+      '<textarea class="Documentation-exampleCode code" spellcheck="false">func main() {\n\tif a &lt; b {\n</textarea><textarea name="comment"> </textarea><textarea>Share</textarea><textarea aria-readonly="true">a\nb</textarea>',
       "```\nfunc main() {\n\tif a < b {\n```",
     ],
     [
