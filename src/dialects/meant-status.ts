@@ -66,9 +66,10 @@ export const beginsWithName = (words: string): boolean => NAMED_FIELD.test(words
 
 /**
  * How servers say that they have a model, and that somebody has to load it there: llama.cpp's router (gsanhueza/pi-llama-cpp #24), LM Studio, Foundry Local
- * (microsoft/Foundry-Local, `chat_completions_handler.cc`) and Unsloth's.
+ * (microsoft/Foundry-Local, `chat_completions_handler.cc`), Unsloth's and older TabbyAPI.
  */
-export const NOT_LOADED = /^(?:model is not loaded$|Model not loaded: |No models? loaded\. )/;
+export const NOT_LOADED =
+  /^(?:model is not loaded$|Model not loaded: |No models? (?:loaded\. |are currently loaded\.))/;
 
 /** How llama.cpp says that a model's template refuses a conversation, behind a piece of the template. */
 export const TEMPLATE_REFUSED = /^.*\bError: (?=Jinja Exception: )/s;
@@ -149,11 +150,11 @@ const MISNOMERS: readonly Misnomer[] = [
   // No overload, which agents ask again: Claude Code for minutes, and of what an overload says it shows nothing (anthropics/claude-code #72390).
   { at: BAD_REQUEST, words: NOT_LOADED, means: 404 },
   // A model that is down, by NVIDIA (tashfeenahmed/freellmapi #522) and Volcengine ("currently closed or temporarily unavailable":
-  // volcengine.com/docs/82379/1299023), or that could not be loaded, by LM Studio (tinyhumansai/openhuman #4181, continuedev/continue #12794): nothing ran,
-  // and asking later helps.
+  // volcengine.com/docs/82379/1299023), or that could not be loaded, by LM Studio (tinyhumansai/openhuman #4181, continuedev/continue #12794) and mlx-vlm
+  // (Blaizzy/mlx-vlm #1717): nothing ran, and asking later helps.
   {
     at: BAD_REQUEST,
-    words: /^(?:(?:Function id '[^']{1,100}': )?DEGRADED function cannot be invoked\b|Failed to load model ")/,
+    words: /^(?:(?:Function id '[^']{1,100}': )?DEGRADED function cannot be invoked\b|Failed to load model(?: "|: ))/,
     name: /^InvalidEndpoint\.ClosedEndpoint$/,
     means: 503,
   },
@@ -178,7 +179,7 @@ const MISNOMERS: readonly Misnomer[] = [
   {
     at: BAD_REQUEST,
     words:
-      /^(?:(?:\[address=[^\]]{1,100}\] )?Model (?:(?:Not|does not) Exist|(?:'[^']{1,200}' )?Not Found\b|not supported by provider\b)|The provided model (?:is not supported\b|identifier is invalid\b)|The requested model "[^"]{1,200}" is not served\b|(?:\w+: )*No such model @|(?:\/[\w/]+: )?Invalid model name passed in|could not find real modelID for |Unknown model(?:: |, please check\b)|Invocation of model ID \S{1,200} with on-demand throughput\b)/i,
+      /^(?:(?:\[address=[^\]]1,100\] )?Model (?:(?:Not|does not) Exist|(?:'[^']1,200' )?Not Found\b|not supported by provider\b)|The provided model (?:is not supported\b|identifier is invalid\b)|The requested model "[^"]{1,200}" is not served\b|(?:\w+: )*No such model @|(?:\/[\w/]+: )?Invalid model name passed in|could not find real modelID for |Unknown model(?:: |, please check\b)|Invocation of model ID \S{1,200} with on-demand throughput\b)/i,
     name: /^(?:invalid_model|model_(?:not_(?:found|supported|available)|decommissioned))$/i,
     means: 404,
   },

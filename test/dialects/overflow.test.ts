@@ -1071,6 +1071,13 @@ const OTHERS: readonly (readonly [name: string, status: number, body: unknown, c
     code,
   ]),
   [
+    "a model that is not loaded, mlx-vlm",
+    400,
+    { detail: "Failed to load model: Model type bert not supported." },
+    "upstream_overloaded",
+  ],
+  ["a model that is not loaded, older TabbyAPI", 400, { detail: "No models are currently loaded." }, "upstream_error"],
+  [
     "a model that is not loaded, Foundry Local",
     400,
     openai("Model not loaded: Model 'qwen3-0.6b' must be loaded before inference", null),
