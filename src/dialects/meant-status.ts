@@ -137,6 +137,9 @@ const MISNOMERS: readonly Misnomer[] = [
   },
   // A prompt that does not fit, told as a wrong key.
   { at: [401], words: ONLY_CONTEXT, means: 400 },
+  // Cloudflare's for a vendor whose own server it has not reached: refused, timed out, no way there, no TLS (developers.cloudflare.com, "Cloudflare 5xx errors";
+  // Anthropic's 522: anthropics/claude-code #67341). Nothing ran. Not so 520 and 524, which say that it had been reached.
+  { at: [521, 522, 523, 525, 526], means: 503 },
   // NVIDIA's for a model that has reached its end of life.
   { at: [410], means: 404 },
   // OpenAI's word for a server of tools that the request names and that fails: a 424, with which others mean a fault of their own.

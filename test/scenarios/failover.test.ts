@@ -104,6 +104,20 @@ describe("several routes", () => {
     },
   );
 
+  test.each([521, 522, 523, 525, 526])(
+    "%i of Cloudflare before a vendor: nothing ran, so that it is asked once more, and where there is another one everybody is served by that",
+    async (status) => {
+      const told = { title: `Error ${status}`, status, detail: "No way there.", cloudflare_error: true };
+      first.always(PATH, json(told, { status }));
+      const sole = await say(await twoVendors(), "well?", "one/any");
+      expect([sole.status, first.calls.length]).toEqual([503, 2]);
+      const app = await twoVendors();
+      second.always(PATH, json(chatReply("two")));
+      const all = await Promise.all(Array.from({ length: 12 }, (_, at) => say(app, `${at}`)));
+      expect(all.map((answer) => answer.status)).toEqual(Array(12).fill(200));
+    },
+  );
+
   test.each([502, 503, 529])("%i, and says that asking again is in vain: the next one is asked", async (status) => {
     const app = await twoVendors();
     first.always(PATH, fault(status, { "x-should-retry": "false" }));
