@@ -980,10 +980,12 @@ describe("a stop", () => {
     await within(stopped, "the stop");
   });
 
-  test("lets a client that reads late have the whole of its answer", async () => {
-    const text = "w".repeat(12 * MIB);
+  /** A stop while a client takes nothing of an answer that has gone out to it. */
+  const unread = async (text: string) => {
     let client: RawClient | undefined;
-    const { stopped, isOver } = await stopping(async ({ vendor, connect, rows }) => {
+    const stop = await stopping(async ({ vendor, connect, rows }) => {
+      // The process has run for a while.
+      await clock.advance(60_000);
       const message = { role: "assistant", content: text };
       vendor.answer(
         VENDOR_PATH,
@@ -995,6 +997,12 @@ describe("a stop", () => {
       await until(() => rows().length === 1, "the answer to be settled");
       await settle(50);
     });
+    return { ...stop, client: client as RawClient | undefined };
+  };
+
+  test("lets a client that reads late have the whole of its answer", async () => {
+    const text = "w".repeat(12 * MIB);
+    const { stopped, isOver, client } = await unread(text);
     await clock.advance(5 * TELL_MS);
     expect(isOver()).toBe(false);
     client?.readOn();
@@ -1002,6 +1010,14 @@ describe("a stop", () => {
     expect([status, body.includes(text)]).toEqual([200, true]);
     await client?.over();
     await clock.advance(5 * TELL_MS);
+    await within(stopped, "the stop");
+  });
+
+  test("waits no longer for a client that takes nothing of a whole answer which has gone out", async () => {
+    const { stopped, isOver } = await unread("w".repeat(12 * MIB));
+    await clock.advance(DRAIN_MS - TELL_MS);
+    expect(isOver()).toBe(false);
+    await clock.advance(2 * TELL_MS);
     await within(stopped, "the stop");
   });
 });
