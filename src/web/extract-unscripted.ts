@@ -74,6 +74,12 @@ const isFilledIn = (element: Element): boolean =>
   element.attributes["aria-readonly"] !== "true" &&
   textOf(element).trim().includes("\n");
 
+/** The name of a link that lies over what it leads to, with nothing in it (the Guardian's cards). One to a place of the page is beside its heading. */
+function overlayName({ name, attributes, children }: Element): string | undefined {
+  const isEmpty = children.every((child) => typeof child === "string" && child.trim() === "");
+  return name === "a" && isEmpty && !attributes["href"]?.includes("#") ? attributes["aria-label"] : undefined;
+}
+
 /** Collects what {@link placeParts} needs, names questions that are buttons, and opens every `noscript` that holds the page. Returns the characters of text below `element`. */
 function look(element: Element, late: Late): { weight: number; main: boolean } {
   const all = { weight: 0, main: isMain(element) };
@@ -97,6 +103,8 @@ function look(element: Element, late: Late): { weight: number; main: boolean } {
     }
     if (child.name === "style") continue;
     if (isFilledIn(child)) child.name = "pre";
+    const overlay = overlayName(child);
+    if (overlay) child.children = [overlay];
     if (isTabs(element)) show(child);
     if (id && child.name === "template") late.homes.set(id, child);
     else if (id && hidden !== undefined) late.parts.set(id, child);
@@ -153,7 +161,7 @@ function nameFrames(root: Element): void {
 
 /**
  * Makes of a page what it shows to a reader that runs no programs, as far as that is certain. A `noscript` with the page in it is shown (forums have
- * their threads there), formulas that a program would draw become formulas, questions that are buttons summaries, a page in a frame a link where there is hardly anything else, and parts that came late, hidden at the end, are put where the page says.
+ * their threads there), formulas that a program would draw become formulas, questions that are buttons summaries, links that lie over something named, a page in a frame a link where there is hardly anything else, and parts that came late, hidden at the end, are put where the page says.
  * Changes `root`.
  */
 export function unscript(root: Element): void {

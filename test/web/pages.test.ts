@@ -1055,6 +1055,13 @@ describe("what belongs to a page", () => {
     expect((await readHtml(`<p>${TEXT}</p>${table}`)).markdown).toContain("|  | 1 |");
   });
 
+  test("a link that lies over a card leads to it by its name; a sign's, or one to a place beside its heading, does not", async () => {
+    const { markdown } = await readHtml(
+      `<main><p>${TEXT}</p><div><a href="/ebb" aria-label="The ebb"> </a><h3>The ebb</h3></div><a href="/share" aria-label="Share"><svg></svg></a><h2>Flood <a href="/tide#flood" aria-label="Permalink"></a></h2></main>`,
+    );
+    expect(markdown).toBe(`${TEXT}\n\n[The ebb](https://site.example/ebb)\n\n### The ebb\n\n## Flood`);
+  });
+
   test("a page's own elements among words are words, and parts of the page where they stand alone", async () => {
     const { markdown } = await readHtml(
       `<main><p>Fast <g-emoji>🚀</g-emoji>, as of <relative-time>May 1</relative-time>. ${TEXT}</p><x-card>One</x-card> <x-card>Two</x-card><div>In <x-part><p>parts</p></x-part></div></main>`,
