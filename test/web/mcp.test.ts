@@ -335,6 +335,19 @@ describe("tools/call", () => {
     expect(read._meta["sluice/pages"]).toMatchObject([{ error: { code: "invalid_url" } }]);
   });
 
+  test("web_fetch: a page is as long as it may be, under its title", async () => {
+    const urls = [`${lab.page}/long`];
+    const [whole, cut] = [
+      await lab.call("web_fetch", { urls }),
+      await lab.call("web_fetch", { urls, max_content_tokens: 4 }),
+    ];
+    expect(whole.content[0]?.text).toContain(`${urls[0]}\nPage /long\n`);
+    expect(whole.content[0]?.text).toEndWith("# Page /long\n\nText of /long.");
+    expect(cut.content[0]?.text).not.toContain("Text of /long.");
+    const pages = [whole, cut].map(({ _meta }) => _meta["sluice/pages"]?.[0]);
+    expect(pages).toMatchObject([{ truncated: false }, { truncated: true }]);
+  });
+
   test("web_search: a list to read and the same for programs", async () => {
     const args = { query: "solar\tcells ", max_results: 3, search_domain_filter: ["a.example"], country: "de" };
     const { content, structuredContent, isError, _meta } = await lab.call("web_search", args);
