@@ -37,6 +37,8 @@ const WORDINGS: readonly RegExp[] = [
   ONLY_CONTEXT,
   // mistral.rs (its `add_request.rs`)
   /\bprompt sequence length is greater than \d/i,
+  // mlx-vlm (its `server/generation.py`)
+  /\bcontext tokens \(.{1,80}\), but MAX_KV_SIZE is \d/,
   // LM Studio's engine for MLX since the summer of 2026 (lmstudio-ai/lmstudio-bug-tracker #2322)
   /\bdoes not fit in context length\b/i,
   // llama.cpp's older words for that (ikawrakow/ik_llama.cpp #1619)
@@ -88,6 +90,7 @@ const MAXIMUM: readonly RegExp[] = [
   "must (?:have less than|be <=) #",
   "greater than max_model_len=#",
   "sequence length is greater than #",
+  "MAX_KV_SIZE is #",
   "max_(?:num_tokens|seq_len) \\(#",
   "model capacity #",
   "max(?:imum)? input tokens:? #",
@@ -129,6 +132,7 @@ const SPLIT: readonly RegExp[] = [
   "exceed context limit: # \\+ #",
   "\\(# (?:in the messages|of text input)[^)]{0,80}?,? (?:and )?# in the (?:completion|output)",
   "# tokens from the input messages and # tokens for the completion",
+  "\\(# prompt \\+ # max generation\\)",
   "given: # `?inputs`? tokens and # `?max_new_tokens",
   "input tokens length is #\\. output tokens length is #",
 ].map(figure);

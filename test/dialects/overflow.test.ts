@@ -25,6 +25,13 @@ const FAST_FLOW_LM = { message: "Max length reached!", type: "model_error", code
 /** How each vendor says it, with the figures that can be read in its words. */
 const WORDINGS: readonly Told[] = [
   [
+    "mlx-vlm",
+    400,
+    { detail: "Request needs 36096 context tokens (32000 prompt + 4096 max generation), but MAX_KV_SIZE is 32768." },
+    36_096,
+    32_768,
+  ],
+  [
     "mistral.rs",
     422,
     { message: "Prompt sequence length is greater than 32768, perhaps consider using `truncate_sequence`?" },
