@@ -5,12 +5,13 @@ const FIELD = "\\bmax_(?:completion_|output_)?tokens[`'\"]?";
 /**
  * How servers name the highest ceiling that their model takes, each in the same words in whatever dialect it is asked: Qianfan, Alibaba and DeepSeek, Groq,
  * OpenAI's models at whoever serves them, Z.ai (glm-4v-flash takes 1,024), Novita (cline/cline #8337), Ollama's cloud (anomalyco/models.dev #1707), OpenAI and
- * Volcengine (yiliqi78/TOKENICODE #3, Gitlawb/openclaude #331), Anthropic (anthropics/claude-code #24451), Amazon Bedrock (BerriAI/litellm #5656).
+ * Volcengine (yiliqi78/TOKENICODE #3, Gitlawb/openclaude #331), Anthropic (anthropics/claude-code #24451), Amazon Bedrock (BerriAI/litellm #5656), SGLang of its
+ * whole window (its `serving_chat.py`).
  */
 const HIGHEST: readonly RegExp[] = [
   `${FIELD} (?:range is|should be|value, the valid range of max_tokens is) \\[\\d+, ?(\\d+)`,
   `${FIELD} must be less than or equal to [\`'"]?(\\d+)`,
-  `${FIELD} is too large: \\d+\\. This model supports at most (\\d+)`,
+  `${FIELD} is too large: \\d+\\. ?This model supports at most (\\d+)`,
   `${FIELD}(?: parameter is illegal\\.|参数非法)：限制数值范围\\[\\d+, ?(\\d+)`,
   `${FIELD} \\(current value: \\d+\\) must be between \\d+ and (\\d+)`,
   `${FIELD} \\(\\d+\\) exceeds model's maximum output tokens \\((\\d+)`,

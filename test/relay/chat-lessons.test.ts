@@ -669,8 +669,9 @@ describe("a chat server of which nothing is known", () => {
       "<400> InternalError.Algo.InvalidParameter: Range of max_tokens should be [1, 12288]",
       "`max_tokens` must be less than or equal to `12288`, the maximum value for `max_tokens` is less than the `context_window` for this model",
       "max_tokens is too large: 32000. This model supports at most 12288 completion tokens, whereas you provided 32000.",
+      "max_completion_tokens is too large: 32000.This model supports at most 12288 completion tokens.",
     ].map((words): [string, Wire, (body: Wire) => boolean, Refusal, Wire, string | null] => [
-      `a ceiling beyond its own (Qianfan, Alibaba, Groq, OpenAI's models: ${words})`,
+      `a ceiling beyond its own (Qianfan, Alibaba, Groq, OpenAI's models, SGLang: ${words})`,
       { ...ask(user), max_tokens: 32_000 },
       ({ max_tokens: most }) => Number(most) > 12_288,
       { words },
