@@ -6,7 +6,7 @@ import { responses } from "../../src/dialects/responses/index.ts";
 import { JsonText } from "../../src/lib/json.ts";
 import { context, normalise, plain } from "./diagonal.ts";
 import { eventsOf } from "./responses-events.ts";
-import { clientOf, encode } from "./responses-run.ts";
+import { clientOf, encode, run } from "./responses-run.ts";
 
 const decode = (body: unknown) => responses.decodeReply(body, { quirks: {} });
 const terminalOf = (events: readonly Event[]): Record<string, unknown> => {
@@ -67,6 +67,17 @@ describe("whole replies", () => {
     expect(responses.relabel(new JsonText(text), context)).toBe(
       text.replace('"model" : "vendor-1"', '"model" : "some/model-id"'),
     );
+  });
+
+  test("an item's state that is none is left out, whole and of a stream's last record, and others stay", () => {
+    const items =
+      '[{"type":"reasoning","id":"rs_1","summary":[],"status":null},{"type":"message","status":"completed"}]';
+    const told = '[{"type":"reasoning","id":"rs_1","summary":[]},{"type":"message","status":"completed"}]';
+    const text = `{"id":"resp_1","status":"completed","error":null,"model":"vendor-1","output":${items}}`;
+    const whole = text.replace(items, told).replace("vendor-1", "some/model-id");
+    expect(responses.relabel(new JsonText(text), context)).toBe(whole);
+    const { relabeled } = run([`data: {"type":"response.completed","response":${text}}\n\n`]);
+    expect(relabeled).toContain(`"output":${told}`);
   });
 
   test("what is no finished response is an upstream error", () => {

@@ -2,6 +2,7 @@ import type { GatewayError } from "../../canon/errors.ts";
 import type { Event, Finish } from "../../canon/events.ts";
 import type { Usage } from "../../canon/usage.ts";
 import { type Edits, editInside, editObject, isEmpty, isObject, type ObjectText } from "../../lib/json.ts";
+import { mapListIn } from "../../lib/map-changed.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import { type Frame, recordWith } from "../frames.ts";
 import { wholeSeconds } from "../openai-fields.ts";
@@ -17,7 +18,16 @@ import { readUsage, soundUsage, writeUsage } from "./usage.ts";
 export function relabelReply(body: ObjectText, context: ReplyContext): string {
   const { usage } = body.value;
   const counts = soundUsage(usage);
-  return body.edit({ model: context.model, ...wholeTime(body.value), ...(counts !== usage && { usage: counts }) });
+  const edits = { ...wholeTime(body.value), ...stated(body.value), ...(counts !== usage && { usage: counts }) };
+  return body.edit({ model: context.model, ...edits });
+}
+
+/** The items without states that are none: vLLM writes null for what its model thought, which ends OpenAI's SDK for .NET (openai/openai-dotnet#993). */
+function stated(response: Record<string, unknown>): Edits {
+  const withState = (item: unknown) =>
+    isObject(item) && item["status"] === null ? { ...item, status: undefined } : item;
+  const sound = mapListIn(response, "output", withState);
+  return sound === response ? {} : { output: sound["output"] };
 }
 
 /** The time of a response as clients take it. What is told without parts is, too: its bytes may say 1786588600.0. */
@@ -103,7 +113,8 @@ class ResponsesRelabeler implements Relabeler {
   #forward(frame: Frame, value: Record<string, unknown>, type: string, edits: Edits = {}): string {
     const { response, sequence_number: number } = value;
     const isOthers = isObject(response) && response["model"] !== this.context.model;
-    const changed: Edits = isOthers ? { model: this.context.model, ...wholeTime(response), ...edits } : edits;
+    const told = isObject(response) ? { ...wholeTime(response), ...stated(response) } : {};
+    const changed: Edits = isOthers ? { model: this.context.model, ...told, ...edits } : edits;
     const added = {
       ...(value["type"] === undefined && type !== "" && { type }),
       ...(typeof number !== "number" && { sequence_number: this.#sequence }),
