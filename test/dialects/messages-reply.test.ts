@@ -83,11 +83,11 @@ describe("whole replies", () => {
 
   test("relabel changes the model and no other byte", () => {
     const text =
-      '{ "id":"msg_1","type":"message", "role":"assistant", "model" : "upstream-name",\n "stop_reason":"end_turn", "content":[{"type":"new","n":12345678901234567890}] }';
+      '{ "id":"msg_1","type":"message", "role":"assistant", "model" : "upstream-name",\n "stop_reason":"end_turn", "stop_sequence":null, "content":[{"type":"new","n":12345678901234567890}] }';
     expect(messages.relabel(new JsonText(text), context)).toBe(text.replace('"upstream-name"', '"some/model-id"'));
   });
 
-  test("relabel adds the id, type, role and stop reason that a message lacks", () => {
+  test("relabel adds the id, type, role, stop reason and stop sequence that a message lacks", () => {
     const content = [{ type: "text", text: "a" }];
     expect(JSON.parse(messages.relabel(new JsonText(JSON.stringify({ content })), context))).toEqual({
       id: `msg_${context.replyId}`,
@@ -96,12 +96,13 @@ describe("whole replies", () => {
       model: context.model,
       content,
       stop_reason: "end_turn",
+      stop_sequence: null,
     });
   });
 
   test("a model that says nothing has said so, also where its server writes null for no blocks (Ollama)", () => {
     const text =
-      '{"id":"msg_1","type":"message","role":"assistant","model":"m","content":null,"stop_reason":"max_tokens"}';
+      '{"id":"msg_1","type":"message","role":"assistant","model":"m","content":null,"stop_reason":"max_tokens","stop_sequence":null}';
     expect(decode(JSON.parse(text))).toEqual([
       { type: "start", id: "msg_1", model: "m" },
       { type: "finish", finish: { reason: "length", raw: "max_tokens" } },

@@ -165,7 +165,11 @@ test("a messages reply whose tools have other names keeps citations, callers, co
     },
     { type: "content_block_delta", index: 1, delta: { type: "input_json_delta", partial_json: "{}" } },
     { type: "content_block_stop", index: 1 },
-    { type: "message_delta", delta: { stop_reason: "tool_use", container: { id: "c" } }, usage: { output_tokens: 2 } },
+    {
+      type: "message_delta",
+      delta: { stop_reason: "tool_use", stop_sequence: null, container: { id: "c" } },
+      usage: { output_tokens: 2 },
+    },
     { type: "message_stop" },
   ];
   upstream.answer("/v1/messages", json(whole), sse(records.map(record).join("")));

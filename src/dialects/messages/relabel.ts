@@ -4,6 +4,7 @@ import {
   type Edits,
   editObject,
   entryOf,
+  isEmpty,
   isObject,
   listOf,
   mayBeInexact,
@@ -110,6 +111,9 @@ function withSoundCalls(body: ObjectText, { usedCallIds }: ReplyContext): unknow
   });
 }
 
+/** What says that no stop sequence ended a reply, where its vendor leaves that out: vLLM does (vllm-project/vllm#56371), and who checks types refuses it. */
+const unstopped = ({ stop_sequence: stop }: Block): Block => (stop === undefined ? { stop_sequence: null } : {});
+
 /**
  * A whole reply with the client's model ID, what every message says of itself, calls that can be made and a stop reason that fits its blocks, every
  * other byte as it was. `body` is known to be an object.
@@ -130,6 +134,7 @@ export function relabelReply(body: ObjectText, context: ReplyContext): string {
       content: withSoundCalls(body, context),
     }),
     ...(fitting !== undefined && { stop_reason: fitting }),
+    ...unstopped(body.value),
     ...(counts !== usage && { usage: counts }),
   });
 }
@@ -423,7 +428,8 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
     if (!isObject(delta)) edits["delta"] = { stop_reason: null, stop_sequence: null };
     else {
       const fitting = fittingStopReason(delta["stop_reason"], this.#calledTool);
-      if (fitting !== undefined) edits["delta"] = { ...delta, stop_reason: fitting };
+      const repairs = { ...(fitting !== undefined && { stop_reason: fitting }), ...unstopped(delta) };
+      if (!isEmpty(repairs)) edits["delta"] = { ...delta, ...repairs };
     }
     if (isCounted) edits["usage"] = { ...fieldsOf(usage), ...writeUsage(this.#usage) };
     else if (!isObject(usage) || typeof usage["output_tokens"] !== "number") {
