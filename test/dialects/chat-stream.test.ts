@@ -741,8 +741,13 @@ describe("an encoded stream", () => {
         prompt_tokens: 20,
         completion_tokens: 42,
         total_tokens: 62,
-        prompt_tokens_details: { cached_tokens: 8, cache_write_tokens: 5 },
-        completion_tokens_details: { reasoning_tokens: 40 },
+        prompt_tokens_details: { cached_tokens: 8, cache_write_tokens: 5, audio_tokens: 0 },
+        completion_tokens_details: {
+          reasoning_tokens: 40,
+          audio_tokens: 0,
+          accepted_prediction_tokens: 0,
+          rejected_prediction_tokens: 0,
+        },
       },
     });
     const quiet = encodeText(events, { ...CONTEXT, wantsUsage: false });

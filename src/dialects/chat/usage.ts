@@ -47,6 +47,9 @@ export function readUsage(value: unknown, exclusive: boolean): Usage | undefined
   return disjointCounts({ prompt, completion, total, cacheRead, cacheWrite, reasoning }, exclusive);
 }
 
+/** What no other dialect counts, and OpenAI tells of each reply: clients in Swift and PHP with checked types lose the counts without them, or the reply (openai-php/client#524). */
+const UNPREDICTED = { audio_tokens: 0, accepted_prediction_tokens: 0, rejected_prediction_tokens: 0 };
+
 /** Disjoint counts as the chat dialect shows them: the prompt includes its cache, the completion its reasoning (dialects.md 1.3). */
 export function writeUsage(usage: Usage): Record<string, unknown> {
   const prompt = promptTokens(usage);
@@ -54,8 +57,8 @@ export function writeUsage(usage: Usage): Record<string, unknown> {
     prompt_tokens: prompt,
     completion_tokens: usage.output,
     total_tokens: prompt + usage.output,
-    prompt_tokens_details: { cached_tokens: usage.cacheRead, cache_write_tokens: usage.cacheWrite },
-    completion_tokens_details: { reasoning_tokens: usage.reasoning },
+    prompt_tokens_details: { cached_tokens: usage.cacheRead, cache_write_tokens: usage.cacheWrite, audio_tokens: 0 },
+    completion_tokens_details: { reasoning_tokens: usage.reasoning, ...UNPREDICTED },
   };
 }
 
