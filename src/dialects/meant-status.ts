@@ -9,13 +9,17 @@ const NO_ROOM_LEFT = 498;
  * Statuses by which vendors refuse a request itself, beside the usual ones: Scaleway's for a ceiling beyond the model's (scaleway.com, "Fixing common
  * issues"), and Portkey's for one that its guardrails deny (Portkey-AI/gateway, `src/handlers/handlerUtils.ts`).
  */
-const REFUSED: ReadonlySet<number> = new Set([400, 409, 413, 415, 416, 422, 446]);
+const REFUSED: ReadonlySet<number> = new Set([400, 409, 415, 416, 422, 446]);
+
+/** A body of more bytes than the vendor takes, where its words do not tell of tokens: by this status, and its type, Claude Code knows that it has to leave images out. */
+const TOO_LARGE = 413;
 
 /** Meaning of an upstream status (reliability.md 6.2, contract 6). A vendor's 401 is never the client's 401. */
 export function codeOf(status: number): ErrorCode {
   if (status === 401 || status === 403) return "upstream_auth";
   if (status === 429 || status === NO_ROOM_LEFT) return "rate_limit_exceeded";
   if (status === 502 || status === 503 || status === 529) return "upstream_overloaded";
+  if (status === TOO_LARGE) return "request_too_large";
   if (REFUSED.has(status)) return "invalid_request";
   return "upstream_error";
 }

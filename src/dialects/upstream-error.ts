@@ -49,7 +49,11 @@ const WORDS: Partial<Record<ErrorCode, string>> = {
   upstream_overloaded: "The vendor is overloaded or down. Try again later.",
   upstream_error: "The vendor answered with a server error.",
   invalid_request: "The vendor refused the request.",
+  request_too_large: "The request is larger than its vendor takes.",
 };
+
+/** Faults of the request itself: why, the vendor tells best. */
+const OF_REQUEST: ReadonlySet<ErrorCode> = new Set(["invalid_request", "request_too_large"]);
 
 /** A 403 is no word about the key itself: a model or an endpoint that it is not for, a region, a host name that the vendor does not go by. */
 const FORBIDDEN =
@@ -97,12 +101,13 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
   if (meant === 404) retry = false;
   // A model that is down, told as a bad request: its server says why, and who asks is often who can do something about it.
   const isDown = meant === 503 && codeOf(status) === "invalid_request";
-  const excerpt = code === "invalid_request" || isDown ? told : "";
+  const isOfRequest = OF_REQUEST.has(code);
+  const excerpt = isOfRequest || isDown ? told : "";
   const details = {
     cause,
     retry,
-    ...(code === "invalid_request" && raw.param && { param: scrub(raw.param).slice(0, 100) }),
-    ...(code === "invalid_request" && raw.details && { extra: { details: raw.details } }),
+    ...(isOfRequest && raw.param && { param: scrub(raw.param).slice(0, 100) }),
+    ...(isOfRequest && raw.details && { extra: { details: raw.details } }),
     retryAfterSeconds: waitOf(code, retryAfterSeconds ?? raw.retryAfterSeconds),
   };
   if (meant === 404)

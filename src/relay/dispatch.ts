@@ -129,7 +129,8 @@ export function completeOverflow(error: GatewayError, job: Job): GatewayError {
     if (isCrowdedOut(error, job)) return new GatewayError("upstream_overloaded", NO_ROOM, { cause });
     return error.completed(exchange.estimatedInput, entry.contextLength);
   }
-  const wordless = code === "invalid_request" && SAYS_NOTHING.test(String(vendorSaid(error).message));
+  const isRefused = code === "invalid_request" || code === "request_too_large";
+  const wordless = isRefused && SAYS_NOTHING.test(String(vendorSaid(error).message));
   if (!wordless || entry.contextLength === undefined || exchange.estimatedInput <= entry.contextLength) return error;
   return new ContextOverflow({}, cause).completed(exchange.estimatedInput, entry.contextLength);
 }

@@ -904,7 +904,7 @@ const OTHERS: readonly (readonly [name: string, status: number, body: unknown, c
     "a body of too many bytes",
     413,
     { type: "error", error: { type: "request_too_large", message: "Request exceeds the maximum size" } },
-    "invalid_request",
+    "request_too_large",
   ],
   ["speed, in words of a length", 429, openai("Token limit exceeded for this minute.", null), "rate_limit_exceeded"],
   [

@@ -406,7 +406,7 @@ for (const [status, text] of [
     expect(code).toBe("context_length_exceeded");
     expect(message).toMatch(new RegExp(`^prompt is too long: \\d{6} tokens > ${WINDOW} maximum`));
     const small = await gateway.post("/v1/chat/completions", ask("chat", "Hi"));
-    expect((await readError(small))["code"]).toBe("invalid_request");
+    expect((await readError(small))["code"]).toBe(status === 413 ? "request_too_large" : "invalid_request");
   });
 }
 

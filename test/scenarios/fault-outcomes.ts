@@ -3,6 +3,7 @@ import { INPUT, OUTPUT, PIECES, SAID } from "./wires.ts";
 /** Contract 6 as far as an upstream's fault can lead there: status and type in the chat shape, and in that of messages. */
 export const FAULT_ERRORS = {
   invalid_request: { chat: [400, "invalid_request_error"], messages: [400, "invalid_request_error"] },
+  request_too_large: { chat: [413, "invalid_request_error"], messages: [413, "request_too_large"] },
   context_length_exceeded: { chat: [400, "invalid_request_error"], messages: [400, "invalid_request_error"] },
   rate_limit_exceeded: { chat: [429, "rate_limit_error"], messages: [429, "rate_limit_error"] },
   request_timeout: { chat: [504, "timeout_error"], messages: [504, "timeout_error"] },

@@ -426,7 +426,7 @@ const REQUESTS: Fault[] = [
     number: 15,
     name: "413",
     answer: failure(413, "request_too_large", "too large"),
-    outcome: refused("invalid_request", null),
+    outcome: refused("request_too_large", null, { words: "too large" }),
   },
   {
     number: 15,
