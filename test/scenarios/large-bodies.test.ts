@@ -158,6 +158,29 @@ test.each([
   }
 });
 
+test.each([
+  ["a small one", 5_000],
+  ["one of some tens of kilobytes", 50_000],
+  ["a large one", 300_000],
+])("a body that is no JSON is told so, however late its end comes: %s", async (_name, size) => {
+  const listening = listen(app);
+  const client = await RawClient.open(listening.port, (text) => text);
+  try {
+    const body = `{"model":"lab/big","messages":"${"x".repeat(size)}"`;
+    const head = ["Host: localhost", `Authorization: Bearer ${app.key}`, "Content-Type: application/json"];
+    await client.send(`POST ${PATH} HTTP/1.1\r\n${head.join("\r\n")}\r\nContent-Length: ${body.length}\r\n\r\n`);
+    for (const piece of [body.slice(0, -10), body.slice(-10)]) {
+      await client.send(piece);
+      await Bun.sleep(5);
+    }
+    const answer = await client.answer();
+    expect([answer.status, answer.body.includes("not valid JSON")]).toEqual([400, true]);
+  } finally {
+    client.reset();
+    await listening.stop();
+  }
+});
+
 test("an image of 4K that a model draws arrives whole, in one record as in a whole reply", async () => {
   const url = `data:image/png;base64,${"iVBOR".repeat(4 * 1024 * 1024)}`;
   const images = [{ type: "image_url", image_url: { url } }];

@@ -43,6 +43,45 @@ test("a large answer that nobody reads keeps no other waiting on its connection"
   for (const answer of unread) expect(await answer.text(1_000_000)).toHaveLength(LENGTH);
 });
 
+test("an answer of which nothing is read waits at its vendor, and comes whole once it is", async () => {
+  const MIB = 1024 * 1024;
+  const length = 64 * MIB;
+  const piece = Buffer.alloc(MIB, "a");
+  let sent = 0;
+  const sendOn = (socket: { write(bytes: Uint8Array): number }) => {
+    while (sent < length) {
+      const rest = piece.subarray(sent % MIB);
+      const written = socket.write(rest);
+      sent += Math.max(0, written);
+      if (written < rest.length) return;
+    }
+  };
+  using endless = Bun.listen({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: {
+      data(socket) {
+        socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${length}\r\n\r\n`);
+        sendOn(socket);
+      },
+      drain: sendOn,
+    },
+  });
+  const answer = await send(
+    { ...vendor, baseUrl: `http://127.0.0.1:${endless.port}` },
+    { path: "/", body: "x", headers: {}, abort: new Abort(), userAgent: "test" },
+  );
+  let before = -1;
+  while (before !== sent) {
+    before = sent;
+    await Bun.sleep(100);
+  }
+  expect(sent).toBeLessThan(length / 2);
+  let read = 0;
+  for (let next = await answer.read(); !next.done; next = await answer.read()) read += next.value?.length ?? 0;
+  expect(read).toBe(length);
+});
+
 test("a large answer out of few packed bytes is unpacked in several turns of the event loop, and no further than is read", async () => {
   const MIB = 1024 * 1024;
   const packed = Bun.zstdCompressSync(Buffer.alloc(8 * MIB, "a"));
