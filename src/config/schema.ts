@@ -64,6 +64,7 @@ const quirkProperties = late(
       reasoning_replay: Type.Optional(Words(["reasoning_content", "reasoning"])),
       reasoning_replay_always: Type.Optional(flag()),
       reasoning_replay_calls: Type.Optional(flag()),
+      thought_parts: Type.Optional(flag()),
       refuses_reasoning: Type.Optional(flag()),
       unknown_fields: Type.Optional(list(text("a field name", 100), "a list of field names", 100)),
       message_fields: Type.Optional(list(text("a field name", 100), "a list of field names", 100)),

@@ -43,6 +43,8 @@ export type Quirks = {
   reasoningReplayAlways?: boolean;
   /** chat: while it reasons, an assistant turn with tool calls is refused without its reasoning text; a blank stands for a lost one (Kimi). */
   reasoningReplayCalls?: boolean;
+  /** chat: that text goes back as a part of the turn's content, before what was said, to models that think (Mistral). */
+  thoughtParts?: boolean;
   /** chat: reasoning text on an assistant turn is refused: what clients send back of an earlier reply is taken out. */
   refusesReasoning?: boolean;
   /** chat: fields of the dialect's own vendor that this one refuses or knows nothing of; they are left out and named (dialects.md 1.1). */

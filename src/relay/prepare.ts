@@ -2,7 +2,7 @@ import { invalidField } from "../canon/errors.ts";
 import type { Orders } from "../canon/intent.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { marksForHour } from "../dialects/cache-marks.ts";
-import type { ClientDialect } from "../dialects/dialect.ts";
+import type { ClientDialect, Quirks } from "../dialects/dialect.ts";
 import { dropMismatched } from "../dialects/messages/block-binding.ts";
 import { isSame, passedHeaders, showPaths, translateRequest } from "../dialects/translate.ts";
 import type { Fields } from "../lib/http1/fields.ts";
@@ -56,6 +56,13 @@ export const namesAt =
 const callIdsIn = ({ body }: Asked, { replay }: ClientDialect): readonly string[] =>
   replay.read(body.value, false).turns.flatMap(({ callIds }) => callIds);
 
+/** What a vendor wants that takes what its models thought in a form which those that do not think cannot read. */
+function withoutThoughtParts(quirks: Quirks): Quirks {
+  if (!quirks.thoughtParts) return quirks;
+  const { thoughtParts: _parts, reasoningReplay: _replay, ...others } = quirks;
+  return others;
+}
+
 /**
  * The request as this route's vendor is asked: orders, translated body, path and headers, without the key. Sends nothing. Whatever
  * changes a request on its way belongs in here, so that a client who asks for the translation is shown it.
@@ -64,7 +71,8 @@ const callIdsIn = ({ body }: Asked, { replay }: ClientDialect): readonly string[
 export function prepare(asked: Asked, target: Target): Prepared {
   const { route, vendor, upstream, client, context } = target;
   const { request, services, abort } = asked;
-  const { quirks, refuses, missesThought, thinksByEffort, thinksByBudget } = termsFor(asked, target);
+  const { quirks: known, refuses, missesThought, thinksByEffort, thinksByBudget } = termsFor(asked, target);
+  const quirks = asked.entry.capabilities.reasoning ? known : withoutThoughtParts(known);
   const orders = planOrders(asked.intent, asked.entry, route, client, upstream, quirks, asked.money);
   if (refuses) orders.remove = [...orders.remove, ...refuses];
   if (missesThought) orders.missesThought = true;

@@ -108,6 +108,9 @@ export const registry: readonly VendorRow[] = [
         ...ROUTER_FIELDS,
       ],
       acceptsTopK: true,
+      // "Always replay the assistant turn": without what it thought its model does worse (docs.mistral.ai, "Reasoning"; mistralai's example of several turns).
+      reasoningReplay: "reasoning_content",
+      thoughtParts: true,
       refusesReasoning: true,
       acceptsCacheControl: false,
       messageFields: [...MESSAGE_FIELDS.filter((field) => field !== "name"), "prefix"],

@@ -3,7 +3,7 @@ import type { Quirks } from "../dialect.ts";
 import { shortCallId } from "./call-ids.ts";
 import { amendFields, joinContent, removeMarks } from "./message-fields.ts";
 import { PICTURES, refusesPictures } from "./pictures.ts";
-import { LOST_REASONING, lacksReasoning, renameReasoning } from "./replay.ts";
+import { addThoughtPart, LOST_REASONING, lacksReasoning, renameReasoning } from "./replay.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -34,6 +34,7 @@ function amendAssistant(message: Wire, quirks: Quirks, changes: Wire): void {
     const known = message["reasoning"];
     changes["reasoning_content"] = typeof known === "string" ? known : "";
   }
+  if (quirks.thoughtParts) addThoughtPart(message, changes);
   if (quirks.refusesReasoning) {
     for (const field of REPLAYED) if (Object.hasOwn(message, field)) changes[field] = undefined;
   }
@@ -52,7 +53,8 @@ export function amendMessage(message: Wire, quirks: Quirks): Wire {
   if (quirks.acceptsCacheControl === false) removeMarks(message, changes);
   if (quirks.joinedContent) joinContent(message, changes);
   if (quirks.messageFields) {
-    if (isAssistant && quirks.reasoningReplay) renameReasoning(message, quirks.reasoningReplay, changes);
+    if (isAssistant && quirks.reasoningReplay && !quirks.thoughtParts)
+      renameReasoning(message, quirks.reasoningReplay, changes);
     amendFields(message, quirks.messageFields, changes);
   }
   if (quirks.documentUrls)

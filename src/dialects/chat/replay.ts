@@ -2,7 +2,7 @@ import type { Memories, ReasoningMemory } from "../../canon/memory.ts";
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import { detailFields, detailsOf } from "../reasoning-details.ts";
 import { Anchor, type Conversation, type ReplayHalf, type SpokenTurn } from "../replay.ts";
-import { contentText, reasoningSignature, reasoningText } from "./delta.ts";
+import { contentText, reasoningSignature, reasoningText, thoughtField } from "./delta.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -66,6 +66,18 @@ export const LOST_REASONING = " ";
 export function renameReasoning(message: Wire, field: string, changes: Wire): void {
   const text = message[field] == null ? reasoningText(message) : "";
   if (text !== "") changes[field] = text;
+}
+
+const isThought = (part: unknown): boolean => isObject(part) && thoughtField(part) !== undefined;
+
+/** Adds to `changes` the reasoning of a message as the first part of its content; of one that has nothing else it says nothing to anybody. */
+export function addThoughtPart(message: Wire, changes: Wire): void {
+  const { content } = message;
+  const text = reasoningText(message);
+  if (text === "" || (Array.isArray(content) && content.some(isThought))) return;
+  const said = typeof content === "string" && content !== "" ? [{ type: "text", text: content }] : listOf(content);
+  if (said.length === 0 && listOf(message["tool_calls"]).length === 0) return;
+  changes["content"] = [{ type: "thinking", thinking: [{ type: "text", text }], closed: true }, ...said];
 }
 
 /** Whether a message has calls, and nothing readable of the reasoning that led to them. */
