@@ -34,12 +34,15 @@ const SEEN = /^(?:image|video|audio)\/|^application\/pdf$/;
  * formats where their system has none.
  */
 const RARE_IMAGE = /^(?:Qk|SUkqA|TU0AK|AAAA.GZ0eXB)/;
+/** How a web page begins: clients send what they got in an image's place under the name of an image. */
+const PAGE = /^\s*<(?:!doctype\s+html|html)\b/i;
 /** Characters of base64 that show its format, white space among them. */
 const SHOWING = 64;
 
 /** Why bytes that are said to be of a type can be no image; undefined where they may be one. */
 function faultOfImage(said: string, data: string): string | undefined {
   const start = data.slice(0, SHOWING).replaceAll(/\s+/g, "");
+  if (PAGE.test(Buffer.from(start, "base64").toString())) return "holds no image: its bytes are a web page";
   const type = mediaTypeOf(said, start);
   if (SEEN.test(type) || RARE_IMAGE.test(start)) return undefined;
   const shown = type === "" ? "nothing is said of its format" : `it is said to be ${type.slice(0, 100)}`;

@@ -6,6 +6,8 @@ export type MediaRow = [what: string, part: Wire, field: string];
 const PNG = "iVBORw0KGgoAAAANSUhEUg==";
 const PDF = "JVBERi0xLjQ=";
 const HTML = "PGh0bWw+";
+/** A byte order mark, an empty line and `<!DOCTYPE html><title>404</title>`, as a server tells of what it does not have. */
+const PAGE = "77u/CjwhRE9DVFlQRSBodG1sPjx0aXRsZT40MDQ8L3RpdGxlPg==";
 
 const text = { type: "text", text: "see" };
 
@@ -71,6 +73,8 @@ const BAD_URLS: [what: string, url: string][] = [
 ];
 const NO_IMAGE: [what: string, url: string][] = [
   ["a web page", `data:text/html;base64,${HTML}`],
+  ["a web page under the name of a picture", `data:image/png;base64,${HTML}`],
+  ["a page of an error under the name of a picture", `data:image/jpeg;base64,${PAGE}`],
   ["a web page in plain letters", "data:text/html,<html>"],
   ["bytes of which nothing is said", `data:;base64,${HTML}`],
   ["an archive", "data:application/zip;base64,UEsDBA=="],
@@ -100,7 +104,7 @@ export const BAD_MEDIA: Record<ClientName, MediaRow[]> = {
   messages: [
     ...rows("image", sourceUrl("image"), "source.url", [...NOWHERE, ...BAD_URLS, ...NO_IMAGE]),
     ...rows("document", sourceUrl("document"), "source.url", [...NOWHERE, ...BAD_URLS]),
-    ...rows("bytes of an image", sourceData("image", "image/png"), "source.data", BAD_BASE64),
+    ...rows("bytes of an image", sourceData("image", "image/png"), "source.data", [...BAD_BASE64, ["a page", PAGE]]),
     ...rows("bytes of a document", sourceData("document", "application/pdf"), "source.data", BAD_BASE64),
     ...rows("bytes said to be a page", sourceData("image", "text/html"), "source.data", [["a page", HTML]]),
     ...rows("bytes said to be nothing", sourceData("image", ""), "source.data", [["a page", HTML]]),
