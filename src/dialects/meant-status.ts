@@ -186,7 +186,7 @@ const MISNOMERS: readonly Misnomer[] = [
   {
     at: BAD_REQUEST,
     words:
-      /^(?:(?:\[address=[^\]]1,100\] )?Model (?:(?:Not|does not) Exist|(?:'[^']1,200' )?Not Found\b|not supported by provider\b)|The provided model (?:is not supported\b|identifier is invalid\b)|The requested model "[^"]{1,200}" is not served\b|(?:\w+: )*No such model @|(?:\/[\w/]+: )?Invalid model name passed in|could not find real modelID for |Unknown model(?:: |, please check\b)|Invocation of model ID \S{1,200} with on-demand throughput\b)/i,
+      /^(?:(?:\[address=[^\]]{1,100}\] )?Model (?:(?:Not|does not) Exist|(?:'[^']{1,200}' )?Not Found\b|not supported by provider\b)|The provided model (?:is not supported\b|identifier is invalid\b)|The requested model "[^"]{1,200}" is not served\b|(?:\w+: )*No such model @|(?:\/[\w/]+: )?Invalid model name passed in|could not find real modelID for |Unknown model(?:: |, please check\b)|Invocation of model ID \S{1,200} with on-demand throughput\b)/i,
     name: /^(?:invalid_model|model_(?:not_(?:found|supported|available)|decommissioned))$/i,
     means: 404,
   },
