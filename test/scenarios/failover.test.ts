@@ -1143,7 +1143,8 @@ describe("several keys of a vendor", () => {
     first.always("/v1/messages", ({ headers }) =>
       headers["x-api-key"] === "key-a1" ? json(refusal, { status }) : json(WIRES.messages.reply()),
     );
-    for (let count = 0; count < 10; count++) expect((await talk(app, `${count}`)).status).toBe(200);
+    // Of ten, one run in a thousand left the first key without any.
+    for (let count = 0; count < 30; count++) expect((await talk(app, `${count}`)).status).toBe(200);
     const told = app.log.flatMap(({ event, way }) => (event === "route-rested" ? [way] : []));
     expect(told).toEqual(rests === undefined ? [] : [rests]);
     first.always("/v1/messages", json(refusal, { status }));
