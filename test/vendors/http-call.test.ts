@@ -182,6 +182,26 @@ describe("an answer of which much comes at once", () => {
     expect(told).toEqual(["pause", "resume", "ended"]);
   });
 
+  test.each([
+    ["at once", [20]],
+    ["in pieces", [1, 1, 5, 13]],
+  ])("a mark at the beginning of its text is none of it, be it read %s", async (_how, sizes) => {
+    const sent = Buffer.from(`\ufeff{"a":"\u00e9 and b"}`);
+    const { call } = callOf(sent.length);
+    let at = 0;
+    const next = (size: number) => {
+      call.take(Buffer.from(sent.subarray(at, at + size)));
+      at += size;
+    };
+    next(sizes[0] ?? 0);
+    const text = call.text(1_000);
+    for (const size of sizes.slice(1)) {
+      await nextTurn();
+      next(size);
+    }
+    expect(JSON.parse(await text)).toEqual({ a: "\u00e9 and b" });
+  });
+
   test("one that has come whole, and of which nobody wants the rest, leaves no read unanswered", async () => {
     const { call } = callOf(150_000);
     call.take(body(150_000));
