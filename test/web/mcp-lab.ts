@@ -70,6 +70,9 @@ export async function startMcpLab(
       await held;
       const { pathname } = new URL(asked.url);
       if (pathname === "/missing") return new Response("no", { status: 404 });
+      const head = '<meta name="date" content="2026-03-01"><script src="app.js"></script>';
+      if (pathname === "/app")
+        return new Response(`<title>App</title>${head}`, { headers: { "content-type": "text/html" } });
       const html = `<html><title>Page ${pathname}</title><main><h1>Page ${pathname}</h1><p>Text of ${pathname}.</p></main>`;
       return new Response(html, { headers: { "content-type": "text/html" } });
     },

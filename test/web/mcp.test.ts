@@ -348,6 +348,14 @@ describe("tools/call", () => {
     expect(pages).toMatchObject([{ truncated: false }, { truncated: true }]);
   });
 
+  test("web_fetch: what is known of a page beside its text is told to readers and to programs", async () => {
+    const urls = [`${lab.page}/app`];
+    const { content, _meta } = await lab.call("web_fetch", { urls });
+    expect(content[0]?.text).toContain(`${urls[0]}\nApp, 2026-03-01\nNote: This page shows its text only after`);
+    const about = { title: "App", published: "2026-03-01", note: expect.stringContaining("running programs") };
+    expect(_meta["sluice/pages"]).toEqual([expect.objectContaining(about)]);
+  });
+
   test("web_search: a list to read and the same for programs", async () => {
     const args = { query: "solar\tcells ", max_results: 3, search_domain_filter: ["a.example"], country: "de" };
     const { content, structuredContent, isError, _meta } = await lab.call("web_search", args);
