@@ -143,8 +143,12 @@ export const registry: readonly VendorRow[] = [
         ...OTHERS_FIELDS,
         ...ROUTER_FIELDS,
       ],
-      // Its document names it among what is a 400 (console.groq.com, "OpenAI Compatibility").
-      messageFields: MESSAGE_FIELDS.filter((field) => field !== "name"),
+      // Its models that think take it back under the name that it gives it (groq-sdk 1.6, `ChatCompletionAssistantMessageParam`; vercel/ai,
+      // `convert-to-groq-chat-messages.ts`). Others say that they do not: "property 'reasoning' is unsupported".
+      reasoningReplay: "reasoning",
+      refusesReasoning: false,
+      // Its document names `name` among what is a 400 (console.groq.com, "OpenAI Compatibility").
+      messageFields: [...MESSAGE_FIELDS.filter((field) => field !== "name"), "reasoning"],
     },
   },
   {

@@ -53,8 +53,8 @@ export function amendMessage(message: Wire, quirks: Quirks): Wire {
   if (quirks.acceptsCacheControl === false) removeMarks(message, changes);
   if (quirks.joinedContent) joinContent(message, changes);
   if (quirks.messageFields) {
-    if (isAssistant && quirks.reasoningReplay && !quirks.thoughtParts)
-      renameReasoning(message, quirks.reasoningReplay, changes);
+    const field = quirks.reasoningReplay;
+    if (isAssistant && field && quirks.messageFields.includes(field)) renameReasoning(message, field, changes);
     amendFields(message, quirks.messageFields, changes);
   }
   if (quirks.documentUrls)

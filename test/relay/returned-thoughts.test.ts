@@ -17,8 +17,9 @@ let gateway: TestApp;
 
 beforeEach(async () => {
   upstream = startUpstream();
-  const quirks = registry.find(({ id }) => id === "mistral")?.quirks ?? {};
-  gateway = await startApp({ vendors: [vendorAt(upstream, "chat", "mistral", quirks)] });
+  const rowOf = (vendor: string) =>
+    vendorAt(upstream, "chat", vendor, registry.find(({ id }) => id === vendor)?.quirks ?? {});
+  gateway = await startApp({ vendors: ["mistral", "groq"].map(rowOf) });
 });
 
 afterEach(async () => {
@@ -108,4 +109,21 @@ test("a model that does not think is told no thoughts, nor is a turn told that h
   expect(told()).toEqual([asked, called, result]);
   await post({ messages: [asked, { role: "assistant", content: null, reasoning_content: "Hm." }, thanks] });
   expect(told()).toEqual([{ role: "user", content: "Weather?\nThanks" }]);
+});
+
+test("Groq has back under its own name what its model thought; of one that takes none back it says so, and is told none", async () => {
+  const content = { role: "assistant", content: null, reasoning: "I look.", tool_calls: [call] };
+  const UNSUPPORTED = `'messages.1' : for 'role:assistant' the following must be satisfied[('messages.1' : property 'reasoning' is unsupported, did you mean 'role'?)]`;
+  const refusal = json({ error: { message: UNSUPPORTED, type: "invalid_request_error" } }, { status: 400 });
+  const answer = whole({ role: "assistant", content: "Rain." }, "stop");
+  const calling = whole(content, "tool_calls");
+  for (const [model, back, answers] of [
+    ["groq/openai/gpt-oss-120b", content, [calling, answer]],
+    ["groq/llama-3.3-70b-versatile", called, [calling, refusal, answer]],
+  ] as const) {
+    upstream.answer(PATH, ...answers);
+    await post({ model, tools, messages: [asked] });
+    const response = await post({ model, tools, messages: [asked, called, result] });
+    expect([response.status, told()]).toEqual([200, [asked, back, result]]);
+  }
 });
