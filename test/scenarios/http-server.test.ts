@@ -650,6 +650,18 @@ test.each([
   await at.empty();
 });
 
+test("who is refused for his head has the answer, though he sends megabytes behind it", async () => {
+  const at = bare(() => ({ status: 200, headers: {}, body: "yes" }));
+  const client = await at.connect();
+  const sending = client.send(`POST / HTTP/1.1\r\nHost: a\r\nX-Broken: \u0000\r\n\r\n${"x".repeat(3 * MIB)}`);
+  await settle();
+  const more = client.send("x".repeat(3 * MIB));
+  expect((await client.answer()).status).toBe(400);
+  await Promise.all([sending, more]);
+  expect(await client.over()).toBe("closed");
+  await at.empty();
+});
+
 describe("what is sent ahead of an answer", () => {
   const told = { status: 200, headers: {}, body: "yes" };
 
