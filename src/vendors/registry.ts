@@ -201,7 +201,13 @@ export const registry: readonly VendorRow[] = [
     auth: "bearer",
     env: "TOGETHER_API_KEY",
     models: "discover",
-    quirks: { ...OLDER_CHAT, acceptsTopK: true, inlineThinkTags: true },
+    quirks: {
+      ...OLDER_CHAT,
+      acceptsTopK: true,
+      inlineThinkTags: true,
+      // Of an assistant's turn it takes it (together 3.1, `ChatCompletionAssistantMessageParam`), by the name that its models' templates read.
+      reasoningReplay: "reasoning_content",
+    },
   },
   {
     id: "fireworks",

@@ -19,7 +19,7 @@ beforeEach(async () => {
   upstream = startUpstream();
   const rowOf = (vendor: string) =>
     vendorAt(upstream, "chat", vendor, registry.find(({ id }) => id === vendor)?.quirks ?? {});
-  gateway = await startApp({ vendors: ["mistral", "groq"].map(rowOf) });
+  gateway = await startApp({ vendors: ["mistral", "groq", "together"].map(rowOf) });
 });
 
 afterEach(async () => {
@@ -126,4 +126,21 @@ test("Groq has back under its own name what its model thought; of one that takes
     const response = await post({ model, tools, messages: [asked, called, result] });
     expect([response.status, told()]).toEqual([200, [asked, back, result]]);
   }
+});
+
+test("Together has it back from clients of every dialect, under the name that its models' templates read", async () => {
+  const content = { role: "assistant", content: null, reasoning: "I look.", tool_calls: [call] };
+  const model = "together/zai-org/GLM-5";
+  const back = { ...called, reasoning_content: "I look." };
+  const calling = whole(content, "tool_calls");
+  upstream.answer(PATH, calling, SAYING, calling, SAYING);
+  await post({ model, tools, messages: [asked] });
+  await post({ model, tools, messages: [asked, called, result] });
+  expect(told()).toEqual([asked, back, result]);
+  const offered = { model, max_tokens: 9000, tools: [{ name: "look", input_schema: schema }] };
+  const said = (await (await gateway.post("/v1/messages", { ...offered, messages: [asked] })).json()) as Wire;
+  const results = { role: "user", content: [{ type: "tool_result", tool_use_id: call.id, content: "wet" }] };
+  const turns = [asked, { role: "assistant", content: said["content"] }, results];
+  await gateway.post("/v1/messages", { ...offered, messages: turns });
+  expect(told()).toEqual([asked, back, result]);
 });
