@@ -41,7 +41,7 @@ const CALLING = whole({ role: "assistant", content: [thought("I look.")], tool_c
 const SAYING = whole({ role: "assistant", content: [thought("I know."), { type: "text", text: "Rain." }] }, "stop");
 
 /** The messages of the vendor's last call. */
-const told = (): Wire[] => (upstream.calls.at(-1)?.json as { messages: Wire[] }).messages;
+const told = (): unknown[] => (upstream.calls.at(-1)?.json as { messages: unknown[] } | undefined)?.messages ?? [];
 const post = (body: Wire) => gateway.post(PATH, { model: THINKS, ...body });
 
 const tools = [{ type: "function", function: { name: "look", parameters: schema } }];
