@@ -30,7 +30,7 @@ type Target = keyof typeof TARGETS;
 const ENTRY_POINTS = [
   "src/main.ts",
   "src/relay/tokenizer/worker.ts",
-  "src/web/extract-worker.ts",
+  "src/web/extract/worker.ts",
   "src/vendors/builtin/canvas-worker.ts",
 ];
 

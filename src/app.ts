@@ -37,9 +37,9 @@ import { drain } from "./relay/drain.ts";
 import { keyRevoked, shuttingDown } from "./relay/ended.ts";
 import { IdempotencyStore } from "./relay/idempotency-store.ts";
 import type { Services } from "./relay/job.ts";
-import { ProofMakers } from "./relay/reasoning-makers.ts";
-import { ReasoningState } from "./relay/reasoning-state.ts";
-import { ReasoningStore } from "./relay/reasoning-store.ts";
+import { ProofMakers } from "./relay/reasoning/makers.ts";
+import { ReasoningState } from "./relay/reasoning/state.ts";
+import { ReasoningStore } from "./relay/reasoning/store.ts";
 import { Running } from "./relay/running.ts";
 import { Tokenizer } from "./relay/tokenizer/tokenizer.ts";
 import { builtinVendor } from "./vendors/builtin/vendor.ts";
@@ -48,11 +48,11 @@ import { createImageUpstreams } from "./vendors/images/index.ts";
 import { listDiscovered } from "./vendors/models-list.ts";
 import { keepSame, replaceVendors } from "./vendors/roster.ts";
 import type { Vendor } from "./vendors/vendor.ts";
-import { McpServer } from "./web/mcp.ts";
-import { createSafeFetch, type SafeFetch } from "./web/safe-fetch.ts";
-import { createMediaFetch } from "./web/safe-fetch-media.ts";
-import { WebTools } from "./web/tools.ts";
-import { createServedTools } from "./web/tools-served.ts";
+import { McpServer } from "./web/mcp/mcp.ts";
+import { createMediaFetch } from "./web/safe-fetch/media.ts";
+import { createSafeFetch, type SafeFetch } from "./web/safe-fetch/safe-fetch.ts";
+import { createServedTools } from "./web/tools/served.ts";
+import { WebTools } from "./web/tools/tools.ts";
 
 /** What the app is made of: everything that reaches outside comes in here. */
 export type AppSettings = {

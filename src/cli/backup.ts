@@ -9,7 +9,7 @@ import { Writer } from "../db/writer.ts";
 import { imagesFolder, pathOfImage } from "../jobs/files.ts";
 import { JobStore } from "../jobs/store.ts";
 import { openLedger } from "../ledger/open-ledger.ts";
-import { KEY_FILE } from "../relay/reasoning-seal.ts";
+import { KEY_FILE } from "../relay/reasoning/seal.ts";
 import { currentPlace, dataFolderOf, withBooks } from "./context.ts";
 import type { FolderOptions, JsonOption } from "./options.ts";
 import { Failure, print, printJson, warn } from "./output.ts";

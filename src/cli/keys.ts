@@ -1,7 +1,7 @@
 import type { Account } from "../accounts/accounts.ts";
 import { SCOPES } from "../accounts/caller.ts";
 import type { CreatedKey, KeyChange, KeyRow, NewKey } from "../accounts/keys.ts";
-import { toKeyView } from "../http/admin-shape.ts";
+import { toKeyView } from "../http/admin/shape.ts";
 import { type Books, findAccount, withBooks } from "./context.ts";
 import { describeLimits, describeState, readLimits } from "./key-limits.ts";
 import type { ChangeKeyOptions, CreateKeyOptions, FolderOptions, JsonOption } from "./options.ts";

@@ -1,7 +1,7 @@
 import { createApp } from "../app.ts";
 import { loadConfig } from "../config/load.ts";
 import { openStore } from "../db/open.ts";
-import { openapiDocument } from "../http/openapi.ts";
+import { openapiDocument } from "../http/openapi/openapi.ts";
 import { systemClock } from "../lib/clock.ts";
 import { silentLog } from "../observe/log.ts";
 import { BUILTIN_VENDORS, currentPlace } from "./context.ts";

@@ -1,6 +1,6 @@
-import { type ExportPages, writeCsv, writeJson } from "../http/usage-export.ts";
-import { ENTRY_COLUMNS, exportEntries, exportGroups, GROUP_COLUMNS } from "../http/usage-list.ts";
-import { toGroup } from "../http/usage-shape.ts";
+import { type ExportPages, writeCsv, writeJson } from "../http/usage/export.ts";
+import { ENTRY_COLUMNS, exportEntries, exportGroups, GROUP_COLUMNS } from "../http/usage/list.ts";
+import { toGroup } from "../http/usage/shape.ts";
 import { formatUsd } from "../ledger/price.ts";
 import {
   GROUPINGS,

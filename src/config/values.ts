@@ -1,6 +1,6 @@
 import { parseProxyRange } from "../http/address.ts";
 import { LOG_LEVELS, type LogLevel } from "../observe/log.ts";
-import { isHostRule } from "../web/safe-fetch-rules.ts";
+import { isHostRule } from "../web/safe-fetch/rules.ts";
 
 /** One kind of setting: text to value, or undefined when it is none; and what a fault says was expected. */
 export type Reader<T> = { from(text: string): T | undefined; what: string };

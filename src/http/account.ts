@@ -18,9 +18,9 @@ import { methodNotAllowed } from "./errors.ts";
 import { errorReplies, HIDDEN, jsonReply } from "./openapi-detail.ts";
 import { ownJson } from "./own-json.ts";
 import { requestIdOf } from "./request.ts";
-import { usageParameters, usageReplies } from "./usage-detail.ts";
-import { answerUsage } from "./usage-list.ts";
-import { toReceipt } from "./usage-shape.ts";
+import { usageParameters, usageReplies } from "./usage/detail.ts";
+import { answerUsage } from "./usage/list.ts";
+import { toReceipt } from "./usage/shape.ts";
 
 /** What the endpoints about an account's own affairs need. */
 export type AccountDependencies = {

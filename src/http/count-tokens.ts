@@ -7,7 +7,7 @@ import { COUNTED_BY_HEADER } from "../wire/header-names.ts";
 import { CountTokensReply, CountTokensRequest } from "../wire/messages.ts";
 import { wholeResponse } from "./answered.ts";
 import { AskedRequest } from "./asked.ts";
-import { MAX_GENERATION_BYTES, readJson } from "./body.ts";
+import { MAX_GENERATION_BYTES, readJson } from "./body/body.ts";
 import { authenticate } from "./credentials.ts";
 import { commonHeaders, errorResponse, methodNotAllowed, noteFault } from "./errors.ts";
 import type { RequestDependencies } from "./generation.ts";

@@ -7,7 +7,7 @@ import { type ShownRoute, type ShownTranslation, showTranslation } from "../rela
 import { TranslateReply, TranslateRequest } from "../wire/debug-translate.ts";
 import { checker } from "../wire/open.ts";
 import { wholeResponse } from "./answered.ts";
-import { MAX_GENERATION_BYTES, readJson } from "./body.ts";
+import { MAX_GENERATION_BYTES, readJson } from "./body/body.ts";
 import { authenticate } from "./credentials.ts";
 import { commonHeaders, methodNotAllowed } from "./errors.ts";
 import type { RequestDependencies } from "./generation.ts";

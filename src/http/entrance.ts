@@ -8,7 +8,7 @@ import { addHeaders, dialectOfPath, errorAnswer, errorAnswerAt } from "./errors.
 import { GENERATION_PATHS } from "./generation.ts";
 import type { Cors, Guard } from "./guard.ts";
 import { type Health, healthAnswer } from "./health-answer.ts";
-import { polledJob } from "./images-poll.ts";
+import { polledJob } from "./images/poll.ts";
 import { pathOf } from "./request.ts";
 import type { Door } from "./server/connection.ts";
 import type { Incoming } from "./server/incoming.ts";

@@ -8,11 +8,11 @@ import { errorFields, type Log } from "../observe/log.ts";
 import { SHOULD_RETRY_HEADER } from "../wire/header-names.ts";
 import { toResponse, type Whole } from "./answered.ts";
 import type { AskedHead } from "./asked.ts";
+import { UploadCut } from "./body/upload.ts";
 import { nothingAt } from "./lost-path.ts";
 import { isMcpPath, mcpErrorBody } from "./mcp-error.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { pathOf, requestIdOf } from "./request.ts";
-import { UploadCut } from "./upload.ts";
 
 /** Longest wait a client is told, seconds (contract 6). */
 const MAX_RETRY_AFTER_SECONDS = 60;

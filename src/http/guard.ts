@@ -2,7 +2,7 @@ import { GatewayError } from "../canon/errors.ts";
 import { STRICT_HEADER } from "../wire/header-names.ts";
 import type { AskedHead } from "./asked.ts";
 import { commonHeaders } from "./errors.ts";
-import { ANSWER_HEADERS } from "./openapi-headers.ts";
+import { ANSWER_HEADERS } from "./openapi/headers.ts";
 import { pathOf, requestIdOf } from "./request.ts";
 
 export type GuardSettings = {

@@ -1,5 +1,5 @@
 import { ERRORS, type GatewayError, toGatewayError } from "../canon/errors.ts";
-import { INVALID_REQUEST, REFUSED, UNAUTHORIZED, writeFault } from "../web/mcp-message.ts";
+import { INVALID_REQUEST, REFUSED, UNAUTHORIZED, writeFault } from "../web/mcp/message.ts";
 import type { AskedHead } from "./asked.ts";
 import { pathOf } from "./request.ts";
 

@@ -4,7 +4,7 @@ import { GatewayError } from "../canon/errors.ts";
 import { isJson, isObject } from "../lib/json.ts";
 import type { Limiter } from "../limits/limiter.ts";
 import { readTraceparent } from "../observe/spans.ts";
-import type { McpAnswer, McpServer } from "../web/mcp.ts";
+import type { McpAnswer, McpServer } from "../web/mcp/mcp.ts";
 import {
   INVALID_REQUEST,
   PARSE_ERROR,
@@ -13,18 +13,18 @@ import {
   readMessage,
   VERSIONS,
   writeFault,
-} from "../web/mcp-message.ts";
-import { TOOLS } from "../web/mcp-tools.ts";
+} from "../web/mcp/message.ts";
+import { TOOLS } from "../web/mcp/tools.ts";
 import { RpcMessage as RpcMessageBody, RpcReply } from "../wire/web.ts";
 import { wholeResponse } from "./answered.ts";
-import { checkJson, readText } from "./body.ts";
+import { checkJson, readText } from "./body/body.ts";
+import { UploadCut } from "./body/upload.ts";
 import { authenticate, authenticateToken } from "./credentials.ts";
 import { answerError, commonHeaders, methodNotAllowed, noteFault } from "./errors.ts";
 import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
 import { MCP_PATH, MCP_TOKEN_PATH } from "./mcp-error.ts";
 import { HIDDEN, jsonBody, jsonReply } from "./openapi-detail.ts";
 import { requestIdOf } from "./request.ts";
-import { UploadCut } from "./upload.ts";
 import { noteWorked, runCall, type WebCallDependencies } from "./web-call.ts";
 import { Work } from "./work.ts";
 

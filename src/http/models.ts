@@ -8,7 +8,7 @@ import { asksForMessages, commonHeaders, methodNotAllowed } from "./errors.ts";
 import { errorReplies, HIDDEN, jsonReply, PUBLIC_ERRORS } from "./openapi-detail.ts";
 import { readLimit } from "./query.ts";
 import { pathOf, requestIdOf } from "./request.ts";
-import { textParameter } from "./usage-detail.ts";
+import { textParameter } from "./usage/detail.ts";
 
 /** Most models of one page in the messages shape (dialects.md 2.7). */
 const MAX_PAGE = 1_000;

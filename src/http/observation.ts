@@ -14,7 +14,7 @@ import { RequestFigures } from "../observe/request-figures.ts";
 import { TraceExporter, type TraceSettings } from "../observe/traces.ts";
 import type { VendorHealth } from "../vendors/health.ts";
 import type { Vendor } from "../vendors/vendor.ts";
-import { collectGateway } from "./metrics-figures.ts";
+import { collectGateway } from "./metrics/figures.ts";
 
 /** What sends traces as they are set up to be sent; undefined where they are off. `onFault`: see {@link TraceExporter}. */
 export function createTraces(

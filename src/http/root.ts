@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 import { methodNotAllowed } from "./errors.ts";
+import { servePage } from "./openapi/page.ts";
 import { HIDDEN } from "./openapi-detail.ts";
-import { servePage } from "./openapi-page/page.ts";
 
 /** Its links are relative: a proxy may have put the gateway below a path. */
 const HTML = `<!doctype html>

@@ -8,7 +8,7 @@ import type { RequestObserver } from "../observe/request-facts.ts";
 import { Ended } from "../relay/ended.ts";
 import type { IdempotencyStore } from "../relay/idempotency-store.ts";
 import { type Running, Visit } from "../relay/running.ts";
-import type { WebCall } from "../web/tools-meter.ts";
+import type { WebCall } from "../web/tools/meter.ts";
 import type { RequestServer } from "./asked.ts";
 import type { Work } from "./work.ts";
 

@@ -15,14 +15,14 @@ import { isKeysFault } from "../vendors/health.ts";
 import { keysOf } from "../vendors/keys.ts";
 import { MAX_ERROR_BYTES, readCapped, readRefusal, send } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
-import { estimateInputTokens } from "./estimate.ts";
 import { findEntry } from "./generate.ts";
 import type { GenerateRequest, Services } from "./job.ts";
-import { measurePrompt, sumTokens } from "./measure.ts";
 import { planOrders } from "./orders.ts";
 import { namesAt } from "./prepare.ts";
-import { showTools } from "./server-tools.ts";
+import { showTools } from "./server-tools/server-tools.ts";
 import type { Tokenizer } from "./tokenizer/tokenizer.ts";
+import { estimateInputTokens } from "./tokens/estimate.ts";
+import { measurePrompt, sumTokens } from "./tokens/measure.ts";
 import { settleTools, type Tooled } from "./vendor-tools.ts";
 
 /** Vendors' own counters have this long together, milliseconds; then the gateway counts. */

@@ -13,10 +13,10 @@ import type { Way } from "../vendors/health.ts";
 import { ATTEMPTS_HEADER, COST_HEADER, STOP_HEADER } from "../wire/header-names.ts";
 import { Attempts } from "./attempts.ts";
 import type { Failure } from "./ended.ts";
-import { estimateInputTokens } from "./estimate.ts";
-import type { ReasoningCollector } from "./reasoning-collector.ts";
+import type { ReasoningCollector } from "./reasoning/collector.ts";
 import { describeCause, type Identity, recordRequest } from "./record.ts";
 import type { Spending } from "./spending.ts";
+import { estimateInputTokens } from "./tokens/estimate.ts";
 
 /**
  * The book of one request: its place in the limiter, its hold, its meter, and the one closing of all three. `close` works once;

@@ -20,9 +20,9 @@ import type { Vendor } from "../vendors/vendor.ts";
 import type { Chunks } from "./chunks.ts";
 import type { Exchange } from "./exchange.ts";
 import type { FetchMedia } from "./fetch-media.ts";
-import type { ReasoningState } from "./reasoning-state.ts";
+import type { ReasoningState } from "./reasoning/state.ts";
+import type { RunWebTool } from "./run-web-tool.ts";
 import type { Running, Visit } from "./running.ts";
-import type { RunWebTool } from "./server-tools-run.ts";
 
 /** What the way of a request needs of the rest of the house. */
 export type Services = {

@@ -12,10 +12,10 @@ import type { Sending } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { DROPPED_HEADER, STRICT_HEADER } from "../wire/header-names.ts";
 import type { Job } from "./job.ts";
+import { termsFor } from "./lessons/plain-servers.ts";
+import { leaveOutRefused } from "./lessons/refused-extras.ts";
 import { byEffort, isCollectable, onlyStreams, planOrders } from "./orders.ts";
-import { termsFor } from "./plain-servers.ts";
-import type { ReasoningCollector } from "./reasoning-collector.ts";
-import { leaveOutRefused } from "./refused-extras.ts";
+import type { ReasoningCollector } from "./reasoning/collector.ts";
 import { sessionKey } from "./session.ts";
 import type { Target } from "./target.ts";
 

@@ -1,8 +1,8 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import type { Usage } from "../canon/usage.ts";
+import { asFinal } from "../dialects/refusals/upstream-error.ts";
 import { errorOf, insertUsage, translateReply, writeWhole } from "../dialects/translate.ts";
-import { asFinal } from "../dialects/upstream-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { retryAfterSeconds } from "../lib/http1/retry-after.ts";
 import { JsonText } from "../lib/json.ts";

@@ -2,14 +2,14 @@ import { type GatewayError, invalidField } from "../canon/errors.ts";
 import { findFetched } from "../dialects/chat/fetched-fields.ts";
 import type { RemoteMedia, UpstreamDialectName } from "../dialects/dialect.ts";
 import { OWN_ADDRESS } from "../dialects/gemini/media.ts";
-import { isTextType, sniffMediaType } from "../dialects/media-type.ts";
-import { STORED_ADDRESS } from "../dialects/media-url.ts";
-import { type FoundMedia, type InlineMedia, replaceMedia, soundMedia, type Words } from "../dialects/media-walk.ts";
+import { isTextType, sniffMediaType } from "../dialects/media/type.ts";
+import { STORED_ADDRESS } from "../dialects/media/url.ts";
+import { type FoundMedia, type InlineMedia, replaceMedia, soundMedia, type Words } from "../dialects/media/walk.ts";
 import { unsayable } from "../dialects/unsayable.ts";
 import { JsonText, type ObjectText } from "../lib/json.ts";
 import { follow } from "../lib/signals.ts";
 import type { FetchMedia } from "./fetch-media.ts";
-import { termsFor } from "./plain-servers.ts";
+import { termsFor } from "./lessons/plain-servers.ts";
 import type { Asked } from "./prepare.ts";
 import type { Target } from "./target.ts";
 

@@ -1,5 +1,5 @@
 import { GatewayError } from "../canon/errors.ts";
-import { upstreamError } from "../dialects/upstream-error.ts";
+import { upstreamError } from "../dialects/refusals/upstream-error.ts";
 import { isKeysFault, type VendorRecord, type Way } from "../vendors/health.ts";
 import { PLAIN, type Repeat } from "../vendors/retry-budget.ts";
 import { decideRetry, isUntold, pauseBeforeRepeat, type Ran, ranOf } from "../vendors/retry-policy.ts";

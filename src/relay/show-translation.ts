@@ -16,11 +16,11 @@ import { STRICT_HEADER } from "../wire/header-names.ts";
 import { type Targeted, targetOf } from "./dispatch.ts";
 import { findEntry } from "./generate.ts";
 import type { Job, Services } from "./job.ts";
+import { withoutStrays } from "./lessons/stray-fields.ts";
+import { mendHistory } from "./mend-history.ts";
 import { type Asked, prepare } from "./prepare.ts";
 import { showMedia } from "./remote-media.ts";
-import { showTools } from "./server-tools.ts";
-import { mendHistory } from "./server-tools-mend.ts";
-import { withoutStrays } from "./stray-fields.ts";
+import { showTools } from "./server-tools/server-tools.ts";
 import { settleTools } from "./vendor-tools.ts";
 
 /** A body to be shown as the model's vendors would be sent it. */

@@ -1,7 +1,7 @@
 import type { Event } from "../canon/events.ts";
 import type { Hold } from "../ledger/ledger.ts";
 import { roughOutput } from "../ledger/meter.ts";
-import { textEstimator } from "./estimate.ts";
+import { textEstimator } from "./tokens/estimate.ts";
 
 /** Who serves the reply, for the book of a reply that a crash may cut off. */
 export type Server = { readonly vendor: string; readonly upstreamModel: string };

@@ -7,7 +7,7 @@ import type { Told } from "../dialects/own-forms.ts";
 import type { BroughtTool, OfferedTool, ServerToolHalf } from "../dialects/server-tools.ts";
 import { type Edits, isObject, JsonText, listOf, type ObjectText } from "../lib/json.ts";
 import type { Served, Services } from "./job.ts";
-import { dearerParts, isBound, isPriced } from "./stray-fields.ts";
+import { dearerParts, isBound, isPriced } from "./lessons/stray-fields.ts";
 
 /** A body, and what is to be done of the tools in it that vendors run. `lost`: those that are left out of it, by their places. */
 export type Tooled = { body: ObjectText; served?: Served | undefined; lost?: readonly string[] | undefined };

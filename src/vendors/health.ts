@@ -1,7 +1,7 @@
 import type { GatewayError } from "../canon/errors.ts";
-import { SHORTEST_LIMIT_SECONDS } from "../dialects/upstream-error.ts";
-import { exceedsCredit, meansNoCredit, meansUsedUp } from "../dialects/vendor-account.ts";
-import { vendorSaid } from "../dialects/vendor-said.ts";
+import { SHORTEST_LIMIT_SECONDS } from "../dialects/refusals/upstream-error.ts";
+import { exceedsCredit, meansNoCredit, meansUsedUp } from "../dialects/refusals/vendor-account.ts";
+import { vendorSaid } from "../dialects/refusals/vendor-said.ts";
 import type { Clock } from "../lib/clock.ts";
 import { Breakers } from "./breakers.ts";
 import { REFUSED_KEY_MS, type Rest, Rests } from "./keys.ts";

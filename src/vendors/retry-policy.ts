@@ -1,5 +1,5 @@
 import type { ErrorCode, GatewayError } from "../canon/errors.ts";
-import { vendorSaid } from "../dialects/vendor-said.ts";
+import { vendorSaid } from "../dialects/refusals/vendor-said.ts";
 import { ConnectionLost } from "./http/faults.ts";
 
 /** Whether the vendor worked on a request that failed: surely not, perhaps (it answered badly), or nobody can know (it broke off). */

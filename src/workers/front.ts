@@ -1,11 +1,11 @@
 import { toGatewayError } from "../canon/errors.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import type { Answered } from "../http/answered.ts";
+import { KnownParts } from "../http/body/known-parts.ts";
 import { Entrance } from "../http/entrance.ts";
 import { answerError, answerLost, errorAnswer } from "../http/errors.ts";
 import { answerAdmitted, type GenerationDependencies } from "../http/generation.ts";
 import { createCors, createGuard } from "../http/guard.ts";
-import { KnownParts } from "../http/known-parts.ts";
 import { pathOf } from "../http/request.ts";
 import { type Incoming, incomingOf } from "../http/server/incoming.ts";
 import { newId } from "../lib/id.ts";

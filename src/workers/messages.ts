@@ -8,7 +8,7 @@ import type { Figure } from "../observe/figures.ts";
 import type { Fields } from "../observe/log.ts";
 import type { Attempt } from "../observe/request-facts.ts";
 import { describeCause } from "../relay/record.ts";
-import type { WebToolCall } from "../relay/server-tools-run.ts";
+import type { WebToolCall } from "../relay/run-web-tool.ts";
 import type { View } from "./view.ts";
 
 /** What a request shows at the door: whatever credentials, paths and addresses are judged by. */

@@ -3,8 +3,8 @@ import { openReader, type Store } from "../db/open.ts";
 import { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../observe/log.ts";
-import type { ReasoningShelf } from "../relay/reasoning-state.ts";
-import { ReasoningStore } from "../relay/reasoning-store.ts";
+import type { ReasoningShelf } from "../relay/reasoning/state.ts";
+import { ReasoningStore } from "../relay/reasoning/store.ts";
 import type { Link } from "./link.ts";
 
 /** Accounts of which it is remembered that something is kept for them. */

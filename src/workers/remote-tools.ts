@@ -1,4 +1,4 @@
-import type { RunWebTool, WebToolCall } from "../relay/server-tools-run.ts";
+import type { RunWebTool, WebToolCall } from "../relay/run-web-tool.ts";
 import type { Link } from "./link.ts";
 
 /** Web tools as a worker has them: run by the authority, with its engines, allowances and meter. Rejects only when the call's signal is aborted. */

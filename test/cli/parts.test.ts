@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import fc from "fast-check";
-import { examineClock, examineLimits, examineRoom } from "../../src/cli/examine-machine.ts";
+import { examineClock, examineLimits, examineRoom } from "../../src/cli/examine/machine.ts";
 import { formatFirstLines, type Start } from "../../src/cli/first-lines.ts";
 import { showsColour } from "../../src/cli/output.ts";
 import { choosePort, PORTS_TRIED, tryPort } from "../../src/cli/port.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { openStore } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
-import { ReasoningStore } from "../../src/relay/reasoning-store.ts";
+import { ReasoningStore } from "../../src/relay/reasoning/store.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { planOf, slowStatements } from "../support/query-plans.ts";
 import { statementsSeen } from "../support/statements.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Event } from "../../src/canon/events.ts";
-import { InputReader, unwrapInput } from "../../src/dialects/custom-tools.ts";
 import { dialects } from "../../src/dialects/index.ts";
+import { InputReader, unwrapInput } from "../../src/dialects/tools/custom-tools.ts";
 import {
   type ClientName,
   chatStream,

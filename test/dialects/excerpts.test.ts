@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import { messages } from "../../src/dialects/messages/index.ts";
+import { readUpstreamError } from "../../src/dialects/refusals/upstream-error.ts";
 import { hideFromExcerpts } from "../../src/dialects/scrub.ts";
-import { readUpstreamError } from "../../src/dialects/upstream-error.ts";
 
 const shown = (message: string) => readUpstreamError(400, JSON.stringify({ error: { message } })).message;
 

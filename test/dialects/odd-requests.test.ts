@@ -3,9 +3,9 @@ import fc from "fast-check";
 import { CallIds } from "../../src/dialects/chat/call-ids.ts";
 import type { Quirks } from "../../src/dialects/dialect.ts";
 import { traitsOf } from "../../src/dialects/messages/model-traits.ts";
+import { toStrictSchema } from "../../src/dialects/schema/strict-schema.ts";
 import { soundText } from "../../src/dialects/sound-text.ts";
-import { toStrictSchema } from "../../src/dialects/strict-schema.ts";
-import { toInput } from "../../src/dialects/tool-input.ts";
+import { toInput } from "../../src/dialects/tools/tool-input.ts";
 import { replyText, send, type Wire } from "./crossing.ts";
 
 const hello: Wire[] = [{ role: "user", content: "Hi" }];

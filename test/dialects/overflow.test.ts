@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { statusOfRawError } from "../../src/dialects/meant-status.ts";
-import { ContextOverflow } from "../../src/dialects/overflow.ts";
-import { readRawError } from "../../src/dialects/raw-error.ts";
-import { readUpstreamError, upstreamError } from "../../src/dialects/upstream-error.ts";
+import { statusOfRawError } from "../../src/dialects/refusals/meant-status.ts";
+import { ContextOverflow } from "../../src/dialects/refusals/overflow.ts";
+import { readRawError } from "../../src/dialects/refusals/raw-error.ts";
+import { readUpstreamError, upstreamError } from "../../src/dialects/refusals/upstream-error.ts";
 
 type Told = readonly [vendor: string, status: number, body: unknown, asked?: number, maximum?: number];
 

@@ -5,7 +5,7 @@ import type { Event } from "../../src/canon/events.ts";
 import type { Quirks } from "../../src/dialects/dialect.ts";
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
-import { upstreamError } from "../../src/dialects/upstream-error.ts";
+import { upstreamError } from "../../src/dialects/refusals/upstream-error.ts";
 import { faultOf } from "../support/fault.ts";
 import {
   chatStream,

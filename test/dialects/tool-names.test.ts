@@ -7,7 +7,7 @@ import {
   MESSAGES_NAMES,
   type NameRule,
   OPENAI_NAMES,
-} from "../../src/dialects/tool-names.ts";
+} from "../../src/dialects/tools/tool-names.ts";
 import { CLIENTS, type ClientName, chatStream, chunk, reply, send, stream, UPSTREAMS, type Wire } from "./crossing.ts";
 
 const promptOf = (names: readonly string[], called: readonly string[] = [], chosen?: string): Prompt => ({

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { openapiDocument } from "../../src/http/openapi.ts";
-import { type ExportRecord, exportResponse, toCell } from "../../src/http/usage-export.ts";
-import { toBalance } from "../../src/http/usage-shape.ts";
+import { openapiDocument } from "../../src/http/openapi/openapi.ts";
+import { type ExportRecord, exportResponse, toCell } from "../../src/http/usage/export.ts";
+import { toBalance } from "../../src/http/usage/shape.ts";
 import { AccountView, OwnAccountView } from "../../src/wire/account.ts";
 import { checker } from "../../src/wire/open.ts";
 import { UsageList, UsageReceipt } from "../../src/wire/usage.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { readAmount } from "../../src/http/admin-answer.ts";
+import { readAmount } from "../../src/http/admin/answer.ts";
 import { AccountView, PlanView } from "../../src/wire/account.ts";
 import { CreatedKeyView, EntryView, KeyView, PageOf, VendorView } from "../../src/wire/admin.ts";
 import { checker } from "../../src/wire/open.ts";

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect } from "node:net";
 import fc from "fast-check";
 import { GatewayError } from "../../src/canon/errors.ts";
-import { readJson } from "../../src/http/body.ts";
-import { MAX_DEPTH, MAX_TOKENS } from "../../src/http/json-scan.ts";
+import { readJson } from "../../src/http/body/body.ts";
+import { MAX_DEPTH, MAX_TOKENS } from "../../src/http/body/json-scan.ts";
 import {
   HURRIED_RATE,
   HURRY_GRACE_MS,
@@ -11,7 +11,7 @@ import {
   UPLOAD_RATE,
   UPLOAD_STALL_MS,
   UPLOAD_TOTAL_MS,
-} from "../../src/http/upload.ts";
+} from "../../src/http/body/upload.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import type { JsonText } from "../../src/lib/json.ts";
 import { BodyRoom } from "../../src/limits/body-room.ts";

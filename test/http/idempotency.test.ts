@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { openStore } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
 import { answerOnce } from "../../src/http/idempotency.ts";
-import { openapiDocument } from "../../src/http/openapi.ts";
+import { openapiDocument } from "../../src/http/openapi/openapi.ts";
 import { createLog, silentLog } from "../../src/observe/log.ts";
 import { IdempotencyStore, KEEP_MS } from "../../src/relay/idempotency-store.ts";
 import { temporaryFolders } from "../db/temp-folder.ts";

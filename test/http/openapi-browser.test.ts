@@ -6,7 +6,7 @@ import { Elysia } from "elysia";
 import { type BrowserContext, chromium } from "playwright-core";
 import { createGuard } from "../../src/http/guard.ts";
 import { healthRoutes } from "../../src/http/health.ts";
-import { openapiRoutes } from "../../src/http/openapi.ts";
+import { openapiRoutes } from "../../src/http/openapi/openapi.ts";
 import { rootRoutes } from "../../src/http/root.ts";
 import { CHROMIUM } from "../support/chromium.ts";
 import { until } from "../support/wait.ts";

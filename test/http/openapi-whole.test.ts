@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { openapiDocument } from "../../src/http/openapi.ts";
+import { openapiDocument } from "../../src/http/openapi/openapi.ts";
 import { startApp } from "../support/app.ts";
 
 type Operation = { parameters?: { name: string; in: string; required?: boolean }[]; operationId?: string };

@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { renderElysiaError } from "../../src/http/errors.ts";
 import { healthRoutes } from "../../src/http/health.ts";
-import { openapiDocument, openapiRoutes } from "../../src/http/openapi.ts";
+import { openapiDocument, openapiRoutes } from "../../src/http/openapi/openapi.ts";
 import { errorReplies, jsonBody, jsonOrStream, jsonReply } from "../../src/http/openapi-detail.ts";
 import { rootRoutes } from "../../src/http/root.ts";
 import { isObject } from "../../src/lib/json.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { JOB_STATES } from "../../src/db/schema-jobs.ts";
-import { readRange } from "../../src/http/images-files.ts";
+import { readRange } from "../../src/http/images/files.ts";
 import { nearestRatio, readSize, usualRatio } from "../../src/jobs/aspect-ratio.ts";
 import { BadImage, inspectImage } from "../../src/jobs/inspect-image.ts";
 import { isEnded, JOB_EVENTS, nextState, statesBefore, statusOf } from "../../src/jobs/job.ts";

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { soundText } from "../../src/dialects/sound-text.ts";
-import { checkJson, checkParts } from "../../src/http/body.ts";
-import { type Known, LARGE_BODY } from "../../src/http/json-parts.ts";
-import { KnownParts } from "../../src/http/known-parts.ts";
-import { estimateInputTokens } from "../../src/relay/estimate.ts";
+import { checkJson, checkParts } from "../../src/http/body/body.ts";
+import { type Known, LARGE_BODY } from "../../src/http/body/json-parts.ts";
+import { KnownParts } from "../../src/http/body/known-parts.ts";
+import { estimateInputTokens } from "../../src/relay/tokens/estimate.ts";
 import { manualClock } from "../support/clock.ts";
 
 type Outcome = { value: unknown; edited: string; sound: string; text: string } | { fault: string };

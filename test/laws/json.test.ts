@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { checkJson } from "../../src/http/body.ts";
+import { checkJson } from "../../src/http/body/body.ts";
 import { type Edits, editObject, isObject, JsonText } from "../../src/lib/json.ts";
 
 /** JSON.stringify with random white space around every token, as hand-written bodies have. */

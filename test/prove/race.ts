@@ -4,7 +4,7 @@
  */
 
 import { JsonText } from "../../src/lib/json.ts";
-import { estimateInputTokens } from "../../src/relay/estimate.ts";
+import { estimateInputTokens } from "../../src/relay/tokens/estimate.ts";
 import { startCountingVendor, type Wish } from "./counting-vendor.ts";
 import { MODEL, NANO_PER_THOUSAND, PaidGateway } from "./paid-gateway.ts";
 

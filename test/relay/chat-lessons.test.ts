@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { PLAIN_MS } from "../../src/relay/plain-servers.ts";
+import { PLAIN_MS } from "../../src/relay/lessons/plain-servers.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { manualClock } from "../support/clock.ts";
 import { type Answer, chatReply, json, sse, startUpstream, type Upstream } from "../support/upstream.ts";

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { upstreamError } from "../../src/dialects/upstream-error.ts";
+import { upstreamError } from "../../src/dialects/refusals/upstream-error.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { insideOnly } from "../support/black-box-config.ts";

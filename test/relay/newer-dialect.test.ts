@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { KEPT_MS } from "../../src/relay/refused-extras.ts";
+import { KEPT_MS } from "../../src/relay/lessons/refused-extras.ts";
 import { registry } from "../../src/vendors/registry.ts";
 import { GREETING } from "../sdk/replies.ts";
 import { responses } from "../sdk/vendors/responses.ts";

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { Accounts } from "../../src/accounts/accounts.ts";
 import { Writer } from "../../src/db/writer.ts";
-import { PLAIN_MS } from "../../src/relay/plain-servers.ts";
+import { PLAIN_MS } from "../../src/relay/lessons/plain-servers.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { manualClock } from "../support/clock.ts";
 import { json, startUpstream, type Upstream } from "../support/upstream.ts";

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { unlinkSync } from "node:fs";
 import { join } from "node:path";
-import { ProofMakers } from "../../src/relay/reasoning-makers.ts";
-import { KEY_FILE } from "../../src/relay/reasoning-seal.ts";
-import { KEEP_MS } from "../../src/relay/reasoning-store.ts";
+import { ProofMakers } from "../../src/relay/reasoning/makers.ts";
+import { KEY_FILE } from "../../src/relay/reasoning/seal.ts";
+import { KEEP_MS } from "../../src/relay/reasoning/store.ts";
 import { temporaryFolders } from "../db/temp-folder.ts";
 import { Client, type Lab, type Mode, startLab, storedBytes } from "./reasoning-lab.ts";
 import { LOOP } from "./reasoning-vendors.ts";

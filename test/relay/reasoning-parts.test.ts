@@ -15,9 +15,9 @@ import { makerOf, packReasoning } from "../../src/dialects/reasoning-proof.ts";
 import { restorePrompt } from "../../src/dialects/replay.ts";
 import { silentLog } from "../../src/observe/log.ts";
 import { Exchange } from "../../src/relay/exchange.ts";
-import { type Collected, digestText, ReasoningCollector, TextDigest } from "../../src/relay/reasoning-collector.ts";
-import { KEY_FILE, Sealer } from "../../src/relay/reasoning-seal.ts";
-import { KEEP_MS, MAX_STATE_BYTES, type ReasoningBounds, ReasoningStore } from "../../src/relay/reasoning-store.ts";
+import { type Collected, digestText, ReasoningCollector, TextDigest } from "../../src/relay/reasoning/collector.ts";
+import { KEY_FILE, Sealer } from "../../src/relay/reasoning/seal.ts";
+import { KEEP_MS, MAX_STATE_BYTES, type ReasoningBounds, ReasoningStore } from "../../src/relay/reasoning/store.ts";
 import { temporaryFolders, thrownBy } from "../db/temp-folder.ts";
 import { manualClock } from "../support/clock.ts";
 

@@ -3,7 +3,7 @@ import { Accounts } from "../../src/accounts/accounts.ts";
 import { resolveVendors } from "../../src/config/discover.ts";
 import { Writer } from "../../src/db/writer.ts";
 import { leaveOutExtras, readRefusedExtras } from "../../src/dialects/messages/refused-extras.ts";
-import { KEPT_MS } from "../../src/relay/refused-extras.ts";
+import { KEPT_MS } from "../../src/relay/lessons/refused-extras.ts";
 import { fromEnvironment } from "../../src/vendors/from-environment.ts";
 import { registry } from "../../src/vendors/registry.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";

@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { replaceMedia, soundMedia } from "../../src/dialects/media-walk.ts";
+import { replaceMedia, soundMedia } from "../../src/dialects/media/walk.ts";
 import { MAX_FILE_BYTES, MAX_REMOTE, MEDIA_DEADLINE_MS } from "../../src/relay/remote-media.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
-import { KEPT_MS } from "../../src/web/safe-fetch-media.ts";
+import { KEPT_MS } from "../../src/web/safe-fetch/media.ts";
 import { BAD_MEDIA } from "../dialects/bad-media.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { manualClock } from "../support/clock.ts";

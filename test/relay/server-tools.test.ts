@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { isAllowed } from "../../src/relay/server-tools-call.ts";
-import { Sources } from "../../src/relay/server-tools-cite.ts";
-import { MAX_CALLS, MAX_ROUNDS } from "../../src/relay/server-tools-loop.ts";
+import { isAllowed } from "../../src/relay/server-tools/call.ts";
+import { Sources } from "../../src/relay/server-tools/cite.ts";
+import { MAX_CALLS, MAX_ROUNDS } from "../../src/relay/server-tools/loop.ts";
 import { expectFinished } from "../scenarios/lab.ts";
 import { FIRST, modelOf, type ServedLab, says, searches, startServedLab } from "../scenarios/server-tools.lab.ts";
 import { readRecords } from "../scenarios/wires.ts";

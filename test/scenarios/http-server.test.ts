@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { connect } from "node:net";
 import type { Socket } from "bun";
+import { UPLOAD_STALL_MS } from "../../src/http/body/upload.ts";
 import { ClientConnection, type Door } from "../../src/http/server/connection.ts";
 import { Incoming } from "../../src/http/server/incoming.ts";
 import { type ConnectionBound, connectionBound, HttpServer } from "../../src/http/server/listen.ts";
 import { parseRequestHead } from "../../src/http/server/request-head.ts";
 import { Sender } from "../../src/http/server/sender.ts";
-import { UPLOAD_STALL_MS } from "../../src/http/upload.ts";
 import { release } from "../../src/lib/http1/memory.ts";
 import { IDLE_SECONDS } from "../../src/server.ts";
 import { type ManualClock, manualClock, settle } from "../support/clock.ts";

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
-import { UPLOAD_STALL_MS } from "../../src/http/upload.ts";
+import { UPLOAD_STALL_MS } from "../../src/http/body/upload.ts";
 import { IDLE_SECONDS } from "../../src/server.ts";
 import { type ManualClock, manualClock, settle } from "../support/clock.ts";
 import { json, neverAnswer, type Part, sse } from "../support/upstream.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
-import { LARGE_BODY } from "../../src/http/json-parts.ts";
+import { LARGE_BODY } from "../../src/http/body/json-parts.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { listen } from "../support/listening.ts";
 import { chatReply, json, sse, startUpstream } from "../support/upstream.ts";

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Keys } from "../../src/accounts/keys.ts";
 import { costNano } from "../../src/ledger/price.ts";
 import { JsonText } from "../../src/lib/json.ts";
-import { estimateInputTokens } from "../../src/relay/estimate.ts";
+import { estimateInputTokens } from "../../src/relay/tokens/estimate.ts";
 import { sendRaw } from "../http/raw-request.ts";
 import { gate, until, within } from "../support/wait.ts";
 import {

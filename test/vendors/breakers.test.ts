@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../src/canon/errors.ts";
 import { failureOf } from "../../src/dialects/gemini/finish.ts";
-import { upstreamError } from "../../src/dialects/upstream-error.ts";
+import { upstreamError } from "../../src/dialects/refusals/upstream-error.ts";
 import { Breakers, OPEN_AFTER, OPEN_MS } from "../../src/vendors/breakers.ts";
 import { VendorHealth, type Way } from "../../src/vendors/health.ts";
 import { keysOf, Rests } from "../../src/vendors/keys.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { ERRORS, type ErrorCode, GatewayError } from "../../src/canon/errors.ts";
-import { upstreamError } from "../../src/dialects/upstream-error.ts";
+import { upstreamError } from "../../src/dialects/refusals/upstream-error.ts";
 import { ConnectionLost } from "../../src/vendors/http/faults.ts";
 import { decideRetry, isUntold, pauseBeforeRepeat, type Ran, ranOf } from "../../src/vendors/retry-policy.ts";
 

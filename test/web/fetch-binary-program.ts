@@ -1,8 +1,8 @@
 /** What the executable of fetch-binary.test.ts runs: the pages named on its command line, read in a thread, one line of JSON each. */
 import { systemClock } from "../../src/lib/clock.ts";
-import { ReaderPool } from "../../src/web/extract-pool.ts";
-import { fetchPages } from "../../src/web/fetch-pages.ts";
-import { createSafeFetch } from "../../src/web/safe-fetch.ts";
+import { ReaderPool } from "../../src/web/extract/pool.ts";
+import { fetchPages } from "../../src/web/fetch/pages.ts";
+import { createSafeFetch } from "../../src/web/safe-fetch/safe-fetch.ts";
 
 const urls = process.argv.slice(2);
 const clock = systemClock;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
-import type { PageResult } from "../../src/web/fetch-results.ts";
+import type { PageResult } from "../../src/web/fetch/results.ts";
 import { makeFolder, removeFolder } from "../support/binary.ts";
 
 const ROOT = join(import.meta.dir, "../..");
@@ -41,7 +41,7 @@ test("an executable fetches and reads pages: HTML, a legacy charset and PDF, in 
       `--root=${ROOT}`,
       `--outfile=${outfile}`,
       join(import.meta.dir, "fetch-binary-program.ts"),
-      join(ROOT, "src/web/extract-worker.ts"),
+      join(ROOT, "src/web/extract/worker.ts"),
     ],
     { cwd: ROOT, stderr: "pipe" },
   );

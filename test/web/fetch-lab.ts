@@ -1,7 +1,7 @@
 import type { Socket } from "bun";
 import { systemClock } from "../../src/lib/clock.ts";
-import { createSafeFetch, type SafeFetchOptions, type SafeFetchSettings } from "../../src/web/safe-fetch.ts";
-import type { FetchFault } from "../../src/web/safe-fetch-fault.ts";
+import type { FetchFault } from "../../src/web/safe-fetch/fault.ts";
+import { createSafeFetch, type SafeFetchOptions, type SafeFetchSettings } from "../../src/web/safe-fetch/safe-fetch.ts";
 
 /** Something inside that must never be reached: it counts who knocks, on both loopback addresses. */
 export type Canary = { port: number; readonly connections: number; close(): void };

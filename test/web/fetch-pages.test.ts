@@ -1,12 +1,12 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
-import { ReaderPool } from "../../src/web/extract-pool.ts";
-import { CALL_DEADLINE_MS, fetchPages, type PageOptions, URL_DEADLINE_MS } from "../../src/web/fetch-pages.ts";
-import type { FoundPage, PageResult } from "../../src/web/fetch-results.ts";
-import { PageShelf, SHELF_MS } from "../../src/web/fetch-shelf.ts";
-import type { SafeFetch, SafeFetchOptions } from "../../src/web/safe-fetch.ts";
-import { FetchFault } from "../../src/web/safe-fetch-fault.ts";
+import { ReaderPool } from "../../src/web/extract/pool.ts";
+import { CALL_DEADLINE_MS, fetchPages, type PageOptions, URL_DEADLINE_MS } from "../../src/web/fetch/pages.ts";
+import type { FoundPage, PageResult } from "../../src/web/fetch/results.ts";
+import { PageShelf, SHELF_MS } from "../../src/web/fetch/shelf.ts";
+import { FetchFault } from "../../src/web/safe-fetch/fault.ts";
+import type { SafeFetch, SafeFetchOptions } from "../../src/web/safe-fetch/safe-fetch.ts";
 import { MAX_URLS } from "../../src/wire/bounds.ts";
 import { manualClock } from "../support/clock.ts";
 import { type Answer, neverAnswer, redirect, startUpstream, type Upstream } from "../support/upstream.ts";

@@ -644,7 +644,7 @@ describe("ends", () => {
     const order = { claimId: "req_cut", accountId: tenant.id, keyId: "key_1", kind: "web", units: 3 } as const;
     await writer.run(() => once.gateway.app.book.claimUnits({ ...order, freeUnits: 0, unitNano: CENT }));
     expect(once.gateway.app.book.balance(tenant.id).heldNano).toBe(3n * CENT);
-    const { WebTools } = await import("../../src/web/tools.ts");
+    const { WebTools } = await import("../../src/web/tools/tools.ts");
     const { app } = once.gateway;
     const again = new WebTools({
       ...{

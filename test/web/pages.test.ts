@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { type ReadPage, readPage } from "../../src/web/extract-page.ts";
+import { type ReadPage, readPage } from "../../src/web/extract/page.ts";
 import { countWork } from "../support/wait.ts";
 
 const FOLDER = join(import.meta.dir, "../fixtures/web-pages");
@@ -178,7 +178,7 @@ describe("pages of every kind", () => {
       "Tue Mar 03 2026 12:00:00 GMT+0200 (CEST)",
     ];
     const page = (date: string) => `<meta property="article:published_time" content="${date}"><p>x</p>`;
-    const file = Bun.fileURLToPath(new URL("../../src/web/extract-page.ts", import.meta.url));
+    const file = Bun.fileURLToPath(new URL("../../src/web/extract/page.ts", import.meta.url));
     const script = `const { readPage } = await import(${JSON.stringify(file)});
       for (const html of ${JSON.stringify(dates.map(page))}) {
         const about = { url: ${JSON.stringify(BASE)}, contentType: "text/html", cut: false, maxTokens: 100 };

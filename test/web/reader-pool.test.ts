@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/lib/clock.ts";
-import type { RawPage, ReadPage } from "../../src/web/extract-page.ts";
+import type { RawPage, ReadPage } from "../../src/web/extract/page.ts";
 import {
   growthBound,
   IDLE_MS,
@@ -11,9 +11,9 @@ import {
   READ_DEADLINE_MS,
   ReaderPool,
   WATCH_MS,
-} from "../../src/web/extract-pool.ts";
-import type { Thread, ThreadEvents } from "../../src/web/extract-thread.ts";
-import type { Done, Work } from "../../src/web/extract-work.ts";
+} from "../../src/web/extract/pool.ts";
+import type { Thread, ThreadEvents } from "../../src/web/extract/thread.ts";
+import type { Done, Work } from "../../src/web/extract/work.ts";
 import { manualClock } from "../support/clock.ts";
 import { within } from "../support/wait.ts";
 

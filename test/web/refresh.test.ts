@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { readMetadata } from "../../src/web/extract-metadata.ts";
+import { readMetadata } from "../../src/web/extract/metadata.ts";
 import { countWork } from "../support/wait.ts";
 
 const page = (content: string) => ({

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { deflateRawSync, deflateSync, gzipSync } from "node:zlib";
-import { readBody } from "../../src/web/safe-fetch-body.ts";
+import { readBody } from "../../src/web/safe-fetch/body.ts";
 
 const MiB = 1024 * 1024;
 

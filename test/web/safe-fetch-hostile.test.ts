@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { networkInterfaces } from "node:os";
-import { isOwnAddress, isPublicAddress } from "../../src/web/safe-fetch-address.ts";
-import { FETCH_FAULTS, type FetchFault, type FetchFaultCode } from "../../src/web/safe-fetch-fault.ts";
+import { isOwnAddress, isPublicAddress } from "../../src/web/safe-fetch/address.ts";
+import { FETCH_FAULTS, type FetchFault, type FetchFaultCode } from "../../src/web/safe-fetch/fault.ts";
 import { manualClock } from "../support/clock.ts";
 import { redirect, startUpstream, type Upstream } from "../support/upstream.ts";
 import { type Canary, faultOf, guarded, PLAIN, startCanary } from "./fetch-lab.ts";

@@ -3,7 +3,7 @@ import { createSocket, type Socket } from "node:dgram";
 import { lookup } from "node:dns/promises";
 import { once } from "node:events";
 import { availableParallelism } from "node:os";
-import { resolveByDns, resolveBySystem } from "../../src/web/safe-fetch-names.ts";
+import { resolveByDns, resolveBySystem } from "../../src/web/safe-fetch/names.ts";
 import { within } from "../support/wait.ts";
 
 const A = 1;

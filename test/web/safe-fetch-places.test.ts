@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { Places } from "../../src/web/safe-fetch-places.ts";
+import { Places } from "../../src/web/safe-fetch/places.ts";
 import { gate } from "../support/wait.ts";
 
 const NEVER = new AbortController().signal;

@@ -2,7 +2,7 @@ import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import type { App } from "../../src/app.ts";
 import type { HoldRequest, Payment } from "../../src/ledger/ledger.ts";
 import { silentLog } from "../../src/observe/log.ts";
-import type { WebToolCall } from "../../src/relay/server-tools-run.ts";
+import type { WebToolCall } from "../../src/relay/run-web-tool.ts";
 import { RemoteLedger } from "../../src/workers/remote-ledger.ts";
 import { createRemoteTools } from "../../src/workers/remote-tools.ts";
 import { Session } from "../../src/workers/session.ts";

@@ -1,8 +1,8 @@
 import { type Orders, reasons } from "../../canon/intent.ts";
 import { isObject, listOf } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
-import { withNamedProperties } from "../function-schema.ts";
-import { callHint } from "../own-words.ts";
+import { callHint } from "../refusals/own-words.ts";
+import { withNamedProperties } from "../schema/function-schema.ts";
 import type { EditList } from "./edit-list.ts";
 import { evenStrict } from "./even-strict.ts";
 import { unmarkedTools } from "./message-fields.ts";

@@ -4,7 +4,7 @@ import { mapChanged } from "../../lib/map-changed.ts";
 import { withChatMarks } from "../cache-marks.ts";
 import type { Quirks } from "../dialect.ts";
 import { goingFields } from "../going-fields.ts";
-import { CONTINUE_TEXT } from "../own-words.ts";
+import { CONTINUE_TEXT } from "../refusals/own-words.ts";
 import { amendMessage } from "./amend-message.ts";
 import { amendReasoning } from "./amend-reasoning.ts";
 import { amendToolChoice, amendTools } from "./amend-tools.ts";

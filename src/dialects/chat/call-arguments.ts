@@ -1,6 +1,6 @@
 import { isJson, isObject } from "../../lib/json.ts";
 import { mapChanged, mapListIn } from "../../lib/map-changed.ts";
-import { toInput } from "../tool-input.ts";
+import { toInput } from "../tools/tool-input.ts";
 
 type Wire = Record<string, unknown>;
 type Called = Wire & { function: Wire & { arguments: string } };

@@ -1,9 +1,9 @@
 import { hashLetters } from "../../lib/id.ts";
 import { isObject } from "../../lib/json.ts";
 import { mapChanged, mapListIn } from "../../lib/map-changed.ts";
-import { ownCallId } from "../counted-ids.ts";
 import type { Quirks } from "../dialect.ts";
-import { DistinctNames } from "../distinct-names.ts";
+import { ownCallId } from "../tools/counted-ids.ts";
+import { DistinctNames } from "../tools/distinct-names.ts";
 
 const LENGTH = 9;
 /** Longest id of a call that OpenAI takes, characters (dialects.md 4.3 "ids"), and the bound for others: some read their own long ids. */

@@ -2,8 +2,8 @@ import { fieldFault, invalidField } from "../../canon/errors.ts";
 import { isObject } from "../../lib/json.ts";
 import { ChatRequest } from "../../wire/chat.ts";
 import { checker } from "../../wire/open.ts";
-import { checkMedia } from "../media-check.ts";
-import { refuseOtherArguments } from "../schema-check.ts";
+import { checkMedia } from "../media/check.ts";
+import { refuseOtherArguments } from "../schema/check.ts";
 import { checkToolChoice } from "./decode-tools.ts";
 import { schemaHolder } from "./output-format.ts";
 

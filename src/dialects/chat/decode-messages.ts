@@ -1,7 +1,7 @@
 import type { OpaquePart, Part, ReasoningPart, TextPart, ToolCallPart, Turn } from "../../canon/prompt.ts";
 import { isObject, listOf, put } from "../../lib/json.ts";
-import { wrapInput } from "../custom-tools.ts";
 import { cleanText, isVisible } from "../text.ts";
+import { wrapInput } from "../tools/custom-tools.ts";
 import { addToUserTurn } from "../turns.ts";
 import { unknownFields, unknownPaths } from "../unknown-fields.ts";
 import { decodePart } from "./decode-parts.ts";

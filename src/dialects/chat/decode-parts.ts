@@ -1,6 +1,6 @@
 import type { DocumentPart, ImagePart, Part, TextPart } from "../../canon/prompt.ts";
 import { isObject, stringOf } from "../../lib/json.ts";
-import { fileSource, imageSource } from "../media-url.ts";
+import { fileSource, imageSource } from "../media/url.ts";
 import { breakpointOf } from "../openai-fields.ts";
 import { cleanText } from "../text.ts";
 

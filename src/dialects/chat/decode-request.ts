@@ -5,7 +5,7 @@ import type { Decoded, ReplyChanges } from "../dialect.ts";
 import { SILENT_AT_ZERO } from "../going-fields.ts";
 import { readTopK } from "../odd-sampling.ts";
 import { decodeUser, isShared, share } from "../openai-fields.ts";
-import { readSchemaFormat } from "../schema-format.ts";
+import { readSchemaFormat } from "../schema/format.ts";
 import { unknownPaths } from "../unknown-fields.ts";
 import { decodeMessages } from "./decode-messages.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";

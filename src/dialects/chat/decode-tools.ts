@@ -1,7 +1,7 @@
 import type { Tool, ToolChoice } from "../../canon/prompt.ts";
 import { isObject, listOf, stringOf } from "../../lib/json.ts";
-import { customTool } from "../custom-tools.ts";
-import { notOffered } from "../not-offered.ts";
+import { notOffered } from "../refusals/not-offered.ts";
+import { customTool } from "../tools/custom-tools.ts";
 import { unknownPaths } from "../unknown-fields.ts";
 
 type Wire = Record<string, unknown>;

@@ -2,7 +2,7 @@ import type { GatewayError } from "../../canon/errors.ts";
 import type { BlockStart, Event, Finish } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import type { Encoder, ReplyContext } from "../dialect.ts";
-import { errorFields } from "../openai-error.ts";
+import { errorFields } from "../refusals/openai-error.ts";
 import { annotationOf } from "./citations.ts";
 import { extraContentOf } from "./extra-content.ts";
 import { writeFinish } from "./finish.ts";

@@ -1,14 +1,14 @@
 import type { Part, ToolCallPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
 import { cachesMarked } from "../cache-marks.ts";
-import { inputOf } from "../custom-tools.ts";
 import type { Quirks } from "../dialect.ts";
 import { OnceLines } from "../lines.ts";
 import { nameLostReasoning } from "../lost-reasoning.ts";
 import { BREAKPOINT } from "../openai-fields.ts";
-import { EMPTY_TEXT, NO_RESULT, strayHead } from "../own-words.ts";
 import { detailFields, detailsInPart } from "../reasoning-details.ts";
 import { makerOf, needsProof } from "../reasoning-proof.ts";
+import { EMPTY_TEXT, NO_RESULT, strayHead } from "../refusals/own-words.ts";
 import { cleanText, contextOf } from "../text.ts";
+import { inputOf } from "../tools/custom-tools.ts";
 import { CallIds } from "./call-ids.ts";
 import { encodePart } from "./encode-parts.ts";
 

@@ -1,5 +1,5 @@
 import { isObject, listOf } from "../../lib/json.ts";
-import { isDataUrl } from "../media-url.ts";
+import { isDataUrl } from "../media/url.ts";
 
 /**
  * Fields of a part at which a model server fetches what stands at an address (vLLM, "Multimodal Inputs"): films and sound by their own types, and any of

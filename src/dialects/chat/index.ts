@@ -1,8 +1,8 @@
 import { REASONING_FORMS_OF } from "../../canon/intent.ts";
 import { markChatBody } from "../cache-marks.ts";
 import type { Dialect, ReplyChanges } from "../dialect.ts";
-import { encodeError } from "../openai-error.ts";
-import { readUpstreamError } from "../upstream-error.ts";
+import { encodeError } from "../refusals/openai-error.ts";
+import { readUpstreamError } from "../refusals/upstream-error.ts";
 import { amend } from "./amend.ts";
 import { checkRequest } from "./check.ts";
 import { decodeRequest } from "./decode-request.ts";

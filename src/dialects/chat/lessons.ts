@@ -1,8 +1,8 @@
-import { imageLessons } from "../blind-models.ts";
 import type { Lesson, Quirks, VendorTerms } from "../dialect.ts";
-import { taughtCeiling } from "../output-ceiling.ts";
-import { EFFORT_REFUSED } from "../refused-effort.ts";
-import { LEAD } from "../relayed-error.ts";
+import { imageLessons } from "../media/blind-models.ts";
+import { taughtCeiling } from "../refusals/output-ceiling.ts";
+import { EFFORT_REFUSED } from "../refusals/refused-effort.ts";
+import { LEAD } from "../refusals/relayed-error.ts";
 import { wholeLessons } from "../whole-replies.ts";
 import { REASONING_FIELDS } from "./intent.ts";
 

@@ -1,7 +1,7 @@
 import { type Edits, isEmptyList, isObject, objectsOf, stringOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
-import { customTool, wrapInput } from "../custom-tools.ts";
 import type { Quirks, ReplyChanges } from "../dialect.ts";
+import { customTool, wrapInput } from "../tools/custom-tools.ts";
 import { inventCallId } from "./tool-calls.ts";
 
 type Wire = Record<string, unknown>;

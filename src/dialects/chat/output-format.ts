@@ -1,6 +1,6 @@
 import { isObject } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
-import { describedSchema, formatName } from "../schema-format.ts";
+import { describedSchema, formatName } from "../schema/format.ts";
 
 type Wire = Record<string, unknown>;
 

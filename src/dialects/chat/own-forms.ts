@@ -1,6 +1,6 @@
 import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
-import { dataUrl } from "../media-url.ts";
+import { dataUrl } from "../media/url.ts";
 
 type Wire = Record<string, unknown>;
 

@@ -2,7 +2,7 @@ import type { Picture } from "../../canon/events.ts";
 import type { ImagePart, Part } from "../../canon/prompt.ts";
 import { isObject, listOf, put } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
-import { dataUrl, imageSource, parseDataUrl } from "../media-url.ts";
+import { dataUrl, imageSource, parseDataUrl } from "../media/url.ts";
 import { extraContentOf, signatureIn } from "./extra-content.ts";
 
 type Wire = Record<string, unknown>;

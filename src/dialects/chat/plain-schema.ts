@@ -1,8 +1,8 @@
 import { GatewayError } from "../../canon/errors.ts";
 import { entryOf, isObject, listOf, objectsOf, stringOf } from "../../lib/json.ts";
-import { toInputSchema } from "../input-schema.ts";
-import { findReferred } from "../schema-references.ts";
-import { typeOfValue, typesOf } from "../schema-types.ts";
+import { toInputSchema } from "../schema/input-schema.ts";
+import { findReferred } from "../schema/references.ts";
+import { typeOfValue, typesOf } from "../schema/types.ts";
 
 type Schema = Record<string, unknown>;
 

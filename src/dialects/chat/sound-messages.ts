@@ -1,7 +1,7 @@
 import { isEmptyList, isObject, objectsOf } from "../../lib/json.ts";
-import { DistinctNames } from "../distinct-names.ts";
 import { OnceLines } from "../lines.ts";
-import { EMPTY_TEXT, NO_RESULT, strayHead } from "../own-words.ts";
+import { EMPTY_TEXT, NO_RESULT, strayHead } from "../refusals/own-words.ts";
+import { DistinctNames } from "../tools/distinct-names.ts";
 import { boundedCallId } from "./call-ids.ts";
 import { contentText } from "./delta.ts";
 import { asOne, roleOf } from "./role-order.ts";

@@ -1,5 +1,5 @@
 import { isObject, stringOf } from "../../lib/json.ts";
-import { ReplyCallIds } from "../counted-ids.ts";
+import { ReplyCallIds } from "../tools/counted-ids.ts";
 import { holdsNothing } from "./delta.ts";
 import { ObjectEnd } from "./object-end.ts";
 

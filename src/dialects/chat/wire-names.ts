@@ -1,6 +1,6 @@
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import type { Quirks, ReplyChanges } from "../dialect.ts";
-import { chatNames, SaidNames, withOriginalNames } from "../tool-names.ts";
+import { chatNames, SaidNames, withOriginalNames } from "../tools/tool-names.ts";
 import { isVendorsOwn } from "./decode-tools.ts";
 
 type Wire = Record<string, unknown>;

@@ -2,7 +2,7 @@ import type { Orders, ReasoningOrder } from "../../canon/intent.ts";
 import { type Edits, isEmpty, isObject } from "../../lib/json.ts";
 import { mapChanged, mapListIn } from "../../lib/map-changed.ts";
 import { goingFields } from "../going-fields.ts";
-import { CONTINUE_TEXT, JSON_INSTRUCTION } from "../own-words.ts";
+import { CONTINUE_TEXT, JSON_INSTRUCTION } from "../refusals/own-words.ts";
 import { type ModelTraits, traitsOf } from "./model-traits.ts";
 import { PLACEHOLDER } from "./proof.ts";
 import { CopyAllowance, toOpenApiSchema } from "./schema.ts";

@@ -6,8 +6,8 @@ import { isObject, listOf, mayBeInexact, parseExactly, stringOf } from "../../li
 import { BlockCiter, type Cited } from "../cited.ts";
 import type { Decoder } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
+import { unreadableRecord } from "../refusals/upstream-error.ts";
 import { startEvent } from "../reply-start.ts";
-import { unreadableRecord } from "../upstream-error.ts";
 import { errorInside } from "./errors.ts";
 import { blockedFinish, failureOf, finishWord, readFinish } from "./finish.ts";
 import { AnswerText, citedIn, isCiting } from "./grounding.ts";

@@ -9,10 +9,10 @@ import type {
 } from "../../canon/prompt.ts";
 import { Lines } from "../lines.ts";
 import { nameLostReasoning } from "../lost-reasoning.ts";
-import { CONTINUE_TEXT, EMPTY_TEXT, NO_RESULT_TEXT, strayHead } from "../own-words.ts";
+import { CONTINUE_TEXT, EMPTY_TEXT, NO_RESULT_TEXT, strayHead } from "../refusals/own-words.ts";
 import { cleanText } from "../text.ts";
-import { ToolIds } from "../tool-ids.ts";
-import { toInput } from "../tool-input.ts";
+import { ToolIds } from "../tools/tool-ids.ts";
+import { toInput } from "../tools/tool-input.ts";
 import { mergeTurns } from "../turns.ts";
 import { nameLostDetail } from "../unsayable.ts";
 import { encodeAudio, encodeDocument, encodeMedia, encodeVideo } from "./media.ts";

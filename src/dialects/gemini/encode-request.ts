@@ -1,13 +1,13 @@
 import type { OutputFormat, Part, Prompt, Tool, ToolChoice } from "../../canon/prompt.ts";
 import { isEmpty, put } from "../../lib/json.ts";
-import { lostFormats } from "../custom-tools.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
 import { nameShared } from "../openai-fields.ts";
-import { describedSchema } from "../schema-format.ts";
+import { describedSchema } from "../schema/format.ts";
 import { cleanText } from "../text.ts";
-import { fitToolNames, GEMINI_NAMES } from "../tool-names.ts";
-import { placeOf } from "../tool-place.ts";
+import { lostFormats } from "../tools/custom-tools.ts";
+import { fitToolNames, GEMINI_NAMES } from "../tools/tool-names.ts";
+import { placeOf } from "../tools/tool-place.ts";
 import { encodeContents } from "./encode-contents.ts";
 import { traitsOf } from "./model-traits.ts";
 import { isEmptySchema, toJsonSchema } from "./schema.ts";

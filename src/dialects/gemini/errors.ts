@@ -1,8 +1,8 @@
 import type { GatewayError } from "../../canon/errors.ts";
 import { isObject, objectsOf } from "../../lib/json.ts";
-import { statusOfRawError } from "../meant-status.ts";
-import { readRawError } from "../raw-error.ts";
-import { upstreamError } from "../upstream-error.ts";
+import { statusOfRawError } from "../refusals/meant-status.ts";
+import { readRawError } from "../refusals/raw-error.ts";
+import { upstreamError } from "../refusals/upstream-error.ts";
 
 /** The error object inside a body, which may be an array around it. */
 function errorIn(value: unknown): Record<string, unknown> | undefined {

@@ -2,7 +2,7 @@ import { REASONING_FORMS_OF } from "../../canon/intent.ts";
 import { remember } from "../../lib/remember.ts";
 import { geminiCounter } from "../counters.ts";
 import type { UpstreamDialect } from "../dialect.ts";
-import { ceilingLessons } from "../output-ceiling.ts";
+import { ceilingLessons } from "../refusals/output-ceiling.ts";
 import { amend, repairs } from "./amend.ts";
 import { decodeStream } from "./decode-stream.ts";
 import { encodeRequest } from "./encode-request.ts";

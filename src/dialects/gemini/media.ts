@@ -1,7 +1,7 @@
 import type { AudioPart, DocumentPart, ImagePart, MediaSource } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
-import { mediaTypeOf, textOfMedia } from "../media-type.ts";
-import { hasScheme, parseDataUrl } from "../media-url.ts";
+import { mediaTypeOf, textOfMedia } from "../media/type.ts";
+import { hasScheme, parseDataUrl } from "../media/url.ts";
 import { cleanText } from "../text.ts";
 import { unsayable } from "../unsayable.ts";
 

@@ -1,6 +1,6 @@
 import { GatewayError } from "../../canon/errors.ts";
 import { atPointer, entryOf, isObject, listOf, objectsOf, stringOf } from "../../lib/json.ts";
-import { openRoot } from "../input-schema.ts";
+import { openRoot } from "../schema/input-schema.ts";
 
 /** Deepest nesting of a schema that is rewritten; a deeper one is refused. */
 const MAX_DEPTH = 64;

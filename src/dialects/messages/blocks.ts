@@ -2,7 +2,7 @@ import type { BlockStart, Event } from "../../canon/events.ts";
 import { newId } from "../../lib/id.ts";
 import { isObject, stringOf } from "../../lib/json.ts";
 import type { BlockCiter } from "../cited.ts";
-import type { ReplyCallIds } from "../counted-ids.ts";
+import type { ReplyCallIds } from "../tools/counted-ids.ts";
 import { citedIn } from "./citations.ts";
 
 export type Block = Record<string, unknown>;

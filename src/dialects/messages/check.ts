@@ -2,9 +2,9 @@ import { fieldFault, GatewayError, invalidField } from "../../canon/errors.ts";
 import { isObject, listOf } from "../../lib/json.ts";
 import { CountTokensRequest, MessagesRequest } from "../../wire/messages.ts";
 import { checker, type Fault } from "../../wire/open.ts";
-import { checkMedia } from "../media-check.ts";
-import { notOffered } from "../not-offered.ts";
-import { refuseOtherArguments, refuseSchemaless } from "../schema-check.ts";
+import { checkMedia } from "../media/check.ts";
+import { notOffered } from "../refusals/not-offered.ts";
+import { refuseOtherArguments, refuseSchemaless } from "../schema/check.ts";
 import { offersTools } from "./sound-prompt.ts";
 import { definedTools } from "./tool-changes.ts";
 

@@ -1,5 +1,5 @@
 import type { Tool } from "../../canon/prompt.ts";
-import { integer, object, string } from "../argument-schema.ts";
+import { integer, object, string } from "../schema/argument-schema.ts";
 
 /**
  * Tools that a vendor has given a type but that the client itself runs: their schemas are fixed and known, so another vendor's model

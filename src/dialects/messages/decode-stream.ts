@@ -4,11 +4,11 @@ import { NO_USAGE, readCount, sameUsage, sumUsage, type Usage } from "../../cano
 import { isObject, mayBeInexact, parseExactly } from "../../lib/json.ts";
 import { BlockLane, charactersOf, type Slot } from "../block-lane.ts";
 import { BlockCiter, type Cited, MAX_CITED } from "../cited.ts";
-import { ReplyCallIds } from "../counted-ids.ts";
 import type { DecodeContext, Decoder } from "../dialect.ts";
 import { type Frame, learnPattern, type TextPattern, type TextRun } from "../frames.ts";
+import { innerError, unreadableRecord } from "../refusals/upstream-error.ts";
 import { startEvent } from "../reply-start.ts";
-import { innerError, unreadableRecord } from "../upstream-error.ts";
+import { ReplyCallIds } from "../tools/counted-ids.ts";
 import {
   type Block,
   fragmentText,

@@ -2,11 +2,11 @@ import type { DocumentPart, OpaquePart, Part, TextPart, ToolResultPart, Turn } f
 import { put } from "../../lib/json.ts";
 import { Lines } from "../lines.ts";
 import { nameLostReasoning } from "../lost-reasoning.ts";
-import { CONTINUE_TEXT, EMPTY_TEXT, strayHead } from "../own-words.ts";
 import { isPacked, makerOf } from "../reasoning-proof.ts";
+import { CONTINUE_TEXT, EMPTY_TEXT, strayHead } from "../refusals/own-words.ts";
 import { cleanText, isVisible } from "../text.ts";
-import { ToolIds } from "../tool-ids.ts";
-import { toInput } from "../tool-input.ts";
+import { ToolIds } from "../tools/tool-ids.ts";
+import { toInput } from "../tools/tool-input.ts";
 import { mergeAroundSystem, mergeTurns } from "../turns.ts";
 import { NO_AUDIO, nameLostDetail, unsayable } from "../unsayable.ts";
 import { encodeDocumentSource, encodeImageSource } from "./media.ts";

@@ -1,5 +1,5 @@
 import { isObject, listOf } from "../../lib/json.ts";
-import { CONTINUE_TEXT } from "../own-words.ts";
+import { CONTINUE_TEXT } from "../refusals/own-words.ts";
 import { unknownPaths } from "../unknown-fields.ts";
 import { traitsOf } from "./model-traits.ts";
 import { isCleared, isSystem, lastUserTurn } from "./turn-settings.ts";

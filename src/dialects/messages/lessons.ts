@@ -1,8 +1,8 @@
-import { imageLessons } from "../blind-models.ts";
 import type { Lesson, VendorTerms } from "../dialect.ts";
-import { ceilingLessons } from "../output-ceiling.ts";
-import { effortLessons } from "../refused-effort.ts";
-import { LEAD } from "../relayed-error.ts";
+import { imageLessons } from "../media/blind-models.ts";
+import { ceilingLessons } from "../refusals/output-ceiling.ts";
+import { effortLessons } from "../refusals/refused-effort.ts";
+import { LEAD } from "../refusals/relayed-error.ts";
 
 /**
  * How servers of this dialect say that they want back what their model thought before it called its tools: DeepSeek (SuperJJ007/CSSwitch #73; VicBilibily/GCMP

@@ -1,7 +1,7 @@
 import { invalidField } from "../../canon/errors.ts";
 import type { DocumentPart, ImagePart, MediaSource } from "../../canon/prompt.ts";
 import { isObject, stringOf } from "../../lib/json.ts";
-import { mediaTypeOf, textOfMedia } from "../media-type.ts";
+import { mediaTypeOf, textOfMedia } from "../media/type.ts";
 import { cleanText } from "../text.ts";
 import { FILE_UNSEEN, NO_IMAGE_TEXT, unsayable } from "../unsayable.ts";
 

@@ -1,5 +1,5 @@
 import { isObject } from "../../lib/json.ts";
-import { CONTINUE_TEXT } from "../own-words.ts";
+import { CONTINUE_TEXT } from "../refusals/own-words.ts";
 import { traitsOf } from "./model-traits.ts";
 
 type Wire = Record<string, unknown>;

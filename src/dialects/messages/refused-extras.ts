@@ -1,7 +1,7 @@
 import { type Edits, isEmpty, isObject, listOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
 import { withMarkAtEnd } from "../cache-marks.ts";
-import { LEAD } from "../relayed-error.ts";
+import { LEAD } from "../refusals/relayed-error.ts";
 
 type Wire = Record<string, unknown>;
 

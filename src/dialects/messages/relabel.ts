@@ -15,10 +15,10 @@ import {
 } from "../../lib/json.ts";
 import { BlockLane, type Slot } from "../block-lane.ts";
 import { withNumbers } from "../count-texts.ts";
-import { ReplyCallIds } from "../counted-ids.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import { Frame, oneLine } from "../frames.ts";
 import { type RecordWriter, RunWriter } from "../run-writer.ts";
+import { ReplyCallIds } from "../tools/counted-ids.ts";
 import { type Block, fragmentText, inputText, withDistinctId } from "./blocks.ts";
 import { isEmptyFrame, readAnother, typeOf } from "./decode-stream.ts";
 import { placeDelta } from "./delta-place.ts";

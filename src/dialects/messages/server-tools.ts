@@ -18,7 +18,7 @@ import {
   type ServerToolHalf,
   textsOf,
 } from "../server-tools.ts";
-import { toInput } from "../tool-input.ts";
+import { toInput } from "../tools/tool-input.ts";
 import { unknownPaths } from "../unknown-fields.ts";
 import { broughtTools, leaveBrought } from "./tool-changes.ts";
 

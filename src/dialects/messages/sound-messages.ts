@@ -1,9 +1,9 @@
 import { isObject, listOf } from "../../lib/json.ts";
 import { Lines } from "../lines.ts";
-import { mediaTypeOf, sniffMediaType } from "../media-type.ts";
-import { EMPTY_TEXT, NO_RESULT_TEXT, strayHead } from "../own-words.ts";
+import { mediaTypeOf, sniffMediaType } from "../media/type.ts";
+import { EMPTY_TEXT, NO_RESULT_TEXT, strayHead } from "../refusals/own-words.ts";
 import { isVisible } from "../text.ts";
-import { isLegalId, ToolIds } from "../tool-ids.ts";
+import { isLegalId, ToolIds } from "../tools/tool-ids.ts";
 import { isThinking } from "./tool-loop.ts";
 import { setsOutput } from "./turn-settings.ts";
 

@@ -1,7 +1,7 @@
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import { withFewerMarks } from "../cache-marks.ts";
 import { isVisible } from "../text.ts";
-import { withoutTwins } from "../tool-names.ts";
+import { withoutTwins } from "../tools/tool-names.ts";
 import { isEmptyText } from "./sound-messages.ts";
 import { definedTools } from "./tool-changes.ts";
 

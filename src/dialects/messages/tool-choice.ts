@@ -1,6 +1,6 @@
 import { type Edits, editedField, isObject } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
-import { callHint } from "../own-words.ts";
+import { callHint } from "../refusals/own-words.ts";
 import { traitsOf } from "./model-traits.ts";
 
 type Body = Record<string, unknown>;

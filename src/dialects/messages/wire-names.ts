@@ -1,7 +1,7 @@
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import { mapListIn } from "../../lib/map-changed.ts";
 import type { Quirks, ReplyChanges } from "../dialect.ts";
-import { messagesNames, type NameRule, SaidNames, withOriginalNames } from "../tool-names.ts";
+import { messagesNames, type NameRule, SaidNames, withOriginalNames } from "../tools/tool-names.ts";
 
 type Body = Record<string, unknown>;
 /** A name as the vendor takes it. */

@@ -1,5 +1,5 @@
 import { type Edits, editedField, isObject, listOf, stringOf } from "../../lib/json.ts";
-import { JSON_INSTRUCTION } from "../own-words.ts";
+import { JSON_INSTRUCTION } from "../refusals/own-words.ts";
 import { textsOf } from "../server-tools.ts";
 import { isSearch } from "./server-tools.ts";
 

@@ -1,14 +1,14 @@
 import { type Orders, type ReasoningOrder, reasons } from "../../canon/intent.ts";
 import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
-import { imageLessons } from "../blind-models.ts";
 import type { Lesson, Quirks, ReplyChanges, VendorTerms } from "../dialect.ts";
 import { leaveOut } from "../going-fields.ts";
 import { EARLIER_REASONING, loopBegin, type Said } from "../lost-reasoning.ts";
-import { ceilingLessons } from "../output-ceiling.ts";
+import { imageLessons } from "../media/blind-models.ts";
 import { isReplayable } from "../reasoning-proof.ts";
-import { effortLessons } from "../refused-effort.ts";
-import { formatName } from "../schema-format.ts";
+import { ceilingLessons } from "../refusals/output-ceiling.ts";
+import { effortLessons } from "../refusals/refused-effort.ts";
+import { formatName } from "../schema/format.ts";
 import { wholeLessons } from "../whole-replies.ts";
 import { lostOnAgent, tellAgent } from "./agent-terms.ts";
 import { isCall, isOutput } from "./client-tools.ts";

@@ -2,9 +2,9 @@ import { fieldFault, GatewayError, invalidField } from "../../canon/errors.ts";
 import { isEmptyList, isObject, listOf, stringOf } from "../../lib/json.ts";
 import { checker } from "../../wire/open.ts";
 import { ResponsesRequest } from "../../wire/responses.ts";
-import { checkMedia } from "../media-check.ts";
-import { notOffered } from "../not-offered.ts";
-import { refuseOtherArguments, refuseSchemaless } from "../schema-check.ts";
+import { checkMedia } from "../media/check.ts";
+import { notOffered } from "../refusals/not-offered.ts";
+import { refuseOtherArguments, refuseSchemaless } from "../schema/check.ts";
 import { isUncalledOutput } from "./items.ts";
 
 const checkBody = checker(ResponsesRequest);

@@ -1,7 +1,7 @@
 import type { Tool } from "../../canon/prompt.ts";
 import { isObject, listOf, objectsOf, stringOf } from "../../lib/json.ts";
-import { integer, object, string } from "../argument-schema.ts";
-import { toInput } from "../tool-input.ts";
+import { integer, object, string } from "../schema/argument-schema.ts";
+import { toInput } from "../tools/tool-input.ts";
 import { argumentsText, type Item, isCallType, isOutputType } from "./items.ts";
 import { namesIn, spokenName } from "./namespaces.ts";
 

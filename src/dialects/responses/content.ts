@@ -1,6 +1,6 @@
 import type { DocumentPart, ImagePart, MediaSource, Part, TextPart } from "../../canon/prompt.ts";
 import { isObject, stringOf } from "../../lib/json.ts";
-import { dataUrl, fileSource, imageSource } from "../media-url.ts";
+import { dataUrl, fileSource, imageSource } from "../media/url.ts";
 import { breakpointOf } from "../openai-fields.ts";
 import { cleanText } from "../text.ts";
 import { FILE_UNSEEN, NO_AUDIO, NO_IMAGE_TEXT, unsayable } from "../unsayable.ts";

@@ -1,9 +1,9 @@
 import { invalidField } from "../../canon/errors.ts";
 import type { Part, ReasoningPart, RedactedReasoningPart, TextPart, ToolCallPart, Turn } from "../../canon/prompt.ts";
 import { isObject, listOf, stringOf } from "../../lib/json.ts";
-import { wrapInput } from "../custom-tools.ts";
 import { carriedIn } from "../reasoning-proof.ts";
 import { cleanText, textOfUnknown } from "../text.ts";
+import { wrapInput } from "../tools/custom-tools.ts";
 import { addToUserTurn, isResult } from "../turns.ts";
 import { unknownFields } from "../unknown-fields.ts";
 import { callIdIn, clientAnswer, clientCall, FOUND_TOOLS } from "./client-tools.ts";

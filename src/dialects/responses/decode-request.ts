@@ -3,7 +3,7 @@ import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
 import { isObject, numberOf, put, stringOf } from "../../lib/json.ts";
 import type { Decoded, ReplyChanges } from "../dialect.ts";
 import { decodeUser, isShared, share } from "../openai-fields.ts";
-import { readSchemaFormat } from "../schema-format.ts";
+import { readSchemaFormat } from "../schema/format.ts";
 import { cleanText } from "../text.ts";
 import { unknownPaths } from "../unknown-fields.ts";
 import { decodeInput } from "./decode-input.ts";

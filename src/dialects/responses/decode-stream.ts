@@ -5,9 +5,9 @@ import { BlockLane, charactersOf, type Slot } from "../block-lane.ts";
 import { BlockCiter } from "../cited.ts";
 import type { Decoder } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
-import { statusOfRawError } from "../meant-status.ts";
-import { isErrorBody, readRawError } from "../raw-error.ts";
-import { unreadableRecord, upstreamError } from "../upstream-error.ts";
+import { statusOfRawError } from "../refusals/meant-status.ts";
+import { isErrorBody, readRawError } from "../refusals/raw-error.ts";
+import { unreadableRecord, upstreamError } from "../refusals/upstream-error.ts";
 import { readFinish } from "./finish.ts";
 import {
   callText,

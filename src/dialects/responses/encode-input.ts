@@ -1,13 +1,13 @@
 import type { Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
-import { inputOf } from "../custom-tools.ts";
 import type { Quirks } from "../dialect.ts";
-import { DistinctNames } from "../distinct-names.ts";
 import { OnceLines } from "../lines.ts";
 import { nameLostReasoning } from "../lost-reasoning.ts";
 import { BREAKPOINT, withBreakpoint } from "../openai-fields.ts";
-import { NO_RESULT, strayHead } from "../own-words.ts";
 import { unpackReasoning } from "../reasoning-proof.ts";
+import { NO_RESULT, strayHead } from "../refusals/own-words.ts";
 import { cleanText, contextOf, joinTexts } from "../text.ts";
+import { inputOf } from "../tools/custom-tools.ts";
+import { DistinctNames } from "../tools/distinct-names.ts";
 import { encodePart } from "./content.ts";
 import type { Item } from "./items.ts";
 import { summaryPart } from "./output-items.ts";

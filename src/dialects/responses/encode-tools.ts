@@ -1,11 +1,11 @@
 import type { Prompt, Tool } from "../../canon/prompt.ts";
 import { isObject, put } from "../../lib/json.ts";
-import { lostFormats } from "../custom-tools.ts";
 import type { Quirks } from "../dialect.ts";
-import { toFunctionSchema } from "../function-schema.ts";
-import { fitStrict } from "../strict-schema.ts";
+import { toFunctionSchema } from "../schema/function-schema.ts";
+import { fitStrict } from "../schema/strict-schema.ts";
 import { cleanText } from "../text.ts";
-import { placeOf } from "../tool-place.ts";
+import { lostFormats } from "../tools/custom-tools.ts";
+import { placeOf } from "../tools/tool-place.ts";
 
 type Wire = Record<string, unknown>;
 

@@ -1,5 +1,5 @@
 import type { GatewayError } from "../../canon/errors.ts";
-import { errorFields } from "../openai-error.ts";
+import { errorFields } from "../refusals/openai-error.ts";
 import { record } from "./records.ts";
 
 /** An error as a stream's last: nothing came before it, or nobody knows what did, so the response that failed is empty. */

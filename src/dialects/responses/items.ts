@@ -2,7 +2,7 @@ import type { BlockStart, Event, Picture } from "../../canon/events.ts";
 import { newId } from "../../lib/id.ts";
 import { isObject, listOf, objectsOf, stringOf } from "../../lib/json.ts";
 import { type BlockCiter, type Cited, citedAt, citedPage, MAX_CITED } from "../cited.ts";
-import { mediaTypeOf } from "../media-type.ts";
+import { mediaTypeOf } from "../media/type.ts";
 import { wholeSeconds } from "../openai-fields.ts";
 import { carriedIn, packReasoning } from "../reasoning-proof.ts";
 import { startEvent } from "../reply-start.ts";

@@ -2,7 +2,7 @@ import type { Prompt } from "../../canon/prompt.ts";
 import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
 import type { Quirks, ReplyChanges } from "../dialect.ts";
 import { joinTexts } from "../text.ts";
-import { fitToolNames, responsesNames } from "../tool-names.ts";
+import { fitToolNames, responsesNames } from "../tools/tool-names.ts";
 import { decodeInput } from "./decode-input.ts";
 import { changesFor } from "./decode-request.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";

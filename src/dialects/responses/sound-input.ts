@@ -1,7 +1,7 @@
 import { isEmptyList, isObject, listOf, stringOf } from "../../lib/json.ts";
-import { DistinctNames } from "../distinct-names.ts";
 import { Lines } from "../lines.ts";
-import { EMPTY_TEXT, NO_RESULT, strayHead } from "../own-words.ts";
+import { EMPTY_TEXT, NO_RESULT, strayHead } from "../refusals/own-words.ts";
+import { DistinctNames } from "../tools/distinct-names.ts";
 import { callIdIn } from "./client-tools.ts";
 import { callIdOf } from "./encode-input.ts";
 import {

@@ -1,6 +1,6 @@
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import type { ReplyChanges } from "../dialect.ts";
-import { OPENAI_NAMES, SaidNames, withOriginalNames } from "../tool-names.ts";
+import { OPENAI_NAMES, SaidNames, withOriginalNames } from "../tools/tool-names.ts";
 import { type Item, isCallType } from "./items.ts";
 
 /** A name as the vendor takes it. */

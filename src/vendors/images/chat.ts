@@ -1,4 +1,4 @@
-import { readRawError } from "../../dialects/raw-error.ts";
+import { readRawError } from "../../dialects/refusals/raw-error.ts";
 import { type ImageRequest, styledPrompt } from "../image-upstream.ts";
 import { declines, listAt, objectAt, readImageObject, textAt } from "./answers.ts";
 import { toDataUrl } from "./source.ts";

@@ -1,7 +1,7 @@
-import { refusesContent } from "../../dialects/meant-status.ts";
-import { readRawError } from "../../dialects/raw-error.ts";
+import { refusesContent } from "../../dialects/refusals/meant-status.ts";
+import { readRawError } from "../../dialects/refusals/raw-error.ts";
+import { readUpstreamError } from "../../dialects/refusals/upstream-error.ts";
 import { scrub } from "../../dialects/scrub.ts";
-import { readUpstreamError } from "../../dialects/upstream-error.ts";
 import { retryAfterSeconds } from "../../lib/http1/retry-after.ts";
 import { isObject } from "../../lib/json.ts";
 import type { ImageStep } from "../image-upstream.ts";

@@ -1,4 +1,4 @@
-import { readRawError } from "../../dialects/raw-error.ts";
+import { readRawError } from "../../dialects/refusals/raw-error.ts";
 import { isObject } from "../../lib/json.ts";
 import type { ImageRequest } from "../image-upstream.ts";
 import { failedWith, listAt, objectAt, readImageObject, STOPPED, textAt } from "./answers.ts";

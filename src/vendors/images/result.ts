@@ -1,5 +1,5 @@
 import { GatewayError } from "../../canon/errors.ts";
-import { sniffMediaType } from "../../dialects/media-type.ts";
+import { sniffMediaType } from "../../dialects/media/type.ts";
 import { isLoopback } from "../../lib/loopback.ts";
 import { isOk } from "../answer.ts";
 import { IMAGE_TYPES, MAX_IMAGE_BYTES, TOO_LARGE_IMAGE } from "../image-upstream.ts";

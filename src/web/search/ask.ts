@@ -5,7 +5,7 @@ import { isObject } from "../../lib/json.ts";
 import { HOUR_MS } from "../../lib/spans.ts";
 import { ResponseAnswer } from "../../vendors/answer.ts";
 import { fetchUpstream, readCapped } from "../../vendors/send.ts";
-import { limit } from "../safe-fetch-time.ts";
+import { limit } from "../safe-fetch/time.ts";
 import type { EngineAnswer, EngineCall, Refusal, SearchEngine } from "./engine.ts";
 
 /** For one engine's answer, milliseconds (web-and-mcp.md B3). */

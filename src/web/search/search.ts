@@ -2,7 +2,7 @@ import { GatewayError, invalidField } from "../../canon/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sleep } from "../../lib/signals.ts";
 import type { Log } from "../../observe/log.ts";
-import { limit } from "../safe-fetch-time.ts";
+import { limit } from "../safe-fetch/time.ts";
 import { askEngine, EngineFault } from "./ask.ts";
 import { brave } from "./brave.ts";
 import { Breaker } from "./breaker.ts";

@@ -1,0 +1,84 @@
+import type { MediaSource } from "../../canon/prompt.ts";
+import { mediaTypeOf, sniffMediaType, textOfMedia } from "./type.ts";
+
+/** How every RIFF file begins in base64: WebP, which is known, and sound and films too. */
+const RIFF = "UklGR";
+
+/** Whether this is the beginning of a file's base64. */
+const isFile = (text: string) => text.startsWith(RIFF) || sniffMediaType(text) !== undefined;
+
+/** Percent-encoded bytes; a stray percent sign makes it plain text. */
+function percentDecode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    // A client that did not encode its data: take it as it stands.
+    return text;
+  }
+}
+
+/** Bytes as a `data:` URL; `data` is their base64. */
+export const dataUrl = ({ mediaType, data }: { mediaType: string; data: string }): string =>
+  `data:${mediaType};base64,${data}`;
+
+export const isDataUrl = (url: string): boolean => url.slice(0, 5).toLowerCase() === "data:";
+
+/**
+ * Addresses in a vendor's own store or in its cloud's, which nobody else can read: Cloud Storage (dialects.md 3.1), S3, and the files of
+ * Moonshot (ms://), Alibaba (oss://), StepFun (stepfile://) and MiniMax (mm_file://), whose own documents name them. Each vendor has a word of
+ * its own, so any may be one but those of the web and of somebody's own machine.
+ */
+export const STORED_ADDRESS = /^\s*(?!(?:https?|wss?|s?ftps?|file|blob):)[a-z][\w+.-]{0,30}:\/\/\S/i;
+
+/** Whether some vendor reads what stands at this address, on the web or in a store. */
+export const isAddress = (url: string): boolean =>
+  STORED_ADDRESS.test(url) || (/^\s*https?:\/\//i.test(url) && URL.canParse(url.trim()));
+
+/** Whether this is a URL of any kind, which no base64 is. */
+export const hasScheme = (text: string): boolean => /^\s*[a-z][\w+.-]{0,30}:/i.test(text);
+
+/** The word for base64 among the parameters of a `data:` URL, which are looked through in one go: there is no bound to how many a stranger writes. */
+const BASE64 = /;\s*base64\s*(?:;|$)/i;
+
+/** A `data:` URL taken apart: its text is base64, or stands for itself. Undefined for anything else. */
+export function readDataUrl(url: string): { said: string; isBase64: boolean; text: string } | undefined {
+  if (!isDataUrl(url)) return undefined;
+  const comma = url.indexOf(",");
+  if (comma < 0) return undefined;
+  const head = url.slice(5, comma);
+  const body = url.slice(comma + 1);
+  const text = body.includes("%") ? percentDecode(body) : body;
+  // Some clients leave the word out: text does not begin as files do.
+  const isBase64 = BASE64.test(head) || isFile(text);
+  return { said: head.split(";", 1)[0] || "text/plain", isBase64, text };
+}
+
+/**
+ * A `data:` URL as media: parameters are dropped, data that is not base64 becomes it, white space goes (dialects.md 4.8 #46).
+ * Undefined for anything else.
+ */
+export function parseDataUrl(url: string): { mediaType: string; data: string } | undefined {
+  const read = readDataUrl(url);
+  if (!read) return undefined;
+  const data = read.isBase64 ? read.text.replaceAll(/\s+/g, "") : Buffer.from(read.text).toString("base64");
+  return { mediaType: mediaTypeOf(read.said, data), data };
+}
+
+/** An image's URL as a source: bytes for a `data:` URL, else the URL itself. */
+export function imageSource(url: string): MediaSource {
+  const inline = parseDataUrl(url);
+  return inline ? { kind: "base64", ...inline } : { kind: "url", url };
+}
+
+/** `file_data` of a file part: a `data:` URL, a web address, or bare base64, whose format its bytes or its name show. */
+export function fileSource(fileData: string, filename: string): MediaSource {
+  if (isAddress(fileData)) return { kind: "url", url: fileData };
+  const inline = parseDataUrl(fileData) ?? bareData(fileData, filename);
+  const text = textOfMedia(inline.mediaType, inline.data);
+  return text === undefined ? { kind: "base64", ...inline } : { kind: "text", text };
+}
+
+function bareData(data: string, filename: string): { mediaType: string; data: string } {
+  const said = /\.(?:txt|md|csv|tsv|jsonl?|xml|ya?ml|html?|log)$/i.test(filename) ? "text/plain" : "application/pdf";
+  return { mediaType: mediaTypeOf(said, data), data };
+}

@@ -1,0 +1,315 @@
+import type { Edits } from "../../lib/json.ts";
+import { isObject, stringOf } from "../../lib/json.ts";
+import { mapChanged, mapListIn } from "../../lib/map-changed.ts";
+import { mediaTypeOf, sniffMediaType, textOfMedia } from "./type.ts";
+import { dataUrl, hasScheme, isDataUrl, parseDataUrl } from "./url.ts";
+
+type Part = Record<string, unknown>;
+
+/** An image, a document or sound of a client's body, at an address on the web or in the body itself. */
+export type FoundMedia = {
+  kind: "image" | "document" | "audio";
+  /** Where its block stands, as errors name it: `messages[1].content[0]`. */
+  path: string;
+  /** The block's field that holds it: `image_url.url`. */
+  field: string;
+  /** An address, a `data:` URL or bare base64. */
+  url: string;
+  /** What is said of bare base64, perhaps nothing. Also of a `data:` URL where none belongs. */
+  said?: string;
+  /** Nobody asks about it just now: the model has answered since, or it is what a tool gave or was told beside that. */
+  isPast: boolean;
+  /** The model drew it in an earlier turn: words may stand in its place and nothing else, and where it is is not told. */
+  isDrawn?: true;
+};
+type Media = Omit<FoundMedia, "isPast" | "isDrawn">;
+
+/** Bytes as base64, and what they are. */
+export type InlineMedia = { mediaType: string; data: string };
+
+/** Words that stand where media stood. */
+export type Words = { words: string };
+
+/** What to put in the place of found media; undefined leaves it as it is, and sound is never put anywhere. */
+type Replace = (media: FoundMedia) => InlineMedia | Words | undefined;
+
+/** Content may hold content (results of tools, documents made of blocks): no deeper than this. */
+const MAX_DEPTH = 3;
+
+/** The last step of an address, as the name of its file. */
+function fileName(url: string): string {
+  const name = URL.parse(url)?.pathname.split("/").at(-1) ?? "";
+  return /^[\w.-]{1,100}$/.test(name) ? name : "document";
+}
+
+/** The field of a source that holds its media, by the source's type (dialects.md 2.2). */
+const HOLDERS = new Map<unknown, string>([
+  ["base64", "data"],
+  ["url", "url"],
+]);
+
+/** Nothing stands here, and the vendor's own file is named beside it. */
+const isElsewhere = (url: string, holder: Part) => url === "" && typeof holder["file_id"] === "string";
+
+/** What stands where base64 may stand as well as a URL. */
+const dataOrUrl = (kind: FoundMedia["kind"], path: string, field: string, url: string): Media =>
+  hasScheme(url) ? { kind, path, field, url } : { kind, path, field, url, said: "" };
+
+/** What stands where an address belongs, and no bytes. */
+const urlOnly = (kind: FoundMedia["kind"], path: string, field: string, url: string): Media =>
+  isDataUrl(url) ? { kind, path, field, url, said: "" } : { kind, path, field, url };
+
+/** Whether an item of a conversation is the model's own, in any dialect. */
+function isModels(item: unknown): boolean {
+  if (!isObject(item)) return false;
+  const { role, type } = item;
+  return role === "assistant" || type === "reasoning" || (typeof type === "string" && type.endsWith("_call"));
+}
+
+/** Where what nobody has answered yet begins. The beginning of an answer, which the model is to go on with, is none. */
+function findNewest(items: readonly unknown[]): number {
+  let at = items.length;
+  while (at > 0 && isModels(items[at - 1])) at--;
+  while (at > 0 && !isModels(items[at - 1])) at--;
+  return at;
+}
+
+/** Whether all that an item holds is what a tool gave. */
+const isResult = (item: Part, held: string): boolean =>
+  held === "output" || item["role"] === "tool" || item["role"] === "function";
+
+/** Whether a tool's result is told in an item of a conversation, in any dialect. */
+function tellsResult(item: unknown): boolean {
+  if (!isObject(item)) return false;
+  const { content } = item;
+  if (isResult(item, Object.hasOwn(item, "output") ? "output" : "content")) return true;
+  return Array.isArray(content) && content.some((part: unknown) => isObject(part) && part["type"] === "tool_result");
+}
+
+/**
+ * Where what somebody asks just now begins; the end where tools have been called and the model has not said anything since. A chat client tells the
+ * pictures of its tools behind their results, in a turn of the user's: results of tools are text there (dialects.md 1.2). In a loop of tools nobody
+ * can take a picture back, as one who asks can.
+ */
+function findAsked(items: readonly unknown[]): number {
+  const newest = findNewest(items);
+  return items.slice(newest).some(tellsResult) ? items.length : newest;
+}
+
+/** A turn of the assistant's with these words behind its own. */
+function saidBehind({ images: _drawn, ...turn }: Part, words: string): Part {
+  const { content } = turn;
+  if (Array.isArray(content)) return { ...turn, content: [...content, { type: "text", text: words }] };
+  return { ...turn, content: typeof content === "string" && content !== "" ? `${content}\n${words}` : words };
+}
+
+/** One walk through a client's conversation. */
+class Walk {
+  #at = 0;
+  #asked: number | undefined;
+  /** What a tool gave is being looked at. */
+  #inResult = false;
+
+  /** `textType`: the type of a part that is text, in the dialect of these items. */
+  constructor(
+    private readonly replace: Replace,
+    private readonly items: readonly unknown[],
+    private readonly textType: "text" | "input_text",
+  ) {}
+
+  /** The item at this place with what was replaced in it; the very same object when nothing was. */
+  item(item: Part, at: number, path: string): Part {
+    const told = this.#withoutDrawn(item, path);
+    const held = Array.isArray(told["content"]) ? "content" : "output";
+    if (!Array.isArray(told[held])) return told;
+    this.#at = at;
+    this.#inResult = isResult(told, held);
+    return this.inside(told, held, path, -1);
+  }
+
+  /** The item with words in the place of images that the model made itself: an item of their own, or a list beside the turn's content. */
+  #withoutDrawn(item: Part, path: string): Part {
+    if (item["type"] === "image_generation_call") {
+      const words = item["result"] ? this.#wordsForDrawn(path) : undefined;
+      const part = { type: "output_text", text: words };
+      return words === undefined ? item : { type: "message", role: "assistant", content: [part] };
+    }
+    const { images } = item;
+    if (!Array.isArray(images) || item["role"] !== "assistant") return item;
+    const words = images.flatMap((_image, at) => this.#wordsForDrawn(`${path}.images[${at}]`) ?? []);
+    return words.length > 0 ? saidBehind(item, words.join("\n")) : item;
+  }
+
+  #wordsForDrawn(path: string): string | undefined {
+    const media = this.replace({ kind: "image", path, field: "", url: "", isPast: true, isDrawn: true });
+    return media && "words" in media ? media.words : undefined;
+  }
+
+  #show(media: Media): ReturnType<Replace> {
+    this.#asked ??= findAsked(this.items);
+    return this.replace({ ...media, isPast: this.#inResult || this.#at < this.#asked });
+  }
+
+  #textIn(part: Part, { words }: Words): Part {
+    const mark = part["cache_control"];
+    return { type: this.textType, text: words, ...(mark !== undefined && { cache_control: mark }) };
+  }
+
+  #part(part: Part, path: string, at: number, depth: number): Part {
+    switch (part["type"]) {
+      case "image_url":
+      case "input_image":
+        return this.#imageUrl(part, path, at);
+      case "file":
+        return isObject(part["file"]) ? this.#file(part, part["file"], path, at) : part;
+      case "input_file":
+        return this.#inputFile(part, path, at);
+      case "input_audio":
+        return this.#audio(part, path, at);
+      case "image":
+      case "document":
+        return isObject(part["source"]) ? this.#source(part, part["source"], `${path}[${at}]`, depth) : part;
+      case "tool_result":
+        return this.#result(part, `${path}[${at}]`, depth);
+      default:
+        return part;
+    }
+  }
+
+  #result(part: Part, path: string, depth: number): Part {
+    const before = this.#inResult;
+    this.#inResult = true;
+    const next = this.inside(part, "content", path, depth);
+    this.#inResult = before;
+    return next;
+  }
+
+  /** `holder`, which stands so deep, with what was replaced in the list it holds in `field`; the very same object when nothing was. */
+  inside(holder: Part, field: string, path: string, depth: number): Part {
+    if (depth >= MAX_DEPTH) return holder;
+    const place = `${path}.${field}`;
+    return mapListIn(holder, field, (part, at) => (isObject(part) ? this.#part(part, place, at, depth + 1) : part));
+  }
+
+  /** chat: an object or a bare string; responses: a string. */
+  #imageUrl(part: Part, path: string, at: number): Part {
+    const image = part["image_url"];
+    const url = isObject(image) ? image["url"] : image;
+    if (typeof url !== "string" || isElsewhere(url, part)) return part;
+    const field = isObject(image) ? "image_url.url" : "image_url";
+    const media = this.#show({ kind: "image", path: `${path}[${at}]`, field, url });
+    if (!media) return part;
+    if ("words" in media) return this.#textIn(part, media);
+    return { ...part, image_url: isObject(image) ? { ...image, url: dataUrl(media) } : dataUrl(media) };
+  }
+
+  #file(part: Part, file: Part, path: string, at: number): Part {
+    const url = file["file_data"];
+    if (typeof url !== "string" || isElsewhere(url, file)) return part;
+    const media = this.#show(dataOrUrl("document", `${path}[${at}]`, "file.file_data", url));
+    if (!media) return part;
+    if ("words" in media) return this.#textIn(part, media);
+    const filename = file["filename"] ?? fileName(url);
+    return { ...part, file: { ...file, filename, file_data: dataUrl(media) } };
+  }
+
+  #inputFile(part: Part, path: string, at: number): Part {
+    const { file_url: fileUrl, ...rest } = part;
+    const url = fileUrl || part["file_data"];
+    if (typeof url !== "string" || isElsewhere(url, part)) return part;
+    const place = `${path}[${at}]`;
+    const media = this.#show(
+      fileUrl ? urlOnly("document", place, "file_url", url) : dataOrUrl("document", place, "file_data", url),
+    );
+    if (!media) return part;
+    if ("words" in media) return this.#textIn(part, media);
+    return { ...rest, filename: part["filename"] ?? fileName(url), file_data: dataUrl(media) };
+  }
+
+  /** Sound is shown, and stays or goes: nobody reads it but who is sent it. */
+  #audio(part: Part, path: string, at: number): Part {
+    const audio = part["input_audio"];
+    const url = isObject(audio) ? audio["data"] : audio;
+    if (typeof url !== "string") return part;
+    const field = isObject(audio) ? "input_audio.data" : "input_audio";
+    const media = this.#show(dataOrUrl("audio", `${path}[${at}]`, field, url));
+    return media && "words" in media ? this.#textIn(part, media) : part;
+  }
+
+  #source(part: Part, source: Part, path: string, depth: number): Part {
+    const kind = part["type"] as "image" | "document";
+    if (source["type"] === "content") {
+      const next = this.inside(source, "content", `${path}.source`, depth);
+      return next === source ? part : { ...part, source: next };
+    }
+    const holder = HOLDERS.get(source["type"]);
+    if (holder === undefined) return part;
+    const url = stringOf(source[holder]);
+    const found = urlOnly(kind, path, `source.${holder}`, url);
+    if (holder === "data") found.said = stringOf(source["media_type"]);
+    const media = this.#show(found);
+    if (!media) return part;
+    return "words" in media ? this.#textIn(part, media) : { ...part, source: sourceOf(kind, media) };
+  }
+}
+
+function sourceOf(kind: "image" | "document", media: InlineMedia): Part {
+  const text = kind === "document" ? textOfMedia(media.mediaType, media.data) : undefined;
+  if (text !== undefined) return { type: "text", media_type: "text/plain", data: text };
+  return { type: "base64", media_type: media.mediaType, data: media.data };
+}
+
+/**
+ * Shows `replace` every image, document and sound of a client's body but those that a vendor keeps, whatever the client's dialect: the
+ * types of their blocks do not collide (dialects.md 1.2, 2.2). Returns the edit of the body's one field that changed, or undefined when
+ * nothing was replaced. `body` itself is never changed. Numbers in that field that no double holds exactly lose their last digits.
+ */
+export function replaceMedia(body: Record<string, unknown>, replace: Replace): Edits | undefined {
+  const field = Array.isArray(body["messages"]) ? "messages" : "input";
+  const list = body[field];
+  if (!Array.isArray(list)) return undefined;
+  const walk = new Walk(replace, list, field === "input" ? "input_text" : "text");
+  const next = mapChanged<unknown>(list, (item, at) =>
+    isObject(item) ? walk.item(item, at, `${field}[${at}]`) : item,
+  );
+  return next === list ? undefined : { [field]: next };
+}
+
+/** Data URLs as they should be, of whatever format some vendor sees, and how many characters of what they hold show its format. */
+const SOUND = /^data:((?:image|video|audio)\/[\w.+-]{1,100}|application\/pdf);base64,/;
+const SHOWING = 16;
+/** Base64 is broken into lines of 64 or 76 characters, or has an end of line behind it: its ends show it. */
+const LINE = 80;
+
+/** Whether white space stands in base64 that begins at `start`. */
+const hasSpace = (url: string, start: number) => /\s/.test(url.slice(start, start + LINE) + url.slice(-2));
+
+/** A file, as far as it is known, or an image of whatever format: no text, as which a `data:` URL counts that says nothing. */
+const isMeant = (kind: FoundMedia["kind"], { mediaType }: InlineMedia) =>
+  (kind === "image" && !mediaType.startsWith("text/")) ||
+  mediaType === "application/pdf" ||
+  mediaType.startsWith("image/");
+
+/** Bare base64, made sound; undefined where it is, which costs a look at its ends only. */
+function soundBytes(kind: FoundMedia["kind"], url: string, said: string): InlineMedia | undefined {
+  const data = hasSpace(url, 0) ? url.replaceAll(/\s+/g, "") : url;
+  const media = { mediaType: mediaTypeOf(said, data), data };
+  return (data === url && media.mediaType === said) || !isMeant(kind, media) ? undefined : media;
+}
+
+/**
+ * Media in the body itself that a strict vendor would stumble over, made sound: parameters, a wrong media type, percent signs in place of
+ * base64 (dialects.md 4.8 #46), white space in it, base64 without a `data:` URL around it and with one where none belongs. Undefined for
+ * what is sound, and for every address.
+ */
+export function soundMedia({ kind, url, said }: Media): InlineMedia | undefined {
+  if (kind === "audio") return undefined;
+  if (!isDataUrl(url)) return said !== undefined || sniffMediaType(url) ? soundBytes(kind, url, said ?? "") : undefined;
+  const head = SOUND.exec(url);
+  const at = head?.[0].length ?? 0;
+  const start = said === undefined && head && url.slice(at, at + SHOWING);
+  const isRight = start && mediaTypeOf(head[1] ?? "", start) === head[1] && !hasSpace(url, at) && !url.includes("%");
+  if (isRight) return undefined;
+  const media = parseDataUrl(url);
+  return media && (said !== undefined || isMeant(kind, media)) ? media : undefined;
+}

@@ -1,0 +1,27 @@
+import { isObject } from "../../lib/json.ts";
+import { toInputSchema } from "./input-schema.ts";
+
+type Schema = Record<string, unknown>;
+
+/**
+ * A tool's JSON Schema as OpenAI's two dialects take it: an object at the root, its properties named even where there are none (dialects.md 4.1, 4.8 #32).
+ * MCP lets tools without arguments say no more than `{type: "object"}`, and one such tool has OpenAI refuse the whole request ("object schema missing
+ * properties", openai/openai-agents-python #449); so does one with a choice there ("schema must have type 'object' and not have
+ * 'oneOf'/'anyOf'/'allOf'/'enum'/'const'/'not' at the top level", goruck/home-generative-agent #545).
+ */
+export function toFunctionSchema(given: Schema): Schema {
+  const { $schema: _dialect, enum: _values, const: _value, not: _others, ...schema } = toInputSchema(given);
+  return isObject(schema["properties"]) ? schema : { ...schema, properties: {} };
+}
+
+/** A chat client's functions with {@link toFunctionSchema} of those that name no properties, or say nothing of their parameters. */
+export function withNamedProperties(tools: unknown): unknown {
+  if (!Array.isArray(tools)) return tools;
+  return tools.map((tool: unknown) => {
+    const called = isObject(tool) ? tool["function"] : undefined;
+    if (!isObject(tool) || !isObject(called)) return tool;
+    const { parameters: given = {} } = called;
+    if (!isObject(given) || isObject(given["properties"])) return tool;
+    return { ...tool, function: { ...called, parameters: toFunctionSchema(given) } };
+  });
+}

@@ -1,0 +1,51 @@
+import { isObject, keepNumber, stringEnd } from "../../lib/json.ts";
+import { CLOSE_LIST, CLOSE_OBJECT, OPEN_LIST, OPEN_OBJECT, QUOTE } from "../../lib/json-codes.ts";
+
+/** The one key under which arguments stand that are no JSON object, for dialects and servers that demand one (dialects.md 4.3). */
+const WRAPPED_INPUT_KEY = "value";
+
+/**
+ * A tool call's JSON arguments as the object that they must be there: `{}` for nothing, unpacked once when a vendor encoded them twice,
+ * and anything else under {@link WRAPPED_INPUT_KEY}, text that is no JSON or nested too deep included (dialects.md 4.8 #10). Never throws.
+ */
+export function toInput(text: string): Record<string, unknown> {
+  const value = parse(text);
+  if (isObject(value)) return value;
+  if (value === undefined || value === null) return {};
+  const inner = typeof value === "string" ? parse(value) : undefined;
+  return isObject(inner) ? inner : { [WRAPPED_INPUT_KEY]: value };
+}
+
+/** Numbers of so many digits may not survive as a double: ids are often longer (dialects.md 4.8 #43). */
+const LONG_NUMBER = /\d{16}|\d\.\d{14}/;
+
+/** Deepest nesting that vendors' parsers read in a body, levels; far beyond it a value can be read here and not written again. */
+const MAX_DEPTH = 128;
+
+/** Whether JSON is nested deeper than {@link MAX_DEPTH}. Asked of its text: to read a million brackets takes long, and nothing bounds those in a string. */
+function isDeeper(text: string): boolean {
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      const end = stringEnd(text, at);
+      if (end < 0) return false;
+      at = end - 1;
+    } else if (code === OPEN_OBJECT || code === OPEN_LIST) {
+      if (++depth > MAX_DEPTH) return true;
+    } else if (code === CLOSE_OBJECT || code === CLOSE_LIST) depth--;
+  }
+  return false;
+}
+
+/** The JSON value of `text`; the text itself when it is none, or nested too deep; undefined when it is blank. */
+function parse(text: string): unknown {
+  if (text.trim() === "") return undefined;
+  if (isDeeper(text)) return text;
+  try {
+    return LONG_NUMBER.test(text) ? JSON.parse(text, keepNumber) : JSON.parse(text);
+  } catch {
+    // Arguments cut off or never JSON: the text itself is all there is to show.
+    return text;
+  }
+}

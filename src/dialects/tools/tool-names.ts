@@ -1,0 +1,181 @@
+import type { Prompt, Turn } from "../../canon/prompt.ts";
+import type { Quirks, ReplyChanges } from "../dialect.ts";
+import { fingerprint } from "../fingerprint.ts";
+import { placeOf } from "./tool-place.ts";
+
+/**
+ * Which names of tools an upstream takes: `legal` matches them. `strange` matches each character of the others that it does not take; `start`, where
+ * given, what must begin a name, and `opening` what is put before one that begins otherwise.
+ */
+export type NameRule = { longest: number; legal: RegExp; strange: RegExp; start?: RegExp; opening?: string };
+
+/** Names of OpenAI's two dialects (dialects.md 1.1). */
+export const OPENAI_NAMES: NameRule = { longest: 64, legal: /^[\w-]{1,64}$/, strange: /[^\w-]/g };
+/** And where a letter must begin one (Moonshot: "function name is invalid, must start with a letter"). */
+const LETTER_FIRST: NameRule = {
+  longest: 64,
+  legal: /^[A-Za-z][\w-]{0,63}$/,
+  strange: /[^\w-]/g,
+  start: /^[A-Za-z]/,
+  opening: "t_",
+};
+/** Not one of the tools that Perplexity's Agent API runs, whose names no function may have there. */
+const NOT_RESERVED = "^(?!(?:web_search|search_web|people_search|search_people|fetch_url|finance_search|sandbox)$)";
+const UNRESERVED: NameRule = {
+  longest: 64,
+  legal: new RegExp(`${NOT_RESERVED}[\\w-]{1,64}$`),
+  strange: /[^\w-]/g,
+  start: new RegExp(NOT_RESERVED),
+  opening: "t_",
+};
+/** Names that a responses vendor takes. */
+export const responsesNames = ({ agentTerms }: Quirks): NameRule => (agentTerms ? UNRESERVED : OPENAI_NAMES);
+/** Names that a chat vendor takes. */
+export const chatNames = ({ letterFirstNames }: Quirks): NameRule => (letterFirstNames ? LETTER_FIRST : OPENAI_NAMES);
+export const MESSAGES_NAMES: NameRule = { longest: 128, legal: /^[\w-]{1,128}$/, strange: /[^\w-]/g };
+/** Names of the messages dialect (dialects.md 2.3); Bedrock stayed with the older length (4.3). */
+export const messagesNames = ({ versionInBody }: Quirks): NameRule =>
+  versionInBody === undefined ? MESSAGES_NAMES : OPENAI_NAMES;
+/** Names of the gemini dialect (dialects.md 3.1): its reference says 128 characters, and its API has refused more than 64. */
+export const GEMINI_NAMES: NameRule = {
+  longest: 64,
+  legal: /^[A-Za-z_][\w.:-]{0,63}$/,
+  strange: /[^\w.:-]/g,
+  start: /^[A-Za-z_]/,
+};
+
+const clean = (name: string, { strange, start, opening = "_" }: NameRule): string => {
+  const plain = name.replace(strange, "_");
+  return start && !start.test(plain) ? `${opening}${plain}` : plain;
+};
+
+/** Whether a prompt says any name of a tool. Most do not, and nothing is gathered of those. */
+function mayCall({ tools, toolChoice, turns }: Prompt): boolean {
+  if (tools.length > 0 || toolChoice?.type === "tool") return true;
+  for (const turn of turns) for (const part of turn.parts) if (part.type === "tool-call") return true;
+  return false;
+}
+
+/** Every tool name that a prompt says: offered, forced, and called in earlier turns. */
+function namesOf(prompt: Prompt): Set<string> {
+  const names = new Set(prompt.tools.map((tool) => tool.name));
+  if (prompt.toolChoice?.type === "tool") names.add(prompt.toolChoice.name);
+  for (const turn of prompt.turns) {
+    for (const part of turn.parts) if (part.type === "tool-call") names.add(part.name);
+  }
+  return names;
+}
+
+/** A legal name that is not taken: strange characters as `_`, an over-long one cut; a hash of the whole where that could be another's. */
+function fitName(name: string, rule: NameRule, taken: ReadonlySet<string>): string {
+  const plain = clean(name, rule);
+  if (plain !== "" && plain.length <= rule.longest && !taken.has(plain)) return plain;
+  const head = plain.slice(0, rule.longest - 9) || "tool";
+  let fitted = `${head}_${fingerprint(name)}`;
+  for (let again = 2; taken.has(fitted); again++) fitted = `${head}_${fingerprint(`${name}#${again}`)}`;
+  return fitted;
+}
+
+/** The client's names that must be written otherwise, each with its legal one; undefined when all are legal. */
+function mapNames(names: ReadonlySet<string>, rule: NameRule): Map<string, string> | undefined {
+  let strange: string[] | undefined;
+  for (const name of names) {
+    if (rule.legal.test(name)) continue;
+    strange ??= [];
+    strange.push(name);
+  }
+  if (!strange) return undefined;
+  const taken = names.difference(new Set(strange));
+  const mapped = new Map<string, string>();
+  for (const name of strange) {
+    const fitted = fitName(name, rule, taken);
+    taken.add(fitted);
+    mapped.set(name, fitted);
+  }
+  return mapped;
+}
+
+/** The names that a body says. Nearly all bodies say legal ones alone, and nothing is made of those. */
+export class SaidNames {
+  readonly #names: string[] = [];
+  #isStrange = false;
+
+  constructor(private readonly rule: NameRule) {}
+
+  add(name: string): void {
+    this.#names.push(name);
+    this.#isStrange ||= !this.rule.legal.test(name);
+  }
+
+  /** {@link mapNames} of them. */
+  map(): Map<string, string> | undefined {
+    return this.#isStrange ? mapNames(new Set(this.#names), this.rule) : undefined;
+  }
+}
+
+/** The way back of {@link mapNames}: the upstream's name → the client's. */
+const originalNames = (mapped: ReadonlyMap<string, string>): ReadonlyMap<string, string> =>
+  new Map([...mapped].map(([name, fitted]) => [fitted, name]));
+
+/** `changes` with the way back of a body whose tools were renamed, if any was. */
+export const withOriginalNames = (
+  mapped: ReadonlyMap<string, string> | undefined,
+  changes?: ReplyChanges,
+): ReplyChanges | undefined => (mapped ? { ...changes, toolNames: originalNames(mapped) } : changes);
+
+/** Whether two tools say the same, wherever they stand. */
+const isTwin = (first: object, tool: object): boolean =>
+  Bun.deepEquals({ ...first, place: undefined }, { ...tool, place: undefined });
+
+/**
+ * Tools of which no two have one name: vendors refuse that. The first is kept, another one that differs is named in `dropped`; those without
+ * a name are no twins. The same list where there are none. `placeOf`: where the client wrote a tool, by which it is named.
+ */
+export function withoutTwins<T extends { name?: unknown }>(
+  tools: readonly T[],
+  dropped: string[],
+  placeOf: (tool: T, at: number) => string = (_tool, at) => `tools[${at}]`,
+): readonly T[] {
+  if (tools.length < 2) return tools;
+  const byName = new Map<string, T>();
+  const kept = tools.filter((tool, at) => {
+    if (typeof tool.name !== "string") return true;
+    const first = byName.get(tool.name);
+    if (!first) byName.set(tool.name, tool);
+    else if (!isTwin(first, tool)) dropped.push(placeOf(tool, at));
+    return !first;
+  });
+  return kept.length === tools.length ? tools : kept;
+}
+
+function renameTurn(turn: Turn, renamed: (name: string) => string): Turn {
+  if (!turn.parts.some((part) => part.type === "tool-call")) return turn;
+  const parts = turn.parts.map((part) => (part.type === "tool-call" ? { ...part, name: renamed(part.name) } : part));
+  return { ...turn, parts };
+}
+
+/**
+ * A prompt whose tools are called as the upstream takes it, in definitions, choice and history alike, and the way back: upstream's name →
+ * client's (dialects.md 4.3 "Tool names"). The same names give the same result; two never become one. A sound prompt comes back as it is.
+ */
+export function fitToolNames(
+  prompt: Prompt,
+  rule: NameRule,
+  dropped: string[],
+): { prompt: Prompt; toolNames?: ReadonlyMap<string, string> } {
+  if (!mayCall(prompt)) return { prompt };
+  const tools = withoutTwins(prompt.tools, dropped, placeOf);
+  const mapped = mapNames(namesOf(prompt), rule);
+  if (!mapped) return { prompt: tools === prompt.tools ? prompt : { ...prompt, tools: [...tools] } };
+  const renamed = (name: string) => mapped.get(name) ?? name;
+  const choice = prompt.toolChoice;
+  return {
+    prompt: {
+      ...prompt,
+      tools: tools.map((tool) => ({ ...tool, name: renamed(tool.name) })),
+      ...(choice?.type === "tool" && { toolChoice: { type: "tool", name: renamed(choice.name) } }),
+      turns: prompt.turns.map((turn) => renameTurn(turn, renamed)),
+    },
+    toolNames: originalNames(mapped),
+  };
+}

@@ -1,0 +1,109 @@
+import type { Caller } from "../../accounts/caller.ts";
+import { planOf } from "../../accounts/plans.ts";
+import type { Intent } from "../../canon/intent.ts";
+import { isObject } from "../../lib/json.ts";
+import type { Services } from "../job.ts";
+
+/**
+ * Fields that name further models, of which a vendor takes one where the first fails: OpenRouter's, Anthropic's, and LiteLLM's, which whoever makes the
+ * first one fail (a prompt that is too long, or refused) has answer; and the one by which LiteLLM is told another deployment of Azure's (BerriAI/litellm,
+ * `router.py`, `proxy/route_llm_request.py` and `main.py`).
+ */
+const OTHER_MODELS: ReadonlySet<string> = new Set([
+  ...["models", "fallbacks"],
+  ...["context_window_fallbacks", "content_policy_fallbacks", "router_settings_override", "deployment_id"],
+]);
+
+/** Fields that say which model is asked, and how much of it. */
+const DECISIVE: ReadonlySet<string> = new Set([
+  ...OTHER_MODELS,
+  ...["model", "stream", "stream_options", "n", "max_tokens", "max_completion_tokens", "max_output_tokens"],
+]);
+
+/** A name without letters that are not what they seem: nearly every one. */
+const PLAIN = /^[a-z\d_]*$/;
+
+/** A name as servers read it for which letters are the same whether small or large (Go's encoding/json, and so Ollama). */
+const folded = (name: string) => name.toUpperCase().toLowerCase();
+
+/**
+ * Fields by which a vendor serves a request faster or in one place for more than the model's price, or searches for money of its own (OpenRouter's,
+ * xAI's and Alibaba's), and what may be said there that costs no more. Of the rest nobody knows what it costs: OpenAI's tier `ultrafast`, which was new in
+ * 2026, is six times the price (developers.openai.com, "Ultrafast mode").
+ */
+const DEARER: Readonly<Record<string, readonly unknown[]>> = {
+  service_tier: ["auto", "default", "standard", "standard_only", "on_demand", "flex"],
+  speed: ["standard"],
+  inference_geo: ["global"],
+  plugins: [],
+  search_parameters: [],
+  enable_search: [false],
+};
+
+/**
+ * Where OpenRouter is told which of a model's hosts is asked, and the parts of it by which that is no longer the cheapest one (openrouter.ai, "Provider
+ * Routing"). What becomes of what is said there, and what it may cost at the most, is not among them.
+ */
+const HOSTS = "provider";
+const HOST_CHOICES = [
+  ...["order", "only", "ignore", "sort", "preferred_min_throughput", "preferred_max_latency"],
+  // The same model in finer numbers costs more.
+  "quantizations",
+];
+
+/** Hosts in the order of their price are asked anyway. */
+const isByPrice = (sort: unknown): boolean => (isObject(sort) ? sort["by"] : sort) === "price";
+
+const isDearer = (field: string, value: unknown): boolean => value != null && DEARER[field]?.includes(value) === false;
+
+/** What the caller uses is paid for, or counted, at the model's price. */
+export const isPriced = ({ plan, narrow }: Caller, { plans }: Pick<Services, "plans">) =>
+  narrow?.capped === true || planOf(plans, plan).metered;
+
+/**
+ * Places in a body at which who pays the model's price has a dearer host of the model asked, such as `provider.order`; an empty list for nearly every
+ * one. They are the parts of fields of which other parts go on.
+ */
+export function dearerParts(body: Readonly<Record<string, unknown>>): string[] {
+  const hosts = body[HOSTS];
+  if (!isObject(hosts)) return [];
+  const parts = HOST_CHOICES.filter((part) => hosts[part] != null && !(part === "sort" && isByPrice(hosts[part])));
+  return parts.map((part) => `${HOSTS}.${part}`);
+}
+
+/** The caller pays, or may not call every model: what another model than the one that was asked for costs is not known, nor whether it may be called. */
+export const isBound = (caller: Caller, services: Pick<Services, "plans">) =>
+  caller.narrow?.models !== undefined || isPriced(caller, services);
+
+function isStray(field: string, value: unknown, caller: Caller, services: Pick<Services, "plans">): boolean {
+  if (OTHER_MODELS.has(field)) return isBound(caller, services);
+  if (DECISIVE.has(field)) return false;
+  if (Object.hasOwn(DEARER, field)) return isDearer(field, value) && isPriced(caller, services);
+  if (PLAIN.test(field)) return false;
+  const plain = folded(field);
+  return DECISIVE.has(plain) || Object.hasOwn(DEARER, plain);
+}
+
+/**
+ * The intent, with orders to leave out the fields by which another model would answer than the one that was let in and is counted, or at another price:
+ * - further models, for a caller who is bound to those it may call or pays for;
+ * - dearer service, for one who pays;
+ * - a deciding field in other letters (`Model`), which some servers read as the field itself.
+ *
+ * They are named like whatever else is left out.
+ */
+export function withoutStrays(
+  intent: Intent,
+  body: unknown,
+  caller: Caller,
+  services: Pick<Services, "plans">,
+): Intent {
+  if (!isObject(body)) return intent;
+  let strays: string[] | undefined;
+  for (const field in body) {
+    if (!isStray(field, body[field], caller, services)) continue;
+    strays ??= [];
+    strays.push(field);
+  }
+  return strays ? { ...intent, remove: strays } : intent;
+}

@@ -1,0 +1,353 @@
+import {
+  type Element,
+  elementsOf,
+  findElement,
+  isFile,
+  isMain,
+  isMostlyLinks,
+  squeeze,
+  textOf,
+  walkElements,
+} from "../page-tree.ts";
+
+/** Elements that hold nothing to read. */
+const SILENT = new Set([
+  "script",
+  "style",
+  "noscript",
+  "noframes",
+  "template",
+  "svg",
+  "canvas",
+  "iframe",
+  "object",
+  "embed",
+  "video",
+  "audio",
+  "button",
+  "input",
+  "select",
+  "textarea",
+  "datalist",
+  "dialog",
+  "head",
+  "title",
+  "link",
+  "meta",
+  "base",
+  "map",
+]);
+/** Elements that belong to the site, not to the page. */
+const FRAME = new Set(["nav", "aside", "footer", "menu"]);
+const FRAME_ROLES = new Set([
+  "navigation",
+  "banner",
+  "contentinfo",
+  "complementary",
+  "search",
+  "dialog",
+  "alertdialog",
+  "menu",
+  "menubar",
+  "toolbar",
+  "tablist",
+  "tooltip",
+]);
+
+/** Words in a class or an id that say the same. Each is a whole word between dashes, underscores and blanks. */
+const JUNK = new Set(
+  "ad ads advert advertisement adsbygoogle banner breadcrumb breadcrumbs consent cookie cookies disqus editsection feedback footer gdpr interlanguage masthead menu modal nav navbar navfooter navheader navigation newsletter outbrain pagination pager paywall popup prevnext promo promoted recommended related share sharing sidebar sidenav skip skiplink social sponsor sponsored subscribe taboola toc topbar".split(
+    " ",
+  ),
+);
+/** A site's widget goes by this name alone or first; page builders call every part of the page a widget of their own (`elementor-widget`). */
+const WIDGET = /(?:^|\s)widget(?:$|[\s_-])/;
+/** Elements that hold the page itself are never junk, whatever their class is called. */
+const NEVER_JUNK = new Set([
+  "html",
+  "body",
+  "main",
+  "article",
+  "h1",
+  "h2",
+  "h3",
+  "h4",
+  "h5",
+  "h6",
+  "pre",
+  "code",
+  "table",
+  "tbody",
+  "tr",
+  "td",
+  "th",
+]);
+
+/** A heading that is a button as a whole opens what it names: a question and its answer. */
+const isHeading = (button: Element, parent: Element) =>
+  /^(?:h[1-6]|dt|summary)$/.test(parent.name) &&
+  parent.children.every((child) => child === button || (typeof child === "string" && child.trim() === ""));
+
+/** Of controls the boxes of a list of tasks and a heading's say something, and a template is shown where it is what its element is made of. */
+const isSilent = (element: Element, parent: Element) => {
+  const { name, attributes } = element;
+  return (
+    SILENT.has(name) &&
+    !(name === "input" && attributes["type"] === "checkbox") &&
+    !(name === "button" && isHeading(element, parent)) &&
+    !(name === "template" && attributes["shadowrootmode"] !== undefined)
+  );
+};
+
+const wordsOf = ({ attributes }: Element) => `${attributes["class"] ?? ""} ${attributes["id"] ?? ""}`.toLowerCase();
+
+/** Elements whose id names a part of the site. Any other's is a place that links lead to, a glossary's term say. */
+const NAMED_PARTS = /^(?:div|section|ul|ol|form|a)$/;
+/** Elements of a section that are looked at for its heading. */
+const HEADING_WITHIN = 4;
+/** A heading and the id that is made of it have this in common. */
+const bare = (text: string) =>
+  text
+    .normalize("NFKD")
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, "");
+
+/** A section that has its id from its heading is about what that says, not a part of the site: `<section id="pagination"><h2>Pagination</h2>`. */
+function isNamedByHeading(element: Element): boolean {
+  const { name, attributes } = element;
+  if (name !== "section" && !/\bsection\b/.test(attributes["class"] ?? "")) return false;
+  let seen = 0;
+  for (const each of walkElements(element)) {
+    if (/^h[1-6]$/.test(each.name)) {
+      const heading = bare(textOf(each).replace(/^[\s\d.]+/, ""));
+      return heading !== "" && bare(attributes["id"] ?? "").endsWith(heading);
+    }
+    if (++seen === HEADING_WITHIN) break;
+  }
+  return false;
+}
+
+/** What a reader opens on the page itself: a tab's panel, and an accordion's, which is a region named by what opens it (WAI-ARIA practices). */
+const canBeOpened = ({ attributes }: Element): boolean =>
+  attributes["role"] === "tabpanel" || (attributes["role"] === "region" && attributes["aria-labelledby"] !== undefined);
+
+function isHidden(element: Element): boolean {
+  const { attributes, name } = element;
+  if (canBeOpened(element)) return false;
+  if (attributes["hidden"] !== undefined && attributes["hidden"] !== "until-found") return true;
+  if (attributes["aria-hidden"] === "true" && name !== "math" && name !== "img" && !isFile(element)) return true;
+  return /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)/i.test(attributes["style"] ?? "");
+}
+
+/** Links to other pages from which on a table of contents is the way to them. */
+const WAYS_ON = 2;
+
+/**
+ * A table of contents of this page says again what its headings do; one of a book or a chapter leads to pages of their own (PostgreSQL's and Debian's
+ * manuals, DocBook).
+ */
+function leadsOn(element: Element): boolean {
+  if (!/^(?:div|ul|ol|dl)$/.test(element.name) || element.attributes["class"]?.trim() !== "toc") return false;
+  let ways = 0;
+  for (const { name, attributes } of walkElements(element)) {
+    const { href } = attributes;
+    if (name === "a" && href && !href.includes("#") && ++ways === WAYS_ON) return true;
+  }
+  return false;
+}
+
+const saysJunk = (words: string) => words.split(/[\s_-]+/).some((word) => JUNK.has(word)) || WIDGET.test(words);
+
+/** A wiki's table of links to all that belongs to a series: beside the text of each article in it. */
+const isSeries = (element: Element): boolean =>
+  element.name === "table" &&
+  /(?:^|[\s-])(?:sidebar|navbox)(?:$|[\s-])/.test(element.attributes["class"] ?? "") &&
+  isMostlyLinks(element);
+
+function hasJunkName(element: Element): boolean {
+  const { name, attributes } = element;
+  const { class: classes, id } = attributes;
+  if (isSeries(element)) return true;
+  if (NEVER_JUNK.has(name) || (!classes && !id)) return false;
+  // A remark on the page, which Wikipedia calls `navigation-not-searchable`.
+  if (attributes["role"] === "note") return false;
+  if (/\b(?:content|article|post-body)\b/.test(wordsOf(element))) return false;
+  if (classes && saysJunk(classes.toLowerCase())) return true;
+  return id !== undefined && NAMED_PARTS.test(name) && saysJunk(id.toLowerCase()) && !isNamedByHeading(element);
+}
+
+/** Share of a page's running text that nothing holds which stands beside the page; characters that are too few to tell. */
+const MOST = 0.6;
+const LITTLE = 200;
+
+/** What is to be read below an element outside of links, how much of it bears the name of junk, and whether the main part, the page's heading or a chapter's is there. */
+type Weighed = { weight: number; named: number; main: boolean; heading: boolean; titled: boolean };
+
+/**
+ * The elements below `body` that are junk by their class or id. Frames around everything are named so too, for what stands in them beside the page
+ * (`wy-grid-for-nav`, `has-sidebar`): what holds the main part is none, nor, where no part is the main one, what holds most of the text outside of links.
+ * Words of a paragraph are none: manuals mark a program's `menu`. Inside the main part what holds the heading is none (`hero-banner`), or a file (`highlighted-line-menu-positioner`), nor is anything where most of it is named so: a restaurant's `menu-section`.
+ * A table of contents under a heading is none where it leads on.
+ */
+function findJunk(body: Element): Set<Element> {
+  const found: { element: Element; weight: number; inMain: boolean }[] = [];
+  let mainWeight = 0;
+  let mainNamed = 0;
+  const weigh = (element: Element, inMain: boolean, around: boolean, below: boolean): Weighed => {
+    const { name } = element;
+    const isTop = !inMain && isMain(element);
+    const inText = around || (below && leadsOn(element));
+    const all = {
+      weight: 0,
+      named: 0,
+      main: isMain(element),
+      heading: name === "h1" || isFile(element),
+      titled: /^h[12]$/.test(name),
+    };
+    for (const child of element.children) {
+      if (typeof child === "string") all.weight += squeeze(child).length;
+      else if (!isSilent(child, element) && !isHidden(child)) {
+        const { weight, named, main, heading, titled } = weigh(
+          child,
+          inMain || isTop,
+          inText || name === "p",
+          all.titled,
+        );
+        if (child.name !== "a") {
+          all.weight += weight;
+          all.named += named;
+        }
+        all.main ||= main;
+        all.heading ||= heading;
+        all.titled ||= titled;
+      }
+    }
+    if (isTop) {
+      mainWeight += all.weight;
+      mainNamed += all.named;
+    }
+    if (!all.main && !inText && !(inMain && all.heading) && hasJunkName(element)) {
+      found.push({ element, weight: all.weight, inMain });
+      all.named = all.weight;
+    }
+    return all;
+  };
+  const { weight: whole, main } = weigh(body, false, false, false);
+  const isMainNamed = mainNamed >= LITTLE && mainNamed > mainWeight * MOST;
+  const isBeside = ({ weight, inMain }: { weight: number; inMain: boolean }) =>
+    inMain ? !isMainNamed : main || weight < LITTLE || weight <= whole * MOST;
+  return new Set(found.filter(isBeside).map(({ element }) => element));
+}
+
+/** Where running text stands, what is `aside` is of it; so is a box inside such a one. */
+const holdsText = (element: Element): boolean =>
+  element.name === "aside" ||
+  element.children.some((child) => typeof child !== "string" && /^(?:p|pre)$/.test(child.name));
+
+/** A footnote is part of the page also where it is nothing but an address. */
+const isFootnote = (element: Element): boolean =>
+  (element.attributes["role"] ?? "").startsWith("doc-") || /\bfootnote/.test(wordsOf(element));
+
+/**
+ * The page's own header stands inside its article; every other one is the site's. Manuals write tips, warnings, examples and footnotes as `aside`
+ * between their paragraphs (Starlight, Google's, W3C's, Sphinx), and forums what they quote. A quotation's
+ * `footer` names who said it.
+ */
+function isFrame(element: Element, parent: Element, inArticle: boolean, inText: boolean): boolean {
+  const { name, attributes } = element;
+  if (FRAME_ROLES.has(attributes["role"] ?? "")) return true;
+  if (name === "aside") return !inText || (isMostlyLinks(element) && !isFootnote(element));
+  if (name === "footer" && parent.name === "blockquote") return false;
+  return FRAME.has(name) || (name === "header" && !inArticle);
+}
+
+/** A copy of `element` without what is hidden, silent, or of the site rather than the page. */
+function dropFrame(element: Element, junk: ReadonlySet<Element>, inArticle = false): Element {
+  const inside = inArticle || element.name === "article" || isMain(element);
+  const inText = holdsText(element);
+  const children: Element["children"] = [];
+  for (const child of element.children) {
+    if (typeof child === "string") children.push(child);
+    else if (
+      !isSilent(child, element) &&
+      !isHidden(child) &&
+      !isFrame(child, element, inside, inText) &&
+      !junk.has(child)
+    ) {
+      children.push(dropFrame(child, junk, inside));
+    }
+  }
+  return { ...element, children };
+}
+
+/** A copy without what is silent, and nothing else taken away. */
+function dropSilent(element: Element): Element {
+  const children = element.children
+    .filter((child) => typeof child === "string" || !isSilent(child, element))
+    .map((child) => (typeof child === "string" ? child : dropSilent(child)));
+  return { ...element, children };
+}
+
+const isArticle = (element: Element) =>
+  element.name === "article" ||
+  element.attributes["itemprop"] === "articleBody" ||
+  /(?:^|\s)(?:post|entry|article)-(?:body|content)\b/.test(wordsOf(element));
+
+/** Share of the page's text that a part must hold to be taken for the page, and when it has a sibling of its kind. */
+const ENOUGH = 0.3;
+const ENOUGH_AMONG_MANY = 0.6;
+
+type Candidate = { element: Element; weight: number; inMain: boolean };
+
+/** Finds the parts that may be the page, and how much there is to read in each. */
+class Scale {
+  readonly mains: Candidate[] = [];
+  readonly articles: Candidate[] = [];
+
+  /** Characters to read below `element`: links count for little, a list of them is no page. */
+  weigh(element: Element, inMain = false): number {
+    const main = isMain(element);
+    let weight = 0;
+    for (const child of element.children) {
+      if (typeof child === "string") weight += squeeze(child).length;
+      else weight += this.weigh(child, inMain || main) / (child.name === "a" ? 4 : 1);
+    }
+    if (main) this.mains.push({ element, weight, inMain });
+    else if (isArticle(element)) this.articles.push({ element, weight, inMain });
+    return weight;
+  }
+}
+
+function heaviest(candidates: readonly Candidate[], least: number): Element | undefined {
+  let best: Candidate | undefined;
+  for (const each of candidates) if (!best || each.weight > best.weight) best = each;
+  return best && best.weight >= least ? best.element : undefined;
+}
+
+/** The element that holds the page proper; the whole where none does (web-and-mcp.md C5). */
+function choose(body: Element): Element {
+  const scale = new Scale();
+  const all = scale.weigh(body);
+  const main = heaviest(scale.mains, all * ENOUGH);
+  const articles = main ? scale.articles.filter(({ inMain }) => inMain) : scale.articles;
+  const share = main || articles.length > 1 ? ENOUGH_AMONG_MANY : ENOUGH;
+  return heaviest(articles, all * share) ?? main ?? body;
+}
+
+/**
+ * The part of a page that people come for: without navigation, menus, banners and other furniture, where that leaves something to read.
+ * `root` is not changed.
+ */
+export function findMain(root: Element): Element {
+  const body = bodyOf(root);
+  const bare = dropFrame(body, findJunk(body));
+  const before = squeeze(textOf(dropSilent(body))).length;
+  const left = squeeze(textOf(bare)).length;
+  // Some pages put themselves into what looks like furniture: rather the furniture than nothing.
+  if (left < before * 0.1 && left < LITTLE) return dropSilent(body);
+  return choose(bare);
+}
+
+function bodyOf(root: Element): Element {
+  return findElement(root, "body") ?? [...elementsOf(root)].find(({ name }) => name === "html") ?? root;
+}

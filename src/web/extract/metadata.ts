@@ -1,0 +1,160 @@
+import { cutText } from "../../lib/cut-text.ts";
+import { isObject } from "../../lib/json.ts";
+import { type Element, findElement, squeeze, textOf, walkElements } from "../page-tree.ts";
+
+/** What a page says of itself. `next`: the address to which it leads on by itself, as it is written. */
+export type Metadata = {
+  title?: string;
+  description?: string;
+  published?: string;
+  language?: string;
+  base?: string;
+  next?: string;
+};
+
+/** A page that leads on after a longer time than this is one to be read, seconds. */
+const MAX_STAY = 5;
+/** `0; url=next.html`, in all the ways in which it is written (HTML, "shared declarative refresh steps"). */
+const REFRESH = /^\s*(\d{1,4})(?:\.[\d.]*)?\s*[;,]\s*(?:url\s*=\s*)?(["']?)(.+?)\2\s*$/is;
+
+/** Longer ones lead nowhere, characters: reading one takes a time that grows with the square of its blanks. */
+const MAX_REFRESH = 4_096;
+
+/** Characters of a document's title. */
+export const MAX_TITLE = 300;
+/** Characters of what a document says it is about. */
+const MAX_DESCRIPTION = 2_000;
+/** Characters of structured data that are read for a date. */
+const MAX_LINKED_DATA = 200_000;
+/** Levels of structured data that are looked into. */
+const MAX_LEVELS = 6;
+
+const DATES = [
+  "article:published_time",
+  "og:article:published_time",
+  "datepublished",
+  "date",
+  "dc.date",
+  "dc.date.issued",
+  "dcterms.created",
+  "pubdate",
+  "citation_publication_date",
+  "sailthru.date",
+];
+
+const HAS_TIME = /\d:\d{2}/;
+/** A time that says of which zone it is: `Z`, `+02:00`, `EST`, perhaps with the zone's name in brackets behind it. */
+const ZONED = /\d:\d{2}.*(?:z|[a-z]{3,4}|[+-]\d{2}:?\d{2})\s*(?:\([^()]*\))?$/i;
+
+/** What the parser is given: a time without a zone is taken as UTC, and so is a day. It must not depend on where this runs. */
+function inZone(text: string): string {
+  if (ZONED.test(text)) return text;
+  return /T[\d:.]+$/i.test(text) ? `${text}Z` : `${text} UTC`;
+}
+
+/** `01.03.2026`: whoever writes dots names the day first. The runtime's parser reads the month there. */
+const DOTTED = /^(\d{1,2})\.\s?(0?[1-9]|1[0-2])\.\s?(\d{4})(?!\d)/;
+const isoOrder = (_all: string, day: string, month: string, year: string) =>
+  `${year}-${month.padStart(2, "0")}-${day.padStart(2, "0")}`;
+
+/** A date as ISO 8601: a day where only a day was said. Undefined for what is no date. */
+export function isoDate(text: string | undefined): string | undefined {
+  const trimmed = (text?.trim() ?? "").replace(DOTTED, isoOrder);
+  if (trimmed.length > 60 || !/\d{4}/.test(trimmed)) return undefined;
+  const day = /^(\d{4})[-/](\d{2})[-/](\d{2})$/.exec(trimmed);
+  const at = Date.parse(day ? `${day[1]}-${day[2]}-${day[3]}T00:00:00Z` : inZone(trimmed));
+  if (Number.isNaN(at)) return undefined;
+  const iso = new Date(at).toISOString();
+  return HAS_TIME.test(trimmed) ? iso.replace(".000Z", "Z") : iso.slice(0, 10);
+}
+
+/** Names and values of the page's meta elements, the first of each name. */
+function readMeta(root: Element): Map<string, string> {
+  const meta = new Map<string, string>();
+  for (const { name, attributes } of walkElements(root)) {
+    if (name !== "meta") continue;
+    const key = (attributes["property"] ?? attributes["name"] ?? attributes["itemprop"] ?? "").toLowerCase();
+    const content = attributes["content"];
+    if (key !== "" && content && !meta.has(key)) meta.set(key, content);
+  }
+  return meta;
+}
+
+/** Where a page leads on by itself, at once or after a moment. */
+function readNext(root: Element): string | undefined {
+  for (const { name, attributes } of walkElements(root)) {
+    if (name !== "meta" || attributes["http-equiv"]?.trim().toLowerCase() !== "refresh") continue;
+    const content = attributes["content"] ?? "";
+    const [, stay, , next] = content.length > MAX_REFRESH ? [] : (REFRESH.exec(content) ?? []);
+    if (next !== undefined && Number(stay) <= MAX_STAY) return next;
+  }
+  return undefined;
+}
+
+/** The first `base` element that has an address counts; others say where links open (HTML standard). */
+function readBase(root: Element): string | undefined {
+  for (const { name, attributes } of walkElements(root)) {
+    if (name === "base" && attributes["href"] !== undefined) return attributes["href"];
+  }
+  return undefined;
+}
+
+function findDate(value: unknown, levels = 0): string | undefined {
+  if (levels > MAX_LEVELS) return undefined;
+  if (Array.isArray(value)) {
+    for (const each of value.slice(0, 50)) {
+      const found = findDate(each, levels + 1);
+      if (found) return found;
+    }
+    return undefined;
+  }
+  if (!isObject(value)) return undefined;
+  const own = value["datePublished"];
+  return (typeof own === "string" ? isoDate(own) : undefined) ?? findDate(value["@graph"], levels + 1);
+}
+
+/** The date in a page's structured data (JSON-LD). */
+function linkedDate(root: Element): string | undefined {
+  for (const element of walkElements(root)) {
+    if (element.name !== "script" || element.attributes["type"] !== "application/ld+json") continue;
+    const text = textOf(element);
+    if (text.length > MAX_LINKED_DATA) continue;
+    try {
+      const found = findDate(JSON.parse(text));
+      if (found) return found;
+    } catch {
+      // Many pages write it wrong; it is an extra.
+    }
+  }
+  return undefined;
+}
+
+function timeElement(root: Element): string | undefined {
+  for (const { name, attributes } of walkElements(root)) {
+    if (name === "time" && (attributes["pubdate"] !== undefined || attributes["itemprop"] === "datePublished")) {
+      return isoDate(attributes["datetime"]);
+    }
+  }
+  return undefined;
+}
+
+/** Title, description, date, language and base address of a page, from wherever it names them. */
+export function readMetadata(root: Element): Metadata {
+  const meta = readMeta(root);
+  const own = findElement(root, "title");
+  const title = cutText(squeeze(meta.get("og:title") ?? (own ? textOf(own) : "")), MAX_TITLE);
+  const description = cutText(squeeze(meta.get("description") ?? meta.get("og:description") ?? ""), MAX_DESCRIPTION);
+  const dated = DATES.map((name) => isoDate(meta.get(name))).find((date) => date !== undefined);
+  const published = dated ?? linkedDate(root) ?? timeElement(root);
+  const language = findElement(root, "html")?.attributes["lang"]?.slice(0, 35);
+  const base = readBase(root);
+  const next = readNext(root);
+  return {
+    ...(title !== "" && { title }),
+    ...(description !== "" && { description }),
+    ...(published && { published }),
+    ...(language && { language }),
+    ...(base && { base }),
+    ...(next && { next }),
+  };
+}

@@ -1,0 +1,148 @@
+import { type Element, elementsOf, isFile, walkElements } from "../page-tree.ts";
+import { longestRun } from "./inline.ts";
+
+/** A cell of a table that numbers the lines of the program in the next one. */
+export const isNumbering = ({ name, attributes }: Element): boolean =>
+  name === "td" &&
+  /\b(?:lineno|linenos|line-?num(?:bers?)?|gutter|blob-num|lines-num)\b/i.test(attributes["class"] ?? "");
+
+/** Columns of line numbers, buttons and explanations beside a program; `ln` and `lnt` are Chroma's (Hugo), whole words: `hljs-ln-line` holds the program. */
+const BESIDE =
+  /\b(?:lineno|linenos|line-?num(?:bers?)?|lines-num|gutter|copy|clipboard|hljs-ln-n|blob-num|code-toolbar-item|ltx_listing_data|ltx_tag_listingline)\b|(?:^|\s)(?:lnt?|ttc)(?=$|\s)/i;
+
+/** The program's own element may be named for what a highlighter is to put beside it: `<code class="language-php line-numbers">`. */
+const isBeside = ({ name, attributes }: Element): boolean =>
+  name === "button" || (name !== "code" && BESIDE.test(attributes["class"] ?? ""));
+
+/** A program in Doxygen's pages: elements of lines and of what can be folded in, and nothing between them but the file's own white space. */
+const hasLines = ({ name, attributes }: Element): boolean =>
+  name === "div" && /(?:^|\s)(?:fragment|foldopen)(?:$|\s)/.test(attributes["class"] ?? "");
+
+/** So it is with elements of a table, and with a list of lines. */
+const hasRows = ({ name }: Element): boolean => /^(?:table|tbody|tr|ol)$/.test(name);
+
+/** A program in LaTeXML's pages, by which arXiv's papers are made: an element for each line. Its algorithms are sentences and formulas. */
+const isLatexListing = ({ attributes }: Element): boolean => /\bltx_lstlisting\b/.test(attributes["class"] ?? "");
+
+/** A program that is written as words are: its lines are elements or end with `br`, and what pushes them in are blanks that stay (W3Schools; GeSHi, as at Pastebin). */
+function isTypeset(element: Element): boolean {
+  const { name, attributes } = element;
+  if (name === "div") return /(?:^|\s)w3-code(?:$|\s)/.test(attributes["class"] ?? "");
+  return name === "ol" && elementsOf(element).next().value?.attributes["class"] === "li1";
+}
+
+/**
+ * A program that is no `pre`, where white space would be lost: a table with a row for each of its lines, numbered in a cell of its own (GitHub's gists,
+ * Gitea, Gitiles), or elements of lines (GitHub's files, arXiv's papers, Doxygen).
+ */
+export function isListing(element: Element): boolean {
+  const { name, attributes } = element;
+  if (isTypeset(element)) return true;
+  if (name === "div") {
+    if (isFile(element) || isLatexListing(element)) return true;
+    if (!/(?:^|\s)fragment(?:$|\s)/.test(attributes["class"] ?? "")) return false;
+    const parts = [...elementsOf(element)];
+    return parts.length > 0 && parts.every((part) => /^(?:line|foldopen|ttc)$/.test(part.attributes["class"] ?? ""));
+  }
+  if (name !== "table") return false;
+  let rows = 0;
+  for (const each of walkElements(element)) {
+    if (each.name === "pre" || each.name === "th") return false;
+    if (each.name !== "tr") continue;
+    rows++;
+    if (![...elementsOf(each)].some(isNumbering)) return false;
+  }
+  return rows > 0;
+}
+
+const LANGUAGE =
+  /(?:^|\s)(?:language-|lang-|lang:\s?|highlight-source-|highlight-text-html-|highlight-|brush:\s?|sourceCode\s|src-)([a-z][\w+#.-]{0,20})/i;
+/** Languages that stand as a class of their own, as some highlighters have it. */
+const BARE_LANGUAGES = new Set(
+  "rust python py javascript js jsx typescript ts tsx bash sh shell console json yaml yml toml ini html xml css scss c cpp c++ csharp cs java kotlin swift go golang ruby rb php perl lua r sql diff haskell ocaml elixir erlang scala clojure dart zig nix makefile dockerfile graphql".split(
+    " ",
+  ),
+);
+const NOT_A_LANGUAGE = new Set([
+  "code",
+  "none",
+  "plain",
+  "plaintext",
+  "text",
+  "nohighlight",
+  "highlight",
+  "block",
+  "wrapper",
+  "default",
+]);
+
+function languageIn({ attributes }: Element): string | undefined {
+  const said = attributes["data-lang"] ?? attributes["data-language"] ?? attributes["data-code-language"];
+  const names = attributes["class"] ?? "";
+  const found =
+    said ??
+    LANGUAGE.exec(names)?.[1] ??
+    names
+      .toLowerCase()
+      .split(/\s+/)
+      .find((name) => BARE_LANGUAGES.has(name));
+  const language = found?.toLowerCase();
+  return language && !NOT_A_LANGUAGE.has(language) && /^[\w+#.-]+$/.test(language) ? language : undefined;
+}
+
+/** The language of a program, said by the element, by one around it, or by the first inside it. */
+function languageOf(pre: Element, around: readonly Element[]): string {
+  const inside = [...walkElements(pre)].slice(0, 3);
+  for (const element of [pre, ...inside, ...around]) {
+    const language = languageIn(element);
+    if (language) return language;
+  }
+  return "";
+}
+
+/** A program's text as it stands: every blank kept, line breaks by newline, `br`, or an element for each line. `typeset`: see {@link isTypeset}. */
+function codeOf(element: Element, typeset = false): string {
+  let text = "";
+  const isApart = hasRows(element) || hasLines(element);
+  const write = (words: string) => (isApart ? words.trim() : typeset ? words.replace(/[ \t\n\r]+/g, " ") : words);
+  for (const child of element.children) {
+    if (typeof child === "string") text += write(child);
+    else if (child.name === "br") text += "\n";
+    else if (!isBeside(child)) {
+      const inner = codeOf(child, typeset);
+      const isLine = /^(?:div|p|li|tr)$/.test(child.name);
+      text += isLine && text !== "" && !text.endsWith("\n") ? `\n${inner}` : inner;
+      if (isLine && !text.endsWith("\n")) text += "\n";
+    }
+  }
+  return text;
+}
+
+/** `code` between fences that are longer than any it holds. */
+export function fence(code: string, language: string): string {
+  const ticks = "`".repeat(Math.max(2, longestRun(code, /^ {0,3}(`{3,})/gm)) + 1);
+  return `${ticks}${language}\n${code}\n${ticks}`;
+}
+
+function writeCode(element: Element, around: readonly Element[]): string {
+  const typeset = isTypeset(element);
+  const code = codeOf(element, typeset)
+    .replace(typeset ? /^ +| *\n */g : /\r\n?/g, "\n")
+    .replaceAll("\u00a0", " ")
+    .replace(/^(?:[^\S\n]*\n)+/, "")
+    .trimEnd();
+  return code === "" ? "" : fence(code, languageOf(element, around));
+}
+
+/**
+ * A `pre` element as fenced blocks: one, or one for each of several programs in it, which pages show one at a time. `around`: the elements
+ * it stands in, the nearest first.
+ */
+export function writePre(pre: Element, around: readonly Element[]): string[] {
+  const programs = [...elementsOf(pre)].filter(({ name }) => name === "code");
+  const lines = pre.children.every((child) => (typeof child === "string" ? child.trim() === "" : child.name !== "br"));
+  // Some highlighters make a code element of every line.
+  const several = programs.length > 1 && lines && programs.some((program) => codeOf(program).trimEnd().includes("\n"));
+  if (several) return programs.map((program) => writeCode(program, [pre]));
+  return [writeCode(pre, around.slice(0, 2))];
+}

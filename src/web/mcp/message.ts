@@ -1,0 +1,72 @@
+import { isObject } from "../../lib/json.ts";
+
+/** Versions of the protocol that are spoken; the first is the service's own (interface 9.3). */
+export const VERSIONS = ["2025-06-18", "2025-03-26", "2024-11-05"] as const;
+
+/** JSON-RPC's own codes. */
+export const PARSE_ERROR = -32700;
+export const INVALID_REQUEST = -32600;
+export const UNKNOWN_METHOD = -32601;
+export const INVALID_PARAMS = -32602;
+export const INTERNAL_ERROR = -32603;
+/** For refusals before a message is read; clients do not interpret it (web-and-mcp.md A2). */
+export const REFUSED = -32000;
+export const UNAUTHORIZED = -32001;
+
+export type RpcId = string | number | null;
+
+/** One message that was sent: a request to be answered, or something to be taken note of (a notification, a response). `cancels`: the request that it gives up. */
+export type RpcMessage =
+  | { kind: "request"; id: string | number; method: string; params: unknown }
+  | { kind: "note"; cancels?: string | number }
+  | { kind: "fault"; code: number; message: string; id: RpcId };
+
+/** A fault of a request, told inside HTTP 200. */
+export class RpcFault extends Error {
+  override readonly name = "RpcFault";
+  constructor(
+    readonly code: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+const fault = (message: string, id: RpcId = null): RpcMessage => ({
+  kind: "fault",
+  code: INVALID_REQUEST,
+  message,
+  id,
+});
+
+const isId = (id: unknown): id is string | number => typeof id === "string" || Number.isSafeInteger(id);
+
+/** What a notification says that is heeded here (specification 2025-06-18, "Cancellation"). */
+function readNote(method: string, params: unknown): RpcMessage {
+  const named = method === "notifications/cancelled" && isObject(params) ? params["requestId"] : undefined;
+  return { kind: "note", ...(isId(named) && { cancels: named }) };
+}
+
+/** Sorts a message out by its form (web-and-mcp.md A2 #6, #8). `value` is parsed JSON. */
+export function readMessage(value: unknown): RpcMessage {
+  if (Array.isArray(value)) return fault("Batches are not taken: send one message with each POST.");
+  if (!isObject(value)) return fault("A JSON-RPC message is an object.");
+  const { jsonrpc, method, id, params } = value;
+  const known = isId(id) ? id : null;
+  if (jsonrpc !== "2.0") return fault('jsonrpc must be "2.0".', known);
+  if (method === undefined && ("result" in value || "error" in value)) return { kind: "note" };
+  if (typeof method !== "string") return fault("method must be a string.", known);
+  if (!Object.hasOwn(value, "id")) return readNote(method, params);
+  if (!isId(id)) return fault("id must be a string or an integer.");
+  return { kind: "request", id, method, params };
+}
+
+/** The answer to a request. `result` is JSON already. */
+export function writeResult(id: RpcId, result: string): string {
+  return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`;
+}
+
+/** An error as an answer; `id` null where the request could not be made out. */
+export function writeFault(code: number, message: string, id: RpcId = null): string {
+  return JSON.stringify({ jsonrpc: "2.0", id, error: { code, message } });
+}

@@ -1,0 +1,123 @@
+import { type GatewayError, toGatewayError } from "../../canon/errors.ts";
+import { WEB_FRAME } from "../../canon/web-tools.ts";
+import { isObject } from "../../lib/json.ts";
+import { errorFields, type Log } from "../../observe/log.ts";
+import { FetchArguments, SearchArguments } from "../../wire/web.ts";
+import type { WebCall } from "../tools/meter.ts";
+import { describePage, writePage, writeResults } from "../tools/text.ts";
+import { isFault, readFetchArguments, readSearchArguments, type WebTools } from "../tools/tools.ts";
+import { INVALID_PARAMS, RpcFault } from "./message.ts";
+
+/** Where a result tells how the allowance stands: beside the text, so that a model's context stays clean (web-and-mcp.md F). */
+const USAGE = "sluice/usage";
+/** Where it tells of each page beside its text, for programs. */
+const PAGES = "sluice/pages";
+
+/** Both tools read, and read the open world. */
+const hints = (title: string) => ({
+  ...{ title, readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true },
+});
+
+/** The tools as `tools/list` tells them, in fixed order (interface 2.7, web-and-mcp.md A3). */
+export const TOOLS = [
+  {
+    name: "web_search",
+    title: "Web search",
+    description:
+      "Searches the web. Returns ranked results with title, URL, snippet, source and publication date. Use web_fetch to read a result in full.",
+    get inputSchema() {
+      return SearchArguments();
+    },
+    annotations: hints("Web search"),
+  },
+  {
+    name: "web_fetch",
+    title: "Read web pages",
+    description:
+      "Reads up to 10 web pages and returns each in full as Markdown. PDF files, feeds, JSON and plain text are read too. Every page counts as one call.",
+    get inputSchema() {
+      return FetchArguments();
+    },
+    annotations: hints("Read web pages"),
+  },
+] as const;
+
+export type ToolName = (typeof TOOLS)[number]["name"];
+
+type TextBlock = { type: "text"; text: string };
+
+/**
+ * The result of `tools/call`. Claude Code, Codex and VS Code show their model `structuredContent` where there is any, and nothing of `content`: what
+ * the text says must stand in it whole, or it is left out. `isError`: the tool ran, or was to run, and came to nothing; nothing was charged. */
+export type ToolResult = {
+  content: TextBlock[];
+  structuredContent?: Record<string, unknown>;
+  isError: boolean;
+  _meta?: Record<string, unknown>;
+};
+
+const text = (written: string): TextBlock => ({ type: "text", text: written.toWellFormed() });
+
+type Runner = (args: unknown, tools: WebTools, call: WebCall) => Promise<ToolResult>;
+
+const search: Runner = async (args, tools, call) => {
+  const query = readSearchArguments(args);
+  if (isFault(query)) throw new RpcFault(INVALID_PARAMS, query.message);
+  const { value } = await tools.search(query, call);
+  const { results, notes, cached } = value;
+  const said = { query: value.query, notice: WEB_FRAME, ...(notes.length > 0 && { notes }) };
+  const structuredContent = { ...said, results, cached };
+  return { content: [text(writeResults(value))], structuredContent, isError: false };
+};
+
+const fetch: Runner = async (args, tools, call) => {
+  const asked = readFetchArguments(args);
+  if (isFault(asked)) throw new RpcFault(INVALID_PARAMS, asked.message);
+  const { value: pages } = await tools.fetch(asked.urls, asked.max_content_tokens, call);
+  return {
+    content: pages.map((page, at) => text(writePage(page, at, pages.length))),
+    _meta: { [PAGES]: pages.map(describePage) },
+    // Some of several is a result; none at all is a failure (web-and-mcp.md A3).
+    isError: pages.every(({ status }) => status === "error"),
+  };
+};
+
+const RUNNERS: ReadonlyMap<string, Runner> = new Map<ToolName, Runner>([
+  ["web_search", search],
+  ["web_fetch", fetch],
+]);
+
+/** A refusal or a failure as the result that says so (interface 7). */
+function failed(error: GatewayError): ToolResult {
+  const { reset_at } = error.extra;
+  const structured = {
+    error: { code: error.code, message: error.message, ...(reset_at !== undefined && { reset_at }) },
+  };
+  return { content: [text(error.message)], structuredContent: structured, isError: true };
+}
+
+/**
+ * Runs a tool. Throws RpcFault for a tool that there is not and for arguments that do not fit; whatever goes wrong afterwards is a
+ * result with `isError` (interface 4.9, 7). Throws the signal's reason once that is aborted.
+ */
+export async function callTool(
+  name: string,
+  args: unknown,
+  { tools, log }: { tools: WebTools; log: Log },
+  call: WebCall,
+): Promise<ToolResult> {
+  const run = RUNNERS.get(name);
+  if (!run) throw new RpcFault(INVALID_PARAMS, `There is no tool ${JSON.stringify(name.slice(0, 100))} here.`);
+  if (!isObject(args)) throw new RpcFault(INVALID_PARAMS, "arguments must be an object.");
+  let result: ToolResult;
+  try {
+    result = await run(args, tools, call);
+  } catch (thrown) {
+    call.signal.throwIfAborted();
+    if (thrown instanceof RpcFault) throw thrown;
+    const error = toGatewayError(thrown);
+    if (error.code === "internal_error") log.error("web-tool", { request: call.requestId, ...errorFields(thrown) });
+    result = failed(error);
+  }
+  return { ...result, _meta: { ...result._meta, [USAGE]: tools.usage(call.caller) } };
+}
