@@ -169,7 +169,6 @@ export class Incoming implements Asked {
 
   #want(): void {
     if (!this.hasBegun && this.headers.waitsToSend) this.line.sendContinue();
-    this.#goOn();
   }
 
   #pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
