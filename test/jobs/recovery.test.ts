@@ -462,9 +462,12 @@ describe("a gateway that is told to stop", () => {
     await stopped;
   });
 
-  test("waits for work that would be lost", async () => {
+  test.each([
+    ["that is found again by nothing", "none"],
+    ["that has no name yet", "resume"],
+  ] as const)("waits for work that would be lost: such %s", async (_name, recovery) => {
     const folder = newFolder();
-    const { first, id, late } = await die(folder, new Painter("none"));
+    const { first, id, late } = await die(folder, new Painter(recovery));
     const stopped = lives.splice(0, 1)[0]!.app.stop();
     await settle();
     late.end(IMAGE);
