@@ -219,7 +219,12 @@ export const registry: readonly VendorRow[] = [
     models: "discover",
     quirks: {
       ...OLDER_CHAT,
-      unknownFields: [...without("prompt_cache_key", "prediction", "metadata"), "include_reasoning", ...ROUTER_FIELDS],
+      // Of services it has `priority` (docs.fireworks.ai, "Serverless Modes").
+      unknownFields: [
+        ...without("prompt_cache_key", "prediction", "metadata", "service_tier"),
+        "include_reasoning",
+        ...ROUTER_FIELDS,
+      ],
       // "Requests with max_tokens > 4096 must have stream=true"
       maxWholeTokens: 4_096,
       acceptsTopK: true,

@@ -51,6 +51,11 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
     ]);
   });
 
+  test("Fireworks is asked for its better service", () => {
+    const { body, dropped } = send(toVendor("fireworks"), { messages: [user], service_tier: "priority", store: true });
+    expect([body, dropped]).toEqual([{ model: "up-1", messages: [user], service_tier: "priority" }, ["store"]]);
+  });
+
   test("is not told the older names of tools where a typed client writes null there; one of which nothing is known is told what it says", () => {
     const nulls = { functions: null, function_call: null };
     const custom = { type: "custom", custom: { name: "f" } };
