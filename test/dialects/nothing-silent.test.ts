@@ -193,6 +193,7 @@ const SAID: Record<DialectName, Wire[]> = {
     { max_tool_calls: 3 },
     { truncation: "auto" },
     { include: ["message.output_text.logprobs"] },
+    { prompt_cache_options: { prewarm: true } },
     { unknown: 7 },
     { tools: [responsesTool, { type: "web_search" }] },
     { tools: [{ ...responsesTool, strict: true }] },
@@ -219,6 +220,7 @@ const openResponses = { type: "json_schema", name: "n", schema: open, strict: tr
 /** What encoders name in one dialect's words, and each client said in its own (contract 6, x-sluice-dropped). */
 const TOLD: [DialectName, UpstreamDialectName, Wire, string[]][] = [
   ["chat", "gemini", { user: "u" }, ["user"]],
+  ["responses", "messages", { prompt_cache_options: { ttl: "30m", prewarm: true } }, ["prompt_cache_options.prewarm"]],
   ["chat", "gemini", { safety_identifier: "u" }, ["safety_identifier"]],
   [
     "chat",

@@ -34,7 +34,8 @@ export const responses: Dialect = {
     verbosity: "text.verbosity",
     // They steer a vendor's cache alone: an answer without it is the same.
     prompt_cache_key: [],
-    prompt_cache_options: [],
+    // Unless no answer is asked for at all (openai 7.59).
+    prompt_cache_options: ["prompt_cache_options.prewarm"],
     prompt_cache_retention: [],
     response_format: "text.format",
     "response_format.strict": "text.format.strict",
