@@ -117,13 +117,15 @@ export function secretsOf(config: Config, vendors: readonly Vendor[]): Map<strin
 const MOST_PROMPTS = 100;
 const LEAST_PROMPT = 24;
 
-/** Texts of a body that are the caller's own: sentences, not names. */
+/** Texts of a body that are the caller's own: sentences, not names. A model's may be of several words, and is noted. */
 export function promptsOf(value: unknown, found: string[] = []): string[] {
   if (found.length >= MOST_PROMPTS) return found;
   if (typeof value === "string") {
     if (value.length >= LEAST_PROMPT && /\S \S/.test(value)) found.push(value.slice(0, 200));
   } else if (Array.isArray(value)) for (const entry of value) promptsOf(entry, found);
-  else if (isObject(value)) for (const entry of Object.values(value)) promptsOf(entry, found);
+  else if (isObject(value)) {
+    for (const [name, entry] of Object.entries(value)) if (name !== "model") promptsOf(entry, found);
+  }
   return found;
 }
 
