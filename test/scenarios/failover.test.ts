@@ -540,9 +540,9 @@ describe("several routes", () => {
   });
 
   test.each([
-    ["that were answered with a 500", fault(500), 12],
-    ["of which nobody knows whether they ran", reset(), 3],
-  ])("of a vendor's lately requests those %s are done again by another: %#", async (_which, answer, repeated) => {
+    ["a fifth that was answered with a 500", fault(500), 12],
+    ["a fiftieth of which nobody knows whether it ran", reset(), 3],
+  ])("of a vendor's requests of the last ten seconds another does %s again", async (_which, answer, repeated) => {
     oneProcessOnly("a vendor's budget of repeats");
     const app = await twoVendors();
     first.always(PATH, json(chatReply("one")));
