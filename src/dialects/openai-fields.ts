@@ -1,6 +1,6 @@
 import type { Finish } from "../canon/events.ts";
 import type { Part, Prompt } from "../canon/prompt.ts";
-import { stringOf } from "../lib/json.ts";
+import { type Edits, stringOf } from "../lib/json.ts";
 import { cleanText } from "./text.ts";
 
 /** Fields that mean the same in both of OpenAI's dialects, by the chat dialect's names (dialects.md 1.1). */
@@ -38,7 +38,7 @@ const USUAL_TIERS: ReadonlySet<unknown> = new Set(["default", "auto", "", "on_de
  * OpenAI's word for a tier that its vendor calls otherwise: Groq says `on_demand` of the usual one with each reply, at which clients with checked types
  * refuse all of it (64bit/async-openai#498). Undefined for any other word.
  */
-export const renamedTier = (tier: unknown): "default" | undefined => (tier === "on_demand" ? "default" : undefined);
+const renamedTier = (tier: unknown): "default" | undefined => (tier === "on_demand" ? "default" : undefined);
 
 /** `finish` with the tier that a vendor says it served a reply in (`service_tier`). */
 export function withTier(finish: Finish, tier: unknown): Finish {
@@ -57,6 +57,14 @@ export const wholeSeconds = (created: unknown): number | undefined =>
   typeof created === "number" && Number.isFinite(created)
     ? Math.floor(created < LEAST_MILLISECONDS ? created : created / 1000)
     : undefined;
+
+/** Adds to `edits` what a chat reply, or a chunk of one, says of its time and its tier, where clients could not read it. `created`: where it tells no time. */
+export function repairHead(value: Record<string, unknown>, created: number, edits: Edits): void {
+  const at = wholeSeconds(value["created"]) ?? created;
+  if (at !== value["created"]) edits["created"] = at;
+  const tier = renamedTier(value["service_tier"]);
+  if (tier !== undefined) edits["service_tier"] = tier;
+}
 
 /** Keeps a field that {@link isShared} for the other of the two dialects. */
 export function share(prompt: Prompt, field: string, value: unknown): void {

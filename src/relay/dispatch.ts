@@ -4,6 +4,7 @@ import type { ReplyContext } from "../dialects/dialect.ts";
 import { upstreamDialects, upstreamFor } from "../dialects/index.ts";
 import { tellsOfBinding } from "../dialects/messages/block-binding.ts";
 import { ContextOverflow } from "../dialects/refusals/overflow.ts";
+import { isOfRequest } from "../dialects/refusals/upstream-error.ts";
 import { refusalWords, vendorSaid } from "../dialects/refusals/vendor-said.ts";
 import { randomName } from "../lib/id.ts";
 import { type ObjectText, wholeText } from "../lib/json.ts";
@@ -129,8 +130,7 @@ export function completeOverflow(error: GatewayError, job: Job): GatewayError {
     if (isCrowdedOut(error, job)) return new GatewayError("upstream_overloaded", NO_ROOM, { cause });
     return error.completed(exchange.estimatedInput, entry.contextLength);
   }
-  const isRefused = code === "invalid_request" || code === "request_too_large";
-  const wordless = isRefused && SAYS_NOTHING.test(String(vendorSaid(error).message));
+  const wordless = isOfRequest(code) && SAYS_NOTHING.test(String(vendorSaid(error).message));
   if (!wordless || entry.contextLength === undefined || exchange.estimatedInput <= entry.contextLength) return error;
   return new ContextOverflow({}, cause).completed(exchange.estimatedInput, entry.contextLength);
 }

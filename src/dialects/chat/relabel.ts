@@ -3,7 +3,7 @@ import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import { type Edits, editObject, isEmpty, isObject, listOf } from "../../lib/json.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import { type Frame, recordWith } from "../frames.ts";
-import { renamedTier, wholeSeconds } from "../openai-fields.ts";
+import { repairHead, wholeSeconds } from "../openai-fields.ts";
 import { namesAlone } from "../reply-names.ts";
 import { type RecordWriter, RunWriter } from "../run-writer.ts";
 import { finishOf, goesOn, isTerminator, replySeed } from "./decode-stream.ts";
@@ -148,10 +148,7 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
     if (sound.length > 0 || hasUsage) this.#fillHead(value, edits);
     // SDKs with checked types refuse a chunk without these two, and Azure's first one, whose object is "".
     if (value["object"] !== CHUNK) edits["object"] = CHUNK;
-    const created = wholeSeconds(value["created"]) ?? this.#created ?? this.#context.created;
-    if (created !== value["created"]) edits["created"] = created;
-    const tier = renamedTier(value["service_tier"]);
-    if (tier !== undefined) edits["service_tier"] = tier;
+    repairHead(value, this.#created ?? this.#context.created, edits);
     // What says that there was no error: OpenAI's SDK for Go ends a stream at the field, whatever it holds.
     if ("error" in value) edits["error"] = undefined;
     const usage = hasUsage ? soundUsage(value["usage"]) : undefined;

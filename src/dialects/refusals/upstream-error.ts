@@ -52,8 +52,8 @@ const WORDS: Partial<Record<ErrorCode, string>> = {
   request_too_large: "The request is larger than its vendor takes.",
 };
 
-/** Faults of the request itself: why, the vendor tells best. */
-const OF_REQUEST: ReadonlySet<ErrorCode> = new Set(["invalid_request", "request_too_large"]);
+/** Whether a vendor found the request itself at fault: why, it tells best. */
+export const isOfRequest = (code: ErrorCode): boolean => code === "invalid_request" || code === "request_too_large";
 
 /** A 403 is no word about the key itself: a model or an endpoint that it is not for, a region, a host name that the vendor does not go by. */
 const FORBIDDEN =
@@ -101,13 +101,13 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
   if (meant === 404) retry = false;
   // A model that is down, told as a bad request: its server says why, and who asks is often who can do something about it.
   const isDown = meant === 503 && codeOf(status) === "invalid_request";
-  const isOfRequest = OF_REQUEST.has(code);
-  const excerpt = isOfRequest || isDown ? told : "";
+  const isRefused = isOfRequest(code);
+  const excerpt = isRefused || isDown ? told : "";
   const details = {
     cause,
     retry,
-    ...(isOfRequest && raw.param && { param: scrub(raw.param).slice(0, 100) }),
-    ...(isOfRequest && raw.details && { extra: { details: raw.details } }),
+    ...(isRefused && raw.param && { param: scrub(raw.param).slice(0, 100) }),
+    ...(isRefused && raw.details && { extra: { details: raw.details } }),
     retryAfterSeconds: waitOf(code, retryAfterSeconds ?? raw.retryAfterSeconds),
   };
   if (meant === 404)

@@ -16,7 +16,8 @@ export const bottomOf = (piece: Piece): number | undefined => placeOf(piece, 5);
 
 const leftOf = (piece: Piece): number | undefined => placeOf(piece, 4);
 
-const textOf = ({ str }: Piece): string => (typeof str === "string" ? str : "");
+/** What a piece says. */
+export const textOf = ({ str }: Piece): string => (typeof str === "string" ? str : "");
 const isBlank = (piece: Piece): boolean => textOf(piece).trim() === "";
 const isLeftward = ({ dir }: Piece): boolean => dir === "rtl";
 

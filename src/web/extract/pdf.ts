@@ -1,7 +1,7 @@
 import { cutText } from "../../lib/cut-text.ts";
 import { isoDate, MAX_TITLE } from "./metadata.ts";
 import { readForm } from "./pdf-form.ts";
-import { bottomOf, inReadingOrder, type Piece } from "./pdf-order.ts";
+import { bottomOf, inReadingOrder, type Piece, textOf } from "./pdf-order.ts";
 
 /** Pages that are read at most, whatever there is room for. */
 const MAX_PAGES = 500;
@@ -88,7 +88,7 @@ export function joinPieces(pieces: readonly Piece[]): string {
   let bottom: number | undefined;
   for (const piece of inReadingOrder(pieces)) {
     const own = bottomOf(piece);
-    const string = typeof piece.str === "string" ? piece.str : "";
+    const string = textOf(piece);
     if (string.trim() !== "" && own !== undefined) {
       const gap = bottom === undefined ? 0 : Math.abs(bottom - own);
       if (gap > heightOf(piece) * 1.9 && text !== "") text = `${text.trimEnd()}\n\n`;
