@@ -114,12 +114,14 @@ test("a model that does not think is told no thoughts, nor is a turn told that h
 test("Groq has back under its own name what its model thought; of one that takes none back it says so, and is told none", async () => {
   const content = { role: "assistant", content: null, reasoning: "I look.", tool_calls: [call] };
   const UNSUPPORTED = `'messages.1' : for 'role:assistant' the following must be satisfied[('messages.1' : property 'reasoning' is unsupported, did you mean 'role'?)]`;
-  const refusal = json({ error: { message: UNSUPPORTED, type: "invalid_request_error" } }, { status: 400 });
+  const NOT_BY_MODEL = "`messages[1].reasoning`: reasoning is not supported with this model";
+  const refusal = (message: string) => json({ error: { message, type: "invalid_request_error" } }, { status: 400 });
   const answer = whole({ role: "assistant", content: "Rain." }, "stop");
   const calling = whole(content, "tool_calls");
   for (const [model, back, answers] of [
     ["groq/openai/gpt-oss-120b", content, [calling, answer]],
-    ["groq/llama-3.3-70b-versatile", called, [calling, refusal, answer]],
+    ["groq/llama-3.3-70b-versatile", called, [calling, refusal(NOT_BY_MODEL), answer]],
+    ["groq/llama-3.1-8b-instant", called, [calling, refusal(UNSUPPORTED), answer]],
   ] as const) {
     upstream.answer(PATH, ...answers);
     await post({ model, tools, messages: [asked] });

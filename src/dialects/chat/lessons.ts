@@ -11,8 +11,8 @@ type Place = readonly string[];
 
 /**
  * How servers of this dialect say that they do not know a field. In the group stands its place, or in a list of names several: vLLM and SGLang (pydantic
- * in Python's notation), FastAPI and NIM (pydantic in words), Fireworks, Groq and Cerebras, Go's reader (Databricks), Rust's, Cohere, OpenAI and
- * Azure, Google, OpenCode's (lidge-jun/opencodex #4853), xAI (neavo/LinguaGacha #771, charmbracelet/crush #386), LiteLLM, JSON Schema, `transformers serve` (a set
+ * in Python's notation), FastAPI and NIM (pydantic in words), Fireworks, Groq and Cerebras, Groq of a model that takes none (vercel/ai #8056), Go's reader
+ * (Databricks), Rust's, Cohere, OpenAI and Azure, Google, OpenCode's (lidge-jun/opencodex #4853), xAI (neavo/LinguaGacha #771, charmbracelet/crush #386), LiteLLM, JSON Schema, `transformers serve` (a set
  * of Python's; 4.57 has "keys", and "unused" for what it validates and does not heed).
  */
 const UNKNOWN_PLACES: readonly RegExp[] = [
@@ -21,11 +21,12 @@ const UNKNOWN_PLACES: readonly RegExp[] = [
   /(body(?: -> \w+)+)\s+Extra inputs are not permitted/g,
   /Extra inputs are not permitted, field: '([\w.[\]]+)'/g,
   /((?:'messages[\w.]*' : )?property '[\w.]+') is unsupported/g,
+  /`(messages\[\d+\]\.\w+)`: \w+ is not supported/g,
   /unknown (?:field(?:: parameter)?|parameter) ["'`]([\w.]+)["'`]/g,
   /Unknown name "(\w+)"(?: at '[\w.[\]]+')?: Cannot find field/g,
   /Unsupported value: '([\w.[\]]+)' does not support/g,
   /["'`]?\b([a-z]+(?:_[a-z]+)+|(?<=["'`])[a-z]+)["'`]? (?:is|are) (?:not supported|unsupported)/g,
-  /(?:^|: )([a-z]+) is not supported/g,
+  /(?:^|(?<!`): )([a-z]+) is not supported/g,
   /^(?:Model \S+ does not support parameter|Argument not supported(?: on this model)?:) (\w+)/g,
   // Claude's models behind others, in their own words and in those of Databricks (leonardovida/duckdb-ai #85).
   new RegExp(`^${LEAD}["'\`]?(\\w+)["'\`]? is deprecated for this model\\b`, "g"),
