@@ -1081,7 +1081,7 @@ const OTHERS: readonly (readonly [name: string, status: number, body: unknown, c
     "a model that is not loaded, mlx-vlm",
     400,
     { detail: "Failed to load model: Model type bert not supported." },
-    "upstream_overloaded",
+    "upstream_error",
   ],
   ["a model that is not loaded, older TabbyAPI", 400, { detail: "No models are currently loaded." }, "upstream_error"],
   [

@@ -1052,22 +1052,27 @@ describe("several keys of a vendor", () => {
     },
   );
 
-  test("a model that is not loaded is none that asking again loads, and told with what its server wants done", async () => {
-    const app = await twoVendors();
-    const words = "No models loaded. Please load a model in the developer page or use the 'lms load' command.";
-    first.always(
-      PATH,
-      json({ error: { message: words, type: "invalid_request_error", param: "model" } }, { status: 400 }),
-    );
-    second.always(PATH, json(chatReply("two")));
-    expect((await say(app, "well?")).status).toBe(200);
-    const alone = await appWith({ vendors: [withKeys("key-a1")], models });
-    const told = await talk(alone, "well?");
-    expect([told.status, told.headers.get("x-should-retry"), await told.json()]).toMatchObject([
-      ...[502, "false"],
-      { error: { message: `The vendor has not loaded this model. It says: ${words}` } },
-    ]);
-  });
+  test.each([
+    ["No models loaded. Please load a model in the developer page or use the 'lms load' command."],
+    ["Failed to load model: Model type bert not supported."],
+  ])(
+    "a model that is not loaded is none that asking again loads, and told with what its server says: %s",
+    async (words) => {
+      const app = await twoVendors();
+      first.always(
+        PATH,
+        json({ error: { message: words, type: "invalid_request_error", param: "model" } }, { status: 400 }),
+      );
+      second.always(PATH, json(chatReply("two")));
+      expect((await say(app, "well?")).status).toBe(200);
+      const alone = await appWith({ vendors: [withKeys("key-a1")], models });
+      const told = await talk(alone, "well?");
+      expect([told.status, told.headers.get("x-should-retry"), await told.json()]).toMatchObject([
+        ...[502, "false"],
+        { error: { message: `The vendor has not loaded this model. It says: ${words}` } },
+      ]);
+    },
+  );
 
   test("a model that has reached its end of life (410) is none that asking again brings back", async () => {
     const app = await twoVendors();
