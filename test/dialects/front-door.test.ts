@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { json, sse, startUpstream, type Upstream } from "../support/upstream.ts";
-import { chatStream, chunk, readBack, type Wire } from "./crossing.ts";
+import { chatStream, chunk, readBack, recordsOf, type Wire } from "./crossing.ts";
 
 let upstream: Upstream;
 let gateway: TestApp;
@@ -372,6 +372,37 @@ test.each([
     expect(await counted()).toEqual([40, 0]);
   },
 );
+
+test.each([
+  ["in a stream", true],
+  ["whole", false],
+])("a word that its server writes as a number is a word: %s (Workers AI)", async (_how, isStream) => {
+  const whole = {
+    id: "1",
+    choices: [{ index: 0, message: { role: "assistant", content: 0.5 }, finish_reason: "stop" }],
+  };
+  const text = chatStream(
+    chunk({ role: "assistant", reasoning_content: 0 }),
+    chunk({ reasoning_content: "?" }),
+    ...["It costs $", 0.5, " [", 0, "]", " [", 1, "]."].map((content) => chunk({ content })),
+    chunk({}, "stop"),
+  );
+  upstream.always("/v1/chat/completions", isStream ? sse(text) : json(whole));
+  const asked = { model: "plain/x", max_tokens: 99, stream: isStream, messages: [hello] };
+  const ask = async (path: string) => (await gateway.post(path, asked)).text();
+  const [ofChat, ofMessages] = [await ask("/v1/chat/completions"), await ask("/v1/messages")];
+  if (!isStream) {
+    expect(JSON.parse(ofChat)).toMatchObject({ choices: [{ message: { content: "0.5" } }] });
+    expect(JSON.parse(ofMessages)).toMatchObject({ content: [{ type: "text", text: "0.5" }] });
+    return;
+  }
+  const deltas = recordsOf(ofChat).map(({ choices }) => (choices as { delta: Wire }[])[0]?.delta ?? {});
+  const saidIn = (field: string) => deltas.flatMap((delta) => (field in delta ? [delta[field]] : []));
+  expect(saidIn("content")).toEqual(["It costs $", "0.5", " [", "0", "]", " [", "1", "]."]);
+  expect(saidIn("reasoning_content")).toEqual(["0", "?"]);
+  const texts = readBack("messages", ofMessages).flatMap((event) => (event.type === "block-delta" ? [event.text] : []));
+  expect(texts.join("")).toBe("0?It costs $0.5 [0] [1].");
+});
 
 const THOUGHT = "It is odd.";
 const silentCall = { id: "call_odd", type: "function", function: { name: "f", arguments: "{}" } };

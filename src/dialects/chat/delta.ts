@@ -24,11 +24,12 @@ function joinParts(parts: readonly unknown[], wanted: "text" | "thinking"): stri
   return joined;
 }
 
-/** Visible text of a delta's or a message's `content`: a string, or an array of parts. */
-export function contentText(content: unknown): string {
-  if (typeof content === "string") return content;
-  return Array.isArray(content) ? joinParts(content, "text") : "";
-}
+/** A text field's words: Workers AI writes a piece that looks like a number as one (cloudflare/ai #651). */
+const wordsOf = (value: unknown): string => (typeof value === "number" ? String(value) : stringOf(value));
+
+/** Visible text of a delta's or a message's `content`: a string, a number that stands for one, or an array of parts. */
+export const contentText = (content: unknown): string =>
+  Array.isArray(content) ? joinParts(content, "text") : wordsOf(content);
 
 function detailsText(details: unknown): string {
   if (!Array.isArray(details)) return "";
@@ -46,8 +47,8 @@ function detailsText(details: unknown): string {
  * taken alone (dialects.md 4.8 #24); thinking parts of a content array come last.
  */
 export function reasoningText(delta: Record<string, unknown>): string {
-  const named = delta["reasoning_content"] || delta["reasoning"];
-  if (typeof named === "string" && named !== "") return named;
+  const named = wordsOf(delta["reasoning_content"]) || wordsOf(delta["reasoning"]);
+  if (named !== "") return named;
   const details = delta["reasoning_details"];
   if (details !== undefined) {
     const found = detailsText(details);

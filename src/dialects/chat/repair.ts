@@ -12,13 +12,12 @@ type Wire = Record<string, unknown>;
  */
 export function repairTexts(delta: Wire): Wire | undefined {
   const content = delta["content"];
-  const isArray = Array.isArray(content);
+  const isOther = Array.isArray(content) || typeof content === "number";
   const known = typeof delta["reasoning_content"] === "string" && delta["reasoning_content"] !== "";
-  if (!isArray && (known || !(delta["reasoning"] || delta["reasoning_details"] || delta["thinking"]))) return undefined;
   const reasoning = known ? "" : reasoningText(delta);
-  if (!isArray && reasoning === "") return undefined;
+  if (!isOther && reasoning === "") return undefined;
   return {
-    ...(isArray && { content: contentText(content) }),
+    ...(isOther && { content: contentText(content) }),
     ...(reasoning !== "" && { reasoning_content: reasoning }),
   };
 }
