@@ -25,6 +25,27 @@ const FAST_FLOW_LM = { message: "Max length reached!", type: "model_error", code
 /** How each vendor says it, with the figures that can be read in its words. */
 const WORDINGS: readonly Told[] = [
   [
+    "ds4-server",
+    400,
+    {
+      error: {
+        ...{ message: "Prompt tokens (140213) exceeds context size (131072)", type: "context_exceeded" },
+        ...{ n_prompt_tokens: 140_213, n_ctx: 131_072 },
+      },
+    },
+    140_213,
+    131_072,
+  ],
+  [
+    "io.net",
+    400,
+    plain(
+      "Your request exceeds this model's maximum context length of 204800 tokens. You requested ~269722 tokens (204186 input + 65536 output). Reduce your prompt length or max_tokens and retry.",
+    ),
+    269_722,
+    204_800,
+  ],
+  [
     "mlx-vlm",
     400,
     { detail: "Request needs 36096 context tokens (32000 prompt + 4096 max generation), but MAX_KV_SIZE is 32768." },
@@ -823,6 +844,15 @@ describe("every vendor's words for a request that does not fit", () => {
     expect(readUpstreamError(400, JSON.stringify(alone)).message).not.toContain("exceed context limit");
   });
 
+  test("so does input beside what was wanted, as io.net tells the two", () => {
+    const body = plain(
+      "Your request exceeds this model's maximum context length of 204800 tokens. You requested ~269722 tokens (204186 input + 65536 output).",
+    );
+    expect(readUpstreamError(400, JSON.stringify(body)).message).toContain(
+      "input length and `max_tokens` exceed context limit: 204186 + 65536 > 204800",
+    );
+  });
+
   test("a wanted output beyond the window is told beside the gateway's own count of the input, so that agents want less", () => {
     for (const field of ["max_tokens", "max_completion_tokens", "max_output_tokens"]) {
       const words = `${field}=32000 cannot be greater than max_model_len=16384. Please request fewer output tokens. (parameter=${field}, value=32000)`;
@@ -855,6 +885,15 @@ describe("every vendor's words for a request that does not fit", () => {
 });
 
 const OTHERS: readonly (readonly [name: string, status: number, body: unknown, code: string])[] = [
+  [
+    "a ceiling beyond the model's (Cohere)",
+    400,
+    {
+      message:
+        "too many tokens: max tokens must be less than or equal to 4096, the maximum output for this model - received 8192.",
+    },
+    "invalid_request",
+  ],
   [
     "a ceiling beyond the model's",
     400,

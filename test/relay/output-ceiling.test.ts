@@ -46,6 +46,10 @@ const REFUSALS: readonly [keyof typeof DIALECTS, words: string][] = [
   ["chat", "max_tokens (current value: 64000) must be between 0 and 32768 "],
   ["chat", "max_tokens (64000) exceeds model's maximum output tokens (32768) for model glm (ref: dd793cb9-4998)"],
   ["chat", "Invalid max_tokens value, the valid range of max_tokens is [1, 32768]"],
+  [
+    "chat",
+    "too many tokens: max tokens must be less than or equal to 32768, the maximum output for this model - received 64000.",
+  ],
   ["chat", "The max_tokens parameter is illegal.：限制数值范围[1,32768]"],
   ["chat", "max_tokens参数非法：限制数值范围[1,32768]"],
   ["chat", "max_tokens: 64000 > 32768, which is the maximum allowed number of output tokens for claude"],

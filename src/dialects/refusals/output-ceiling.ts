@@ -6,7 +6,7 @@ const FIELD = "\\bmax_(?:completion_|output_)?tokens[`'\"]?";
  * How servers name the highest ceiling that their model takes, each in the same words in whatever dialect it is asked: Qianfan, Alibaba and DeepSeek, Groq,
  * OpenAI's models at whoever serves them, Z.ai (glm-4v-flash takes 1,024), Novita (cline/cline #8337), Ollama's cloud (anomalyco/models.dev #1707), OpenAI and
  * Volcengine (yiliqi78/TOKENICODE #3, Gitlawb/openclaude #331), Anthropic (anthropics/claude-code #24451), Amazon Bedrock (BerriAI/litellm #5656), SGLang of its
- * whole window (its `serving_chat.py`).
+ * whole window (its `serving_chat.py`), Cohere (docs.cohere.com/reference/errors).
  */
 const HIGHEST: readonly RegExp[] = [
   `${FIELD} (?:range is|should be|value, the valid range of max_tokens is) \\[\\d+, ?(\\d+)`,
@@ -18,6 +18,7 @@ const HIGHEST: readonly RegExp[] = [
   `${FIELD}[^\\d]{0,50}\\binteger above maximum value[.,] expected a value <= (\\d+)`,
   `${FIELD}: \\d+ > (\\d+), which is the maximum allowed number of output tokens`,
   "^The maximum tokens you requested exceeds the model limit of (\\d+)",
+  "\\btoo many tokens: max tokens must be less than or equal to (\\d+)",
 ].map((pattern) => new RegExp(pattern, "i"));
 
 /** Google says of it where the range ends that is taken: the first number that is too large. */

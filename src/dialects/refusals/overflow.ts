@@ -37,6 +37,8 @@ const WORDINGS: readonly RegExp[] = [
   ONLY_CONTEXT,
   // mistral.rs (its `add_request.rs`)
   /\bprompt sequence length is greater than \d/i,
+  // ds4-server (antirez/ds4 #150)
+  /\bcontext_exceeded\b|\bexceeds context size \(\d/i,
   // mlx-vlm (its `server/generation.py`)
   /\bcontext tokens \(.{1,80}\), but MAX_KV_SIZE is \d/,
   // LM Studio's engine for MLX since the summer of 2026 (lmstudio-ai/lmstudio-bug-tracker #2322)
@@ -46,7 +48,8 @@ const WORDINGS: readonly RegExp[] = [
   // Mistral, Moonshot, Z.ai, Qwen, TGI
   /too large for model with \d|exceeded model token limit|model max length exceeded|tokens? limit exceeded/i,
   /prompt exceeds max length|prompt 超长|range of (?:input|total) length should be/i,
-  /`?inputs`? (?:must have less than|tokens \+ `?max_new_tokens)|too many tokens/i,
+  // Cohere's two of the last ones: the other names the highest ceiling that its model takes.
+  /`?inputs`? (?:must have less than|tokens \+ `?max_new_tokens)|too many tokens(?!: max tokens must be)/i,
   /prompt is \d[\d,]* tokens long/i,
   // SGLang's scheduler, TensorRT-LLM, LMDeploy, SiliconFlow, OpenVINO, ONNX Runtime, MLC, Xinference, Huawei, DeepInfra, Volcengine, watsonx
   /(?:prompt|input) length (?:\([^)]{1,30}\)|\d+) (?:exceeds (?:the )?maximum (?:(?:allowed|input) )?length|must (?:be )?(?:smaller|less) than)|exceeds the KV memory budget/i,
@@ -106,7 +109,7 @@ const ASKED: readonly RegExp[] = [
   "prompt is too long: #",
   "# tokens? > \\d",
   "resulted in #",
-  "you requested (?:about |a total of )?#",
+  "you requested (?:about |a total of |~)?#",
   "requested:? #",
   "request contains #",
   // vLLM counts the letters of a prompt that is far too long, and no tokens.
@@ -133,6 +136,8 @@ const SPLIT: readonly RegExp[] = [
   "\\(# (?:in the messages|of text input)[^)]{0,80}?,? (?:and )?# in the (?:completion|output)",
   "# tokens from the input messages and # tokens for the completion",
   "\\(# prompt \\+ # max generation\\)",
+  // io.net (charmbracelet/fantasy #253)
+  "\\(# input \\+ # output\\)",
   "given: # `?inputs`? tokens and # `?max_new_tokens",
   "input tokens length is #\\. output tokens length is #",
 ].map(figure);
