@@ -455,6 +455,14 @@ describe("a chat server of which nothing is known", () => {
       null,
     ],
     [
+      "a developer, by its field's name in quotes (Poe)",
+      ask(brief, user),
+      isDeveloper,
+      { words: "Invalid 'role': Input should be 'system', 'user' or 'bot'" },
+      ask({ ...brief, role: "system" }, user),
+      null,
+    ],
+    [
       "a developer, by its template, as mlx-lm's server tells it",
       ask(brief, user),
       isDeveloper,

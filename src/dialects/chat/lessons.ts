@@ -134,7 +134,7 @@ const SYSTEM_REFUSED = /\bSystem role not supported\b/i;
  */
 const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
   [
-    /\bdeveloper\b.*\b(?:roles?|variant|is not one of)\b|\b(?:roles?|variant|value)\b.*\bdeveloper\b|unexpected message role|roles are supported|\brole: input should be/i,
+    /\bdeveloper\b.*\b(?:roles?|variant|is not one of)\b|\b(?:roles?|variant|value)\b.*\bdeveloper\b|unexpected message role|roles are supported|\brole'?: input should be/i,
     { noDeveloperRole: true },
   ],
   // Null, or a list of parts: which of them the words seldom say, and neither loses anything.
