@@ -76,6 +76,7 @@ const quirkProperties = late(
       no_strict_tools: Type.Optional(flag()),
       plain_schemas: Type.Optional(flag()),
       letter_first_names: Type.Optional(flag()),
+      word_names: Type.Optional(flag()),
       no_streams: Type.Optional(flag()),
       no_stream_options: Type.Optional(flag()),
       tool_stream: Type.Optional(flag()),

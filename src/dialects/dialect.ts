@@ -67,6 +67,8 @@ export type Quirks = {
   noStrictTools?: boolean;
   /** chat: a tool's name must begin with a letter (Moonshot). */
   letterFirstNames?: boolean;
+  /** chat: a tool's name is made of letters, digits and `_`, and no digit begins it (Cohere). */
+  wordNames?: boolean;
   /** chat, responses: a stream is refused: the reply is asked for whole, and told as a stream. */
   noStreams?: boolean;
   /** chat: `stream_options` is refused. */

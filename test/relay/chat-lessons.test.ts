@@ -12,6 +12,7 @@ const user = { role: "user", content: "Hi" };
 const parameters = { type: "object", properties: {} };
 const called = { name: "f", parameters };
 const tool = { type: "function", function: called };
+const named = (name: string) => ({ ...tool, function: { ...called, name } });
 const call = { id: "call_abcdefghijk", type: "function", function: { name: "f", arguments: "{}" } };
 const result = { role: "tool", tool_call_id: "call_abcdefghijk", content: "found" };
 const SCHEMA = { type: "object", properties: {}, additionalProperties: false };
@@ -539,6 +540,38 @@ describe("a chat server of which nothing is known", () => {
           "\n------------\nWhile executing CallExpression:\n ^\nError: Jinja Exception: System message must be at the beginning.",
       },
       ask({ role: "system", content: "c" }, user),
+      null,
+    ],
+    [
+      "a system that speaks later (Cohere)",
+      ask({ role: "system", content: "a" }, user, { role: "system", content: "c" }),
+      isLate,
+      { body: { message: "system turn must be the first in the list" } },
+      ask({ role: "system", content: "a\nc" }, user),
+      null,
+    ],
+    [
+      "a tool's name with a dash in it (Cohere)",
+      { ...ask(user), tools: [named("resolve-library-id"), named("21st"), named("sound_1")] },
+      ({ tools }) => /"name":"(?:[^"]*-|\d)/.test(JSON.stringify(tools)),
+      {
+        body: {
+          message:
+            "invalid request: tool names can only contain certain characters (A-Za-z0-9_) and can't begin with a digit (provided name: 'resolve-library-id').",
+        },
+      },
+      { ...ask(user), tools: [named("resolve_library_id"), named("_21st"), named("sound_1")] },
+      null,
+    ],
+    [
+      "a tool's name that no letter begins (Kimi, at hosts that have no row of its own)",
+      { ...ask(user), tools: [named("21st"), named("resolve-library-id")] },
+      ({ tools }) => /"name":"\d/.test(JSON.stringify(tools)),
+      {
+        words:
+          "Invalid request: function name is invalid, must start with a letter and can contain letters, numbers, underscores, and dashes",
+      },
+      { ...ask(user), tools: [named("t_21st"), named("resolve-library-id")] },
       null,
     ],
     ...["invalid chat setting", "chat content has invalid message role: system"].map(

@@ -148,9 +148,9 @@ const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
     /thinking\b.{0,40}(?:\bnon-streaming calls\b|\bwhen `?stream=false\b)|\bonly supports? stream mode\b/i,
     { streamsReasoning: true },
   ],
-  // Of several, and of one that stands later, MiniMax says no more than the last two (MiniMax-AI/MiniMax-M2 #51, temm1e-labs/temm1e #59).
+  // Of several, and of one that stands later, MiniMax says no more than the last two (MiniMax-AI/MiniMax-M2 #51, temm1e-labs/temm1e #59); the turn is Cohere's.
   [
-    /\bsystem messages?\b.*\b(?:beginning|first|start|one|multiple)\b|\b(?:one|multiple) system messages?\b|\binvalid chat setting\b|\binvalid message role: system\b/i,
+    /\bsystem turn must be the first\b|\bsystem messages?\b.*\b(?:beginning|first|start|one|multiple)\b|\b(?:one|multiple) system messages?\b|\binvalid chat setting\b|\binvalid message role: system\b/i,
     { oneSystemMessage: true, noDeveloperRole: true },
   ],
   [TURNS_REFUSED, IN_TURNS],
@@ -160,6 +160,8 @@ const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
     /"parameters",\s*"properties"\s*\],\s*"message":\s*"Required"|\bobject schema missing properties\b|\bfunction parameters is empty\b|\bfunction\.parameters: Field required\b|"parameters" is a required property\b/,
     { namedProperties: true },
   ],
+  [/\bfunction name is invalid, must start with a letter\b/i, { letterFirstNames: true }],
+  [/\btool names can only contain certain characters\b/, { wordNames: true }],
   [/\bcall ids?\b.*\blength (?:of )?9\b/i, { nineCharacterToolIds: true }],
   // A custom tool, where a server knows functions alone: llama.cpp, MiniMax (decolua/9router #2509), pydantic (vLLM, FastAPI), Rust's reader, JSON Schema (JiuliNuoyi/CodexRosetta #1).
   [

@@ -19,6 +19,8 @@ const LETTER_FIRST: NameRule = {
   start: /^[A-Za-z]/,
   opening: "t_",
 };
+/** And where they are letters, digits and `_` alone (docs.cohere.com/reference/errors). */
+const WORDS: NameRule = { longest: 64, legal: /^[A-Za-z_]\w{0,63}$/, strange: /\W/g, start: /^[A-Za-z_]/ };
 /** Not one of the tools that Perplexity's Agent API runs, whose names no function may have there. */
 const NOT_RESERVED = "^(?!(?:web_search|search_web|people_search|search_people|fetch_url|finance_search|sandbox)$)";
 const UNRESERVED: NameRule = {
@@ -31,7 +33,8 @@ const UNRESERVED: NameRule = {
 /** Names that a responses vendor takes. */
 export const responsesNames = ({ agentTerms }: Quirks): NameRule => (agentTerms ? UNRESERVED : OPENAI_NAMES);
 /** Names that a chat vendor takes. */
-export const chatNames = ({ letterFirstNames }: Quirks): NameRule => (letterFirstNames ? LETTER_FIRST : OPENAI_NAMES);
+export const chatNames = ({ letterFirstNames, wordNames }: Quirks): NameRule =>
+  wordNames ? WORDS : letterFirstNames ? LETTER_FIRST : OPENAI_NAMES;
 export const MESSAGES_NAMES: NameRule = { longest: 128, legal: /^[\w-]{1,128}$/, strange: /[^\w-]/g };
 /** Names of the messages dialect (dialects.md 2.3); Bedrock stayed with the older length (4.3). */
 export const messagesNames = ({ versionInBody }: Quirks): NameRule =>
