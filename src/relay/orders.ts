@@ -61,11 +61,12 @@ function tellOff(order: ReasoningOrder, wish: ReasoningIntent, { reasoningOff: f
   return order.kind === "keep" && wish.kind === "off" && form !== undefined ? { kind: "off", form } : order;
 }
 
-/** The order for a model of which a refusal alone has told that it takes a level where a client says a budget (interface 4.8); any other wish stays. */
-export const byEffort = (order: ReasoningOrder, wish: ReasoningIntent): ReasoningOrder =>
-  order.kind === "keep" && wish.kind === "budget" && wish.tokens > 0
-    ? { kind: "level", form: "adaptive-effort", level: effortOfBudget(wish.tokens) }
-    : order;
+/** Has a model of which a refusal alone has told that it takes a level where a client says a budget told that (interface 4.8); any other wish stays. */
+export function tellByEffort(orders: Orders, wish: ReasoningIntent): void {
+  if (orders.reasoning.kind !== "keep" || wish.kind !== "budget" || wish.tokens <= 0) return;
+  orders.reasoning = { kind: "level", form: "adaptive-effort", level: effortOfBudget(wish.tokens) };
+  orders.dropSampling = true;
+}
 
 /** What the gateway changes in this request, and nothing else: pure. `client` speaks it; `money`: what the account's hold says of it. */
 export function planOrders(
@@ -85,7 +86,8 @@ export function planOrders(
     upstreamModel: route.model,
     stream: intent.stream || money?.asStream === true,
     reasoning: isAcross ? tellOff(reasoning.order, wish, quirks) : reasoning.order,
-    dropSampling: reasoning.active,
+    // What asks to think of a model of which nobody knows how it is steered does not cross: it thinks as it would without.
+    dropSampling: reasoning.active && !(isAcross && reasoning.order.kind === "keep"),
     remove: intent.remove ? [...intent.remove, ...reasoning.refused] : reasoning.refused,
   };
   if (maxOutputTokens !== undefined) orders.maxOutputTokens = maxOutputTokens;

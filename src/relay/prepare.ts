@@ -14,7 +14,7 @@ import { DROPPED_HEADER, STRICT_HEADER } from "../wire/header-names.ts";
 import type { Job } from "./job.ts";
 import { termsFor } from "./lessons/plain-servers.ts";
 import { leaveOutRefused } from "./lessons/refused-extras.ts";
-import { byEffort, isCollectable, onlyStreams, planOrders } from "./orders.ts";
+import { isCollectable, onlyStreams, planOrders, tellByEffort } from "./orders.ts";
 import type { ReasoningCollector } from "./reasoning/collector.ts";
 import { sessionKey } from "./session.ts";
 import type { Target } from "./target.ts";
@@ -78,7 +78,7 @@ export function prepare(asked: Asked, target: Target): Prepared {
   if (missesThought) orders.missesThought = true;
   if (thinksByBudget) orders.thinksByBudget = true;
   orders.vendorName = namesAt(vendor, services.catalog);
-  if (thinksByEffort) orders.reasoning = byEffort(orders.reasoning, asked.intent.reasoning);
+  if (thinksByEffort) tellByEffort(orders, asked.intent.reasoning);
   if (!orders.stream && onlyStreams(orders, asked.intent, quirks)) orders.stream = isCollectable(asked.body.value);
   else if (orders.stream && quirks.noStreams && !growsPaid(asked)) orders.stream = !isCollectable(asked.body.value);
   const { sessionHeader, sessionField } = quirks;

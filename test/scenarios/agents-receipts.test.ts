@@ -138,6 +138,13 @@ describe("reasoning that a model is asked for of which nobody knows how it is st
     expect(upstream.calls.length).toBe(dropped === null ? calls + 1 : calls);
   });
 
+  test("leaves what is sampled by alone where it does not cross: nothing thinks for it", async () => {
+    const response = await gateway.post("/v1/messages", { ...said, thinking, temperature: 0.3, top_p: 0.5 });
+    expect(response.headers.get("x-sluice-dropped")).toBe("thinking");
+    await response.text();
+    expect(upstream.calls.at(-1)?.json).toMatchObject({ temperature: 0.3, top_p: 0.5 });
+  });
+
   test("a form of answer that only some servers know is named where it is left out", async () => {
     const shownRoutes = (await shown("chat", chat({ response_format: { type: "grammar" } }))).routes;
     expect(shownRoutes.map(({ dialect, dropped }) => [dialect, dropped])).toEqual([
