@@ -4,6 +4,7 @@ import { exceedsCredit, meansNoCredit, meansUsedUp } from "../dialects/refusals/
 import { vendorSaid } from "../dialects/refusals/vendor-said.ts";
 import type { Clock } from "../lib/clock.ts";
 import { Breakers } from "./breakers.ts";
+import { NoFileLeft } from "./http/faults.ts";
 import { REFUSED_KEY_MS, type Rest, Rests } from "./keys.ts";
 import { RetryBudget } from "./retry-budget.ts";
 import { isUntold } from "./retry-policy.ts";
@@ -196,7 +197,7 @@ export class VendorHealth {
       const why = retryAfterSeconds > SHORTEST_LIMIT_SECONDS ? "held" : "limited";
       return this.#rest(wayName(way), retryAfterSeconds * 1_000, why);
     }
-    if (isUntold(error)) {
+    if (isUntold(error) || error.cause instanceof NoFileLeft) {
       this.cameToNothing(way);
       return undefined;
     }

@@ -3,10 +3,11 @@ import type { Abort } from "../lib/abort.ts";
 import { errorCode } from "../lib/error-code.ts";
 import { writeFields } from "../lib/http1/fields.ts";
 import { type Text, wholeText } from "../lib/json.ts";
+import { hasNoFileLeft } from "../lib/open-files.ts";
 import { type Answer, ResponseAnswer, readText } from "./answer.ts";
 import { authorize, isSigned } from "./auth/authorize.ts";
 import type { CallRules } from "./http/call.ts";
-import { ConnectFailed, ConnectionLost } from "./http/faults.ts";
+import { ConnectFailed, ConnectionLost, NoFileLeft } from "./http/faults.ts";
 import { Pool } from "./http/pool.ts";
 import { type Address, addressOf, writeHead } from "./http/request.ts";
 import { toResponse, unpack } from "./http/unpack.ts";
@@ -60,6 +61,7 @@ const CLIENT = "SLUICE_HTTP_CLIENT";
  *
  * Throws the abort's reason once there is one, and GatewayError:
  * - `upstream_unreachable`: no connection came about (name, refusal, time, TLS), so nothing ran;
+ * - `upstream_overloaded`: none came about since this process may open no further file (the cause is then a {@link NoFileLeft});
  * - `upstream_error` without retry: the connection broke (the cause is then a {@link ConnectionLost}), or a redirect came, which a key and a
  *   prompt must not follow (reliability 0 #10);
  * - `vendor_not_configured`: the row itself is at fault.
@@ -241,11 +243,18 @@ const asUnsent = (thrown: unknown): unknown =>
 
 function connectionError(thrown: unknown): GatewayError {
   if (thrown instanceof ConnectFailed || NEVER_CONNECTED.test(errorCode(thrown))) {
+    if (hasNoFileLeft()) return noFileLeft(thrown);
     return new GatewayError("upstream_unreachable", "The vendor cannot be reached from this gateway.", {
       cause: thrown,
     });
   }
   return lost(thrown, "The vendor closed the connection before it answered.");
+}
+
+function noFileLeft(thrown: unknown): GatewayError {
+  const message = "The gateway has as many connections open as its system lets it. Try again in a moment.";
+  const cause = new NoFileLeft({ cause: thrown });
+  return new GatewayError("upstream_overloaded", message, { retryAfterSeconds: 1, cause });
 }
 
 /** A connection that broke, told in this sentence: nobody knows what ran, so that it is not tried again. */

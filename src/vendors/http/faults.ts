@@ -14,3 +14,12 @@ export class ConnectFailed extends Error {
 export class ConnectionLost extends Error {
   override readonly name = "ConnectionLost";
 }
+
+/** No connection came about since this process may open no further file: of the vendor it tells nothing. `cause`: what the runtime says of it. */
+export class NoFileLeft extends Error {
+  override readonly name = "NoFileLeft";
+
+  constructor(options?: ErrorOptions) {
+    super("No connection could be made: as many files are open as this process may open.", options);
+  }
+}
