@@ -1196,6 +1196,17 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe(`${TEXT}\n\n- x\n\nab`);
   });
 
+  test.each([
+    ["<a href='S.html'>String</a>", "[`String`](https://site.example/a/b/S.html)"],
+    [
+      "static <span><a href='L.html'>List</a></span>&lt;<a href='S.html'>String</a>&gt; of(<a>x</a>)",
+      "`static` [`List`](https://site.example/a/b/L.html)`<`[`String`](https://site.example/a/b/S.html)`> of(x)`",
+    ],
+    ["<a href='#here'>a</a> b", "`a b`"],
+  ])("code in a line keeps the links in it, as of a signature's types: %s", async (code, written) => {
+    expect((await readHtml(`<p>${TEXT} <code>${code}</code> is</p>`)).markdown).toBe(`${TEXT} ${written} is`);
+  });
+
   test("how a word is read stands in brackets behind it", async () => {
     const { markdown } = await readHtml(`<p>${TEXT} <ruby>漢字<rp>(</rp><rt> かんじ </rt><rp>)</rp></ruby>.</p>`);
     expect(markdown).toBe(`${TEXT} 漢字(かんじ).`);

@@ -49,6 +49,32 @@ function codeSpan(text: string): string {
   return `${fence}${pad}${code}${pad}${fence}`;
 }
 
+/** A code span with what stands around it, white space that is part of the line. */
+const spacedSpan = (text: string): string =>
+  `${/^\s/.test(text) ? " " : ""}${codeSpan(text)}${/\s$/.test(text) ? " " : ""}`;
+
+/** Code in a line. Links in it, as of a signature's types (Javadoc's), part it: a code span has no place for any. */
+function writeCode(element: Element, context: PageContext): string {
+  let line = "";
+  let plain = "";
+  const write = (from: Element) => {
+    for (const child of from.children) {
+      if (typeof child === "string") plain += child;
+      else {
+        const href = child.name === "a" ? absolute(child.attributes["href"], context) : undefined;
+        const label = href === undefined ? "" : codeSpan(textOf(child));
+        if (label === "") write(child);
+        else {
+          line += `${spacedSpan(plain)}[${label}](${href})`;
+          plain = "";
+        }
+      }
+    }
+  };
+  write(element);
+  return line === "" ? codeSpan(plain) : line + spacedSpan(plain);
+}
+
 /** `text` between marks, its white space outside of them; nothing for nothing. */
 function mark(text: string, sign: string): string {
   const inner = text.trim();
@@ -170,7 +196,7 @@ function writeElement(element: Element, context: PageContext): string {
   if (hasClass(element, /\bltx_note_outer\b/)) return writeNote(element, context);
   const sign = entryOf(EMPHASIS, name);
   if (sign) return writeEmphasis(element, sign, context);
-  if (CODE.has(name)) return codeSpan(textOf(element));
+  if (CODE.has(name)) return writeCode(element, context);
   switch (name) {
     case "a":
       return writeLink(element, context);
