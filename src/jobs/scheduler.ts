@@ -22,8 +22,12 @@ import type { JobStore, Waiting } from "./store.ts";
 /** Jobs that run at the same time, in all and at one vendor (reliability 5.4). */
 export const SLOTS = 8;
 export const VENDOR_SLOTS = 4;
-/** How long a worker is believed to be at work without a word, and how often it gives one, ms (reliability 5.2). */
+/**
+ * A job that nobody works on, though it was claimed, is looked after so long after its claim at the earliest, ms: what could not be written may be by
+ * then. No claim is renewed (reliability 5.2 has it so for workers of several processes): who works on a job in this one is known.
+ */
 export const LEASE_MS = 30_000;
+/** How often that is looked at, and whatever else has a time, ms. */
 export const TICK_MS = 5_000;
 /** Jobs whose time is over that are ended in one round. */
 const MAX_ENDED = 1_000;
@@ -112,7 +116,7 @@ export class Scheduler {
     return this.#deadlines.size + this.#running.size + this.#lost.size;
   }
 
-  /** Until when a worker of this moment is believed, monotonic ms. */
+  /** Until when a claim of this moment is believed, monotonic ms. */
   get lease(): number {
     return Math.ceil(this.parts.clock.monotonic()) + LEASE_MS;
   }
@@ -418,9 +422,7 @@ export class Scheduler {
   }
 
   async #tick(): Promise<void> {
-    const { jobs, writer, clock } = this.parts;
-    const running = [...this.#running.keys()];
-    if (running.length > 0) await writer.runSingle(() => jobs.renewLeases(running, this.boot, this.lease));
+    const { jobs, clock } = this.parts;
     await this.#endLate();
     const lost = jobs.expired(this.boot, Math.floor(clock.monotonic())).filter(({ id }) => !this.#running.has(id));
     // One that cannot be looked after now keeps none of the others waiting.

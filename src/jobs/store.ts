@@ -235,12 +235,6 @@ export class JobStore {
     return this.#change("requeue", fenced(fence), { ...values, ...NO_FILE, boot: null, leaseMs: null });
   }
 
-  /** These running jobs of this process stay its own until `leaseMs`, monotonic. */
-  renewLeases(ids: readonly string[], boot: string, leaseMs: number): void {
-    const where = and(inArray(imageJob.id, [...ids]), eq(imageJob.boot, boot), stateIn(RUNNING));
-    this.store.query.update(imageJob).set({ leaseMs }).where(where).run();
-  }
-
   /** Jobs of this process that nobody has worked on since their lease ended. */
   expired(boot: string, now: number): JobRow[] {
     const where = and(eq(imageJob.boot, boot), lt(imageJob.leaseMs, now), stateIn(RUNNING));

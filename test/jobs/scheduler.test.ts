@@ -603,15 +603,23 @@ describe("leases", () => {
     expect(lab.painter.creates).toHaveLength(1);
   });
 
-  test("a worker that gives word keeps its job", async () => {
+  test("a job keeps its worker beyond its lease; where its end cannot be written then, it is found with the next look", async () => {
     const { lab, clock, painter } = await start();
+    const { store } = lab.gateway;
     const waiting = hang();
     painter.create_ = [waiting.script];
     const { id } = await lab.create();
     await until(() => painter.running === 1, "the call");
     await clock.advance(LEASE_MS * 3);
     expect((await lab.show(id)).status).toBe("processing");
+    store.database.run(
+      "CREATE TRIGGER no BEFORE UPDATE ON image_job WHEN new.state = 'succeeded' BEGIN SELECT raise(ABORT, 'no'); END",
+    );
     waiting.end(IMAGE);
+    await until(() => lab.gateway.log.some(({ event }) => event === "image-job"), "the fault");
+    store.database.run("DROP TRIGGER no");
+    await clock.advance(TICK_MS);
     expect((await lab.ended(id)).status).toBe("succeeded");
+    expect(painter.creates).toHaveLength(1);
   });
 });
