@@ -298,10 +298,10 @@ export interface ClientDialect {
   passesHeader?(name: string, value: string, body: Record<string, unknown>): boolean;
 
   /**
-   * Edits of a body that its client wrote in part in the form of another dialect, after which all of it is in this one; undefined where it is. Absent: no
-   * client is known to do so.
+   * Edits of a body that its client wrote in part in the form of another dialect, after which all of it is in this one; undefined where it is. `lost`:
+   * what of it this dialect has no word for, by its place. Absent: no client is known to do so.
    */
-  ownForms?(body: Record<string, unknown>): Edits | undefined;
+  ownForms?(body: Record<string, unknown>): { edits: Edits; lost: readonly string[] } | undefined;
   /** What the gateway reads of a client's body. Throws GatewayError (invalid_request) when `model` is missing or no string. */
   intent(body: unknown): Intent;
   /** The fields by which a body asks for reasoning, or for none: at the top, or inside one that is there. */

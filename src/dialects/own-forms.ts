@@ -20,11 +20,11 @@ export function inOwnForms(client: ClientDialect, body: JsonText): Told {
   const { value } = body;
   if (!client.ownForms || !isObject(value)) return { body, lost: NOTHING };
   if (value["messages"] === undefined && value["input"] != null) return asChat(value);
-  const edits = client.ownForms(value);
-  if (!edits) return { body, lost: NOTHING };
+  const told = client.ownForms(value);
+  if (!told) return { body, lost: NOTHING };
   // Whole numbers of its calls that are longer than a double is exact stay as they came.
-  const exact = mayBeInexact(body.text) ? client.ownForms(parseExactly(body.text) as Wire) : edits;
-  return { body: new JsonText(body.edit(exact ?? edits)), lost: NOTHING };
+  const exact = mayBeInexact(body.text) ? client.ownForms(parseExactly(body.text) as Wire) : undefined;
+  return { body: new JsonText(body.edit((exact ?? told).edits)), lost: told.lost };
 }
 
 /**

@@ -80,6 +80,18 @@ describe("a chat client that tells its tools as another dialect does", () => {
     ]);
   });
 
+  test("is told of what this dialect has no word for, and calls one tool at a time where it asks for that", async () => {
+    const failed = { type: "tool_result", tool_use_id: "toolu_1", content: "No such file.", is_error: true };
+    const asked = {
+      messages: [user, conversation[1]!, { role: "user", content: [failed] }],
+      tools: [{ ...CLAUDES[0], cache_control: { type: "ephemeral" }, defer_loading: true }],
+      tool_choice: { type: "auto", disable_parallel_tool_use: true },
+    };
+    const { status, dropped, sent } = await ask(asked);
+    expect([status, dropped]).toEqual([200, "tools[0].defer_loading, messages[2].content[0].is_error"]);
+    expect(sent).toMatchObject({ tool_choice: "auto", parallel_tool_calls: false });
+  });
+
   test("keeps each digit of a long number in its calls", async () => {
     const use = { type: "tool_use", id: "toolu_1", name: "Read", input: { id: "LONG" } };
     const body = JSON.stringify({

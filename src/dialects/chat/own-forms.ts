@@ -1,11 +1,17 @@
 import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
 import { dataUrl } from "../media/url.ts";
+import { unknownPaths } from "../unknown-fields.ts";
 
 type Wire = Record<string, unknown>;
 
 /** Fields of a tool of another dialect that become those of the function in it. */
 const FUNCTION_FIELDS = ["name", "description", "strict"] as const;
+/** All that is read of such a tool. */
+const FLAT_FIELDS: ReadonlySet<string> = new Set([
+  ...FUNCTION_FIELDS,
+  ...["type", "format", "input_schema", "parameters", "cache_control"],
+]);
 
 const isNamed = (value: unknown): value is Wire & { name: string } =>
   isObject(value) && typeof value["name"] === "string" && value["name"] !== "";
@@ -90,17 +96,31 @@ function ownMessages(message: unknown): unknown[] {
   return said.length > 0 ? [...results, { ...message, content: said }] : results;
 }
 
+/** What this dialect has no word for: fields of such tools, and that a call has failed. */
+function lostOf({ tools, messages }: Wire): string[] {
+  const lost = listOf(tools).flatMap((tool, at) =>
+    isFlat(tool) ? unknownPaths(tool, FLAT_FIELDS, `tools[${at}]`) : [],
+  );
+  for (const [at, message] of listOf(messages).entries()) {
+    for (const [place, part] of listOf(isObject(message) && message["content"]).entries())
+      if (isResult(part) && part["is_error"] === true) lost.push(`messages[${at}].content[${place}].is_error`);
+  }
+  return lost;
+}
+
 /**
- * Edits of a body whose tools are told in the form of another dialect, after which all of it is in this one; undefined where they are told in this one's.
+ * Edits of a body whose tools are told in the form of another dialect, after which all of it is in this one; undefined where they are told in this one's. `lost`: what
+ * of them could not be said, by its place.
  * Cursor, at the endpoint of a key of one's own, sends its patch tool as the responses dialect has it beside functions in this dialect's form
  * (archestra-ai/archestra #7375, BerriAI/litellm #34029), and to models with "claude-" in their names tools, calls and results as the messages dialect has
  * them (router-for-me/CLIProxyAPI #3805, automazeio/vibeproxy #411).
  */
-export function ownForms(body: Wire): Edits | undefined {
+export function ownForms(body: Wire): { edits: Edits; lost: readonly string[] } | undefined {
   const { tools, tool_choice: choice, messages } = body;
   if (!Array.isArray(tools) || !tools.some(isFlat)) return undefined;
   const edits: Edits = { tools: mapChanged<unknown>(tools, nestedTool) };
   if (choice != null) edits["tool_choice"] = nestedChoice(choice);
+  if (isObject(choice) && choice["disable_parallel_tool_use"] === true) edits["parallel_tool_calls"] = false;
   if (Array.isArray(messages)) edits["messages"] = messages.flatMap(ownMessages);
-  return edits;
+  return { edits, lost: lostOf(body) };
 }
