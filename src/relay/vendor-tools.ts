@@ -24,6 +24,10 @@ const metersSearch = (caller: Caller, services: Pick<Services, "plans">): boolea
 /** Its key may use web tools. */
 const mayUseWeb = ({ narrow }: Caller): boolean => narrow?.endpoints === undefined || narrow.endpoints.includes("web");
 
+/** Whether web tools are kept from vendors that would run them: such searches would be past the caller's allowance, or past what its key may do. */
+const isWithheld = (caller: Caller, services: Pick<Services, "plans">): boolean =>
+  metersSearch(caller, services) || !mayUseWeb(caller);
+
 /** The gateway can serve web tools to this caller of this model: one that is known to take no tools cannot be served any. */
 function canServe(caller: Caller, { capabilities, uncharted }: Entry, { runWebTool }: Services): boolean {
   return runWebTool !== undefined && (capabilities.tools || uncharted === true) && mayUseWeb(caller);
@@ -108,7 +112,7 @@ function clearBrought({ client, caller }: Asking, body: ObjectText, entry: Entry
   if (!brought || found.length === 0) return { body, lost: [] };
   const pays = isPriced(caller, services);
   const bound = isBound(caller, services);
-  const isWithheld = metersSearch(caller, services) || !mayUseWeb(caller);
+  const withholds = isWithheld(caller, services);
   const isServed = canServe(caller, entry, services);
   const out = new Map<string, Wire>();
   const moved: Wire[] = [];
@@ -118,7 +122,7 @@ function clearBrought({ client, caller }: Asking, body: ObjectText, entry: Entry
   const lost: string[] = [];
   for (const { place, tool } of found) {
     const isOut = (pays && costs(tool)) || (bound && asksAnother(tool));
-    const [web] = isOut || !isWithheld ? [] : offers([tool]);
+    const [web] = isOut || !withholds ? [] : offers([tool]);
     if (!isOut && !web) continue;
     out.set(place, tool);
     if (!web || !isServed) {
@@ -158,7 +162,7 @@ export function settleTools(
   const advised = isBound(caller, services) ? advisedPlaces(value) : [];
   const lost = [...new Set([...priced, ...advised])];
   const isServed = canServe(caller, entry, services);
-  if (!isServed && offered.length > 0 && (metersSearch(caller, services) || caller.narrow?.endpoints)) {
+  if (!isServed && offered.length > 0 && isWithheld(caller, services)) {
     lost.push(...offered.map(({ place }) => place));
   }
   const told = lost.length > 0 ? without(body, lost) : body;

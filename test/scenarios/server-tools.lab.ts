@@ -25,6 +25,8 @@ export const SMALL = "lab/small";
 export const SMALL_OUTPUT = 1_000;
 /** One that takes system turns in the midst of a conversation, as its vendor's name of it tells. */
 export const CLAUDE = "lab/claude";
+/** The chat vendor's, as one that is known to take no tools, which searches by itself all the same (Perplexity's). */
+export const TOOLLESS = "lab/toolless";
 
 const SHARED = { pricing: { input: 3, output: 15 }, capabilities: { tools: true, vision: true, reasoning: false } };
 
@@ -56,6 +58,10 @@ export async function startServedLab(
     ...DIALECTS.map((dialect) => ({ id: modelOf(dialect), ...SHARED, routes: [routeTo(dialect)] })),
     { id: SMALL, ...SHARED, max_output_tokens: SMALL_OUTPUT, routes: [routeTo("chat")] },
     { id: CLAUDE, ...SHARED, routes: [{ vendor: "lab-messages", model: "claude-opus-5" }] },
+    {
+      ...{ id: TOOLLESS, ...SHARED, capabilities: { ...SHARED.capabilities, tools: false } },
+      routes: [routeTo("chat")],
+    },
     { id: TWO_WAYS, ...SHARED, routes: [routeTo("chat"), routeTo("gemini")] },
   ];
   const gateway = await startApp({

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { countWork } from "../support/wait.ts";
-import { CLAUDE, modelOf, type ServedLab, says, searches, startServedLab } from "./server-tools.lab.ts";
+import { CLAUDE, modelOf, type ServedLab, says, searches, startServedLab, TOOLLESS } from "./server-tools.lab.ts";
 
 type Wire = Record<string, unknown>;
 type Client = "chat" | "messages" | "responses";
@@ -90,6 +90,16 @@ describe("a vendor that searches itself", () => {
     const place = client === "chat" ? "web_search_options" : "tools[0]";
     expect([status, dropped, sent.length]).toEqual([200, place, 1]);
     for (const field of ["tools", "web_search_options", "tool_choice"]) expect(sent[0]).not.toContainKey(field);
+  });
+
+  test("does for a key that may use them, of a model that the gateway can serve none", async () => {
+    const { accountId, app } = lab.gateway;
+    const limits = { name: "narrow", kind: "api" as const, endpoints: ["chat" as const, "web" as const] };
+    const { key } = await app.keys.create({ accountId, ...limits });
+    lab.vendors.chat.play(says("At dawn."));
+    const asked = await ask("chat", { model: TOOLLESS }, { authorization: `Bearer ${key}` });
+    expect([asked.status, asked.dropped]).toEqual([200, null]);
+    expect(asked.sent[0]).toMatchObject(SEARCH.chat);
   });
 
   test("may be demanded where it is all that is offered: of the first round alone", async () => {
