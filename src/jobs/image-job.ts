@@ -33,6 +33,9 @@ export type Ending =
   /** The job is not this worker's any more. */
   | { kind: "lost" };
 
+/** What the work brought: an image that has yet to be stored, or its end. */
+type Drawn = Ending | (ImageStep & { kind: "image" });
+
 export type WorkParts = { jobs: JobStore; writer: Writer; files: ImageFiles; clock: Clock; log: Log };
 
 /** Why the wait for a call was given up: shown as the job's error. */
@@ -67,20 +70,19 @@ export class ImageWork {
 
   /** Rejects with the signal's reason once that is aborted, and as the writer does; what the vendor does wrong is an ending. */
   async run(signal: AbortSignal): Promise<Ending> {
-    let step: ImageStep | Ending;
+    let drawn: Drawn;
     try {
-      step = this.vendorJob === undefined ? await this.#create(signal) : await this.#resume(this.vendorJob, signal);
+      drawn = this.vendorJob === undefined ? await this.#create(signal) : await this.#resume(this.vendorJob, signal);
     } catch (thrown) {
       signal.throwIfAborted();
       if (!(thrown instanceof TimeOver)) throw thrown;
       return failed("timeout", "The vendor took too long. Nothing was charged.");
     }
     signal.throwIfAborted();
-    if (step.kind === "image") return this.#keep(step.bytes, signal);
-    return toEnding(step);
+    return drawn.kind === "image" ? this.#keep(drawn.bytes, signal) : drawn;
   }
 
-  async #create(signal: AbortSignal): Promise<ImageStep | Ending> {
+  async #create(signal: AbortSignal): Promise<Drawn> {
     const request: ImageRequest = toRequest(this.job);
     const { sourceFile } = this.job;
     if (sourceFile !== null) {
@@ -100,7 +102,7 @@ export class ImageWork {
     } finally {
       limit.end();
     }
-    return step.kind === "pending" ? this.#follow(step, signal) : step;
+    return step.kind === "pending" ? this.#follow(step, signal) : toDrawn(step);
   }
 
   /** The source's bytes, or how the job ended without them. */
@@ -127,7 +129,7 @@ export class ImageWork {
   }
 
   /** Keeps the vendor's name of the work, in a commit of its own as soon as it is known, and asks until it is done. */
-  async #follow(pending: ImageStep & { kind: "pending" }, signal: AbortSignal): Promise<ImageStep | Ending> {
+  async #follow(pending: ImageStep & { kind: "pending" }, signal: AbortSignal): Promise<Drawn> {
     this.vendorJob = pending.resumeId;
     const { jobs, writer } = this.parts;
     const mine = await writer.runSingle(() => jobs.keepVendorJob(fenceOf(this.job), pending.resumeId));
@@ -136,7 +138,7 @@ export class ImageWork {
     return this.#resume(pending.resumeId, signal);
   }
 
-  async #resume(name: string, signal: AbortSignal): Promise<ImageStep | Ending> {
+  async #resume(name: string, signal: AbortSignal): Promise<Drawn> {
     const { resume } = this.upstream;
     if (!resume) return failed("interrupted", INTERRUPTED);
     for (let faults = 0; ; ) {
@@ -148,12 +150,12 @@ export class ImageWork {
       } else if (step.kind === "pending") {
         faults = 0;
         await this.#pause(step.pollAfterMs, signal);
-      } else return step;
+      } else return toDrawn(step);
     }
   }
 
   /** One look at the work. A look that failed says nothing about the work itself: it is `not-run`. */
-  async #poll(name: string, signal: AbortSignal): Promise<ImageStep | (Ending & { kind: "not-run" | "failed" })> {
+  async #poll(name: string, signal: AbortSignal): Promise<ImageStep | (Ending & { kind: "not-run" })> {
     try {
       const step = await until(signal, () => this.upstream.resume!(name, toRequest(this.job), signal));
       if (step.kind !== "failed" || step.fault || step.ran === "maybe") return step;
@@ -232,17 +234,14 @@ export const INTERRUPTED =
 
 const retryAfter = (seconds: number | undefined) => (seconds === undefined ? {} : { retryAfterSeconds: seconds });
 
-function toEnding(step: Exclude<ImageStep, { kind: "image" }> | Ending): Ending {
-  if (step.kind === "blocked" && "message" in step) {
-    return { kind: "blocked", error: { code: "content_policy", message: step.message } };
-  }
-  if (step.kind === "failed" && "message" in step) {
-    const error: JobError = { code: "upstream_error", message: step.message };
-    if (step.ran === "no" && step.elsewhere) return { kind: "failed", error, elsewhere: true };
-    if (step.fault) return { kind: "failed", error, refused: true };
-    if (step.ran === "maybe") return { kind: "failed", error };
-    const after = { ...retryAfter(step.retryAfterSeconds), ...(step.limited && { limited: true as const }) };
-    return { kind: "not-run", error, busy: step.retryAfterSeconds !== undefined, ...after };
-  }
-  return step.kind === "pending" ? failed("upstream_error", "The vendor gave no result.") : step;
+/** How the job goes on after the vendor's last word. */
+function toDrawn(step: Exclude<ImageStep, { kind: "pending" }>): Drawn {
+  if (step.kind === "image") return step;
+  if (step.kind === "blocked") return { kind: "blocked", error: { code: "content_policy", message: step.message } };
+  const error: JobError = { code: "upstream_error", message: step.message };
+  if (step.ran === "no" && step.elsewhere) return { kind: "failed", error, elsewhere: true };
+  if (step.fault) return { kind: "failed", error, refused: true };
+  if (step.ran === "maybe") return { kind: "failed", error };
+  const after = { ...retryAfter(step.retryAfterSeconds), ...(step.limited && { limited: true as const }) };
+  return { kind: "not-run", error, busy: step.retryAfterSeconds !== undefined, ...after };
 }
