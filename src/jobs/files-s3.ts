@@ -2,7 +2,7 @@ import type { S3Client } from "bun";
 import { systemClock } from "../lib/clock.ts";
 import { errorCode } from "../lib/error-code.ts";
 import { deadline, until } from "../lib/signals.ts";
-import { FILE_NAME, type ImageFiles, type NameBatch, typeOfFile } from "./files.ts";
+import { BEHIND, FILE_NAME, type ImageFiles, type NameBatch, typeOfFile } from "./files.ts";
 
 /** A bucket of an S3-compatible service. */
 export type BucketSettings = {
@@ -22,8 +22,6 @@ export type BucketSettings = {
 const SIGNED_SECONDS = 24 * 60 * 60;
 /** Names of one listing. */
 const PAGE = 1_000;
-/** Behind every name in order. */
-const BEHIND = "~";
 
 /** How long one call is waited for, ms: an image of 32 MiB over a slow line takes less, and a job has five minutes. */
 const CALL_MS = 120_000;

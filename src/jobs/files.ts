@@ -48,8 +48,8 @@ const isMissing = (thrown: unknown) => errorCode(thrown) === "ENOENT";
 export const PART_MS = HOUR_MS;
 /** First folders below the root: two hexadecimal digits. */
 const FOLDERS = Array.from({ length: 256 }, (_, at) => at.toString(16).padStart(2, "0"));
-/** Behind every name of a folder in order. */
-const BEHIND = "~";
+/** What comes behind every name, and behind every name that begins as a given one does, in the order of names. */
+export const BEHIND = "~";
 
 /** The folder of images in a data folder, where no bucket is configured for them. */
 export const imagesFolder = (dataFolder: string): string => join(dataFolder, "images");

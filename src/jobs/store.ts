@@ -1,6 +1,7 @@
 import { and, asc, count, desc, eq, gt, gte, inArray, isNotNull, lt, lte, max, ne, type SQL, sql } from "drizzle-orm";
 import type { Store } from "../db/open.ts";
 import { imageJob } from "../db/schema-jobs.ts";
+import { BEHIND } from "./files.ts";
 import {
   type JobError,
   type JobEvent,
@@ -296,7 +297,7 @@ export class JobStore {
 
   /** A job has, or is getting, a file of this name. */
   knowsFile(file: string): boolean {
-    return this.filesBetween(file, `${file}~`).length > 0;
+    return this.filesBetween(file, file + BEHIND).length > 0;
   }
 
   /** Names of files from `from` up to, not including, `to`, with whether their job is done. */
