@@ -4,6 +4,7 @@ import { GatewayError } from "../canon/errors.ts";
 import type { Entry } from "../catalog/entry.ts";
 import type { Writer } from "../db/writer.ts";
 import { type Book, LedgerError } from "../ledger/book.ts";
+import { depositRequired } from "../ledger/deposits.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Pixels } from "../lib/pixels.ts";
 import { HOUR_MS } from "../lib/spans.ts";
@@ -81,10 +82,7 @@ export class Acceptance {
     const { book, plans } = this.parts;
     const plan = planOf(plans, caller.plan);
     if (!plan.metered) return;
-    if (entry.accessTier === "premium" && !book.hasDeposit(caller.accountId)) {
-      const text = `The model ${entry.id} is premium: it needs an account that has made a deposit.`;
-      throw new GatewayError("deposit_required", text, { param: "model" });
-    }
+    if (entry.accessTier === "premium" && !book.hasDeposit(caller.accountId)) throw depositRequired(entry.id);
     const price = paidPrice(entry, plan);
     const free = plan.imagesPerDay;
     if (free === undefined || book.allowance(caller.accountId, "image", free).remaining > 0) return;

@@ -1,7 +1,14 @@
+import { GatewayError } from "../canon/errors.ts";
 import type { Store } from "../db/open.ts";
 
 /** Accounts kept in memory of which a deposit is known. */
 const MAX_KNOWN = 100_000;
+
+/** What an account is told that asks for a premium model and never made a real deposit. */
+export const depositRequired = (model: string): GatewayError =>
+  new GatewayError("deposit_required", `The model ${model} is premium: it needs an account that has made a deposit.`, {
+    param: "model",
+  });
 
 /** Which accounts ever made a real deposit: what premium models ask for (interface 5 rule 6). A deposit is never taken back, so a yes is kept. */
 export class Deposits {

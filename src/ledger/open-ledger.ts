@@ -55,15 +55,15 @@ export function openLedger(store: Store, writer: Writer, options: LedgerOptions 
   const rows = new UsageRows(store, writer);
   const priceBook = new PriceBook(store, writer, clock);
   const windows = new Windows(store, writer, entries, funds, clock);
+  const deposits = new Deposits(store);
   const journal = new HoldJournal(store, writer, clock, boot, onFault);
   const ledger = new PayingLedger({
-    ...{ writer, journal, clock, funds, windows, priceBook },
+    ...{ writer, journal, clock, funds, windows, deposits, priceBook },
     pen: new Pen(store, writer),
-    deposits: new Deposits(store),
     settler: new Settler(rows, entries, funds, clock),
     counted: new UsageLedger(writer, clock, priceBook, rows),
   });
-  const book = createBook({ store, writer, clock, rows, funds, entries, priceBook, windows });
+  const book = createBook({ store, writer, clock, rows, funds, entries, priceBook, windows, deposits });
   return {
     ledger,
     book,
@@ -88,13 +88,13 @@ type BookParts = {
   entries: Entries;
   priceBook: PriceBook;
   windows: Windows;
+  deposits: Deposits;
 };
 
-function createBook({ store, writer, clock, rows, funds, entries, priceBook, windows }: BookParts): Book {
+function createBook({ store, writer, clock, rows, funds, entries, priceBook, windows, deposits }: BookParts): Book {
   const money = new Money(store, writer, entries, funds, clock);
   const units = new Units(store, rows, entries, funds, clock);
   const receipts = new Receipts(store, priceBook);
-  const deposits = new Deposits(store);
   return {
     deposit: (order) => money.post("deposit", order),
     promote: (order) => money.post("promotion", order),

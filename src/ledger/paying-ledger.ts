@@ -1,6 +1,6 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { Deposits } from "./deposits.ts";
+import { type Deposits, depositRequired } from "./deposits.ts";
 import type { Funds } from "./funds.ts";
 import type { Hold, HoldRequest, Ledger, ModelPrices, Payment } from "./ledger.ts";
 import { Legs } from "./legs.ts";
@@ -40,10 +40,7 @@ export class PayingLedger implements Ledger {
     if (!priced) {
       throw new GatewayError("model_unpriced", `No price is known for the model ${model}, so it cannot be paid for.`);
     }
-    if (payment.premium && !deposits.has(accountId)) {
-      const text = `The model ${model} is premium: it needs an account that has made a deposit.`;
-      throw new GatewayError("deposit_required", text, { param: "model" });
-    }
+    if (payment.premium && !deposits.has(accountId)) throw depositRequired(model);
     const { prices } = priced;
     if (isFree(prices)) return counted.hold(request);
     const { windowNano } = payment;
