@@ -22,10 +22,14 @@ function usedMs(): number {
   return (user + system) / 1_000;
 }
 
-const filterOf = ({ accountId, keyId, model }: UsageFilter): (SQL | undefined)[] => [
-  accountId === undefined ? undefined : eq(usage.accountId, accountId),
-  keyId === undefined ? undefined : eq(usage.keyId, keyId),
-  model === undefined ? undefined : eq(usage.model, model),
+/** Conditions on the rows or on the sums. */
+const filterOf = (
+  table: typeof usage | typeof usageRollup,
+  { accountId, keyId, model }: UsageFilter,
+): (SQL | undefined)[] => [
+  accountId === undefined ? undefined : eq(table.accountId, accountId),
+  keyId === undefined ? undefined : eq(table.keyId, keyId),
+  model === undefined ? undefined : eq(table.model, model),
 ];
 
 /** The newest rows of a time that lie below `place`, newest first. */
@@ -34,7 +38,9 @@ function readRows(store: Store, { fromMs, toMs }: Range, filter: UsageFilter, pl
   return store.query
     .select()
     .from(usage)
-    .where(and(gte(usage.atMs, fromMs), lt(usage.atMs, Math.min(toMs, place.atMs + 1)), below, ...filterOf(filter)))
+    .where(
+      and(gte(usage.atMs, fromMs), lt(usage.atMs, Math.min(toMs, place.atMs + 1)), below, ...filterOf(usage, filter)),
+    )
     .orderBy(desc(usage.atMs), desc(usage.requestId))
     .limit(limit)
     .all();
@@ -42,20 +48,12 @@ function readRows(store: Store, { fromMs, toMs }: Range, filter: UsageFilter, pl
 
 /** The newest hour or day that has rows of the filter and begins before `beforeMs`; the sums know it. */
 function findSpan(store: Store, spanMs: number, beforeMs: number, filter: UsageFilter): number | undefined {
-  const { accountId, keyId, model } = filter;
+  const { startMs } = usageRollup;
   return store.query
-    .select({ startMs: sql<number>`${usageRollup.startMs}`.mapWith(Number) })
-    .from(accountId === undefined ? usageRollup : sql.raw(SUMS_OF_ACCOUNT))
-    .where(
-      and(
-        eq(usageRollup.spanMs, spanMs),
-        lt(usageRollup.startMs, beforeMs),
-        accountId === undefined ? undefined : eq(usageRollup.accountId, accountId),
-        keyId === undefined ? undefined : eq(usageRollup.keyId, keyId),
-        model === undefined ? undefined : eq(usageRollup.model, model),
-      ),
-    )
-    .orderBy(desc(usageRollup.startMs))
+    .select({ startMs: sql<number>`${startMs}`.mapWith(Number) })
+    .from(filter.accountId === undefined ? usageRollup : sql.raw(SUMS_OF_ACCOUNT))
+    .where(and(eq(usageRollup.spanMs, spanMs), lt(startMs, beforeMs), ...filterOf(usageRollup, filter)))
+    .orderBy(desc(startMs))
     .limit(1)
     .get()?.startMs;
 }
