@@ -16,10 +16,11 @@ type Parts = {
   book: Book;
   clock: Clock;
   /** The caps of keys that have some. */
-  spend?: KeySpend | undefined;
+  spend: KeySpend;
   holds: KeyHolds;
-  /** Told of every job that has ended; the traces, where some are kept. */
+  /** Told of every job that has ended. */
   log: Log;
+  /** Told too, where traces are kept. */
   traces?: JobTraces | undefined;
 };
 
@@ -105,7 +106,7 @@ export class Closing {
     let told: Ended["told"];
     // What a key with caps in money has come to. In memory not before it is on the disk: an end that is taken back comes again.
     const beside = (nano: bigint) => {
-      if (nano > 0n) told = spend?.of(job.keyId)?.postBeside(0, nano);
+      if (nano > 0n) told = spend.of(job.keyId)?.postBeside(0, nano);
     };
     const { chargedNano } = book.countUnits({ claimId: job.id, used: 1, charge: error === undefined, usage, beside });
     return { chargedNano, told };

@@ -1,7 +1,6 @@
 import type { Caller } from "../accounts/caller.ts";
 import type { Plans } from "../accounts/plans.ts";
 import { GatewayError } from "../canon/errors.ts";
-import type { Catalog } from "../catalog/catalog.ts";
 import type { Entry } from "../catalog/entry.ts";
 import type { Store } from "../db/open.ts";
 import type { Writer } from "../db/writer.ts";
@@ -11,11 +10,12 @@ import type { KeySpend } from "../limits/key-spend.ts";
 import type { Log } from "../observe/log.ts";
 import type { RequestObserver } from "../observe/request-facts.ts";
 import type { VendorHealth } from "../vendors/health.ts";
-import type { ImageTraits, ImageUpstream } from "../vendors/image-upstream.ts";
+import type { ImageTraits } from "../vendors/image-upstream.ts";
 import { Acceptance, type ImageOrder } from "./accept.ts";
 import { Closing } from "./closing.ts";
 import type { ImageFiles } from "./files.ts";
 import { isEnded, type JobRow, type ShownJob } from "./job.ts";
+import type { Drawers } from "./job-routes.ts";
 import { JobTraces } from "./job-traces.ts";
 import { KeyHolds } from "./key-holds.ts";
 import { Scheduler } from "./scheduler.ts";
@@ -23,24 +23,21 @@ import { JobStore } from "./store.ts";
 import { Sweeper } from "./sweep.ts";
 import { Waiters } from "./waiters.ts";
 
-export type ImageJobsSettings = {
+export type ImageJobsSettings = Drawers & {
   store: Store;
   writer: Writer;
   book: Book;
   plans: Plans;
-  catalog: Catalog;
   clock: Clock;
   log: Log;
-  health?: VendorHealth | undefined;
+  health: VendorHealth;
   /** The caps of keys that have some. */
-  spend?: KeySpend | undefined;
+  spend: KeySpend;
   /** Told of jobs, where it wants traces. */
   observer?: RequestObserver | undefined;
   files: ImageFiles;
   /** Jobs and their files are forgotten after this, days. */
   keepDays: number;
-  /** How a vendor draws, by its id; undefined for one that is not switched on or draws nothing. */
-  upstream(vendor: string): ImageUpstream | undefined;
 };
 
 /** Where a model is had, and what it can draw. */
@@ -59,7 +56,7 @@ export class ImageJobs {
   readonly #holds: KeyHolds;
 
   constructor(private readonly settings: ImageJobsSettings) {
-    const { store, writer, clock, files, observer } = settings;
+    const { store, clock, files, observer } = settings;
     this.files = files;
     this.#jobs = new JobStore(store);
     this.#waiters = new Waiters(clock);
@@ -71,8 +68,8 @@ export class ImageJobs {
     this.#closing = new Closing({ ...settings, jobs, traces, holds });
     const onEnded = (id: string) => this.#waiters.tell(id);
     this.#scheduler = new Scheduler({ ...settings, jobs, traces, closing: this.#closing, onEnded });
-    this.acceptance = new Acceptance({ ...settings, jobs: this.#jobs, holds, waiting: () => this.#scheduler.size });
-    this.sweeper = new Sweeper({ ...settings, jobs: this.#jobs, writer });
+    this.acceptance = new Acceptance({ ...settings, jobs, holds, waiting: () => this.#scheduler.size });
+    this.sweeper = new Sweeper({ ...settings, jobs });
   }
 
   /** What a start does, before anything listens: goes on with what the last process left, and begins to work. Throws as the store does. */

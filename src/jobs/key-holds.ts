@@ -7,7 +7,7 @@ type Paid = Pick<Claim, "claimId" | "keyId" | "paid" | "unitNano">;
 export class KeyHolds {
   readonly #held = new Map<string, KeyClaim>();
 
-  constructor(private readonly spend: KeySpend | undefined) {}
+  constructor(private readonly spend: KeySpend) {}
 
   /** Sets aside what a job may cost. Throws GatewayError (allowance_exhausted, insufficient_quota) where its key's caps leave less. */
   take(claim: Paid): void {
@@ -20,7 +20,7 @@ export class KeyHolds {
   }
 
   #hold({ claimId, keyId, paid, unitNano }: Paid, how: "secure" | "reach"): void {
-    const account = paid > 0 ? this.spend?.of(keyId) : undefined;
+    const account = paid > 0 ? this.spend.of(keyId) : undefined;
     if (!account) return;
     // An operation of the writer may be run again.
     this.end(claimId);

@@ -1,19 +1,17 @@
-import type { Catalog } from "../catalog/catalog.ts";
 import type { Route } from "../catalog/entry.ts";
 import type { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
-import { readRatio } from "../lib/pixels.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import type { VendorHealth } from "../vendors/health.ts";
 import type { ImageUpstream } from "../vendors/image-upstream.ts";
 import { JOB_MS } from "./accept.ts";
-import { nearestRatio } from "./aspect-ratio.ts";
 import { type Closing, fenceOf } from "./closing.ts";
 import { FairQueue, type Queued } from "./fair-queue.ts";
 import type { ImageFiles } from "./files.ts";
 import { type Ending, ImageWork, INTERRUPTED } from "./image-job.ts";
 import type { JobError, JobErrorCode, JobRow } from "./job.ts";
+import { type Drawers, otherRoutes, ratioAt, routeAfter } from "./job-routes.ts";
 import type { JobTraces } from "./job-traces.ts";
 import { recoverJob, VENDOR_PATIENCE_MS } from "./recovery.ts";
 import { retryPause } from "./retry.ts";
@@ -57,19 +55,16 @@ type Run = {
   over: Promise<void>;
 };
 
-export type SchedulerParts = {
+export type SchedulerParts = Drawers & {
   jobs: JobStore;
   writer: Writer;
   files: ImageFiles;
   closing: Closing;
-  catalog: Catalog;
   clock: Clock;
   log: Log;
-  health?: VendorHealth | undefined;
+  health: VendorHealth;
   /** Told of calls to vendors, where traces are kept. */
   traces?: JobTraces | undefined;
-  /** How a vendor draws; undefined for one that is not switched on or draws nothing. */
-  upstream(vendor: string): ImageUpstream | undefined;
   /** A job has ended. */
   onEnded(id: string): void;
   /** Default: Math.random. */
@@ -272,7 +267,7 @@ export class Scheduler {
 
   async #work(run: Run, job: JobRow): Promise<Ending> {
     // It was claimed while the process began to stop: nothing was asked of anybody yet. Work that has a name was claimed for no new try.
-    if (this.#stopping) return this.#letGo(job, job.vendorJob === null ? Math.max(0, job.tries - 1) : job.tries);
+    if (this.#stopping) return this.#letGo(job, job.vendorJob === null ? triesBefore(job) : job.tries);
     const upstream = this.parts.upstream(job.vendor);
     if (!upstream) return { kind: "failed", error: NO_VENDOR, ...(wasNeverSent(job) && { elsewhere: true }) };
     run.upstream = upstream;
@@ -325,17 +320,17 @@ export class Scheduler {
     if (ending.kind === "not-run") return this.#tryAgain(run, job, ending, deadline);
     // Work that was once taken on is this vendor's, whatever it says of the gateway meanwhile.
     if ("elsewhere" in ending && run.work?.vendorJob === undefined) {
-      const next = this.#otherRoutes(job).after[0];
+      const next = otherRoutes(job, this.parts).after[0];
       if (next) return this.#goElsewhere(job, next, ending.error, deadline);
     }
     if (ending.kind === "done") {
-      health?.served(job.vendor);
+      health.served(job.vendor);
       // Whoever was cancelled in the last moment has no image.
       if (!(await closing.succeed(job))) await files.remove(ending.file);
     } else {
-      if (ending.kind === "blocked") health?.served(job.vendor);
+      if (ending.kind === "blocked") health.served(job.vendor);
       else if (!OWN_FAULTS.has(ending.error.code) && !("refused" in ending))
-        health?.failed(job.vendor, ending.error.code);
+        health.failed(job.vendor, ending.error.code);
       await (ending.kind === "blocked" ? closing.block(job, ending.error) : closing.fail(job, ending.error));
     }
     this.parts.onEnded(job.id);
@@ -350,14 +345,14 @@ export class Scheduler {
     const pause = retryPause({ ...facts, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) });
     if (pause === undefined) return this.#close(run, job, { kind: "failed", error }, deadline);
     // Who wants to be left alone does not fail, as with generations.
-    if (!limited) health?.failed(job.vendor, error.code);
-    const tries = busy ? Math.max(0, job.tries - 1) : job.tries;
-    return this.#requeue(job, this.#routeAfter(job), { pause, tries, deadline });
+    if (!limited) health.failed(job.vendor, error.code);
+    const tries = busy ? triesBefore(job) : job.tries;
+    return this.#requeue(job, routeAfter(job, this.parts), { pause, tries, deadline });
   }
 
   /** To the next vendor at once: this one refuses the gateway, or is not there any more. Only to those behind it, so that none is asked twice. */
   #goElsewhere(job: JobRow, next: Route, { code }: JobError, deadline: number): Promise<void> {
-    this.parts.health?.failed(job.vendor, code);
+    this.parts.health.failed(job.vendor, code);
     this.parts.log.warn("image-elsewhere", { job: job.id, vendor: job.vendor, next: next.vendor, error: code });
     return this.#requeue(job, next, { pause: 0, tries: job.tries, deadline });
   }
@@ -374,41 +369,13 @@ export class Scheduler {
       tries,
       vendor: route.vendor,
       upstreamModel: route.model,
-      ratio: this.#ratioAt(route, job),
+      ratio: ratioAt(route, job, this.parts),
     };
     if (await writer.run(() => jobs.requeue(fenceOf(job), values))) {
       this.#deadlines.set(job.id, deadline);
       this.#wakeLater({ ...job, ...values }, pause);
       this.#keepTime();
     }
-  }
-
-  /**
-   * The ratio that the model has at this vendor for what was asked: not all of them draw the same ones, so that the job's, which is that of the vendor before,
-   * may be farther from the size that was wanted.
-   */
-  #ratioAt({ vendor, model }: Route, { ratio, width, height }: JobRow): string {
-    const ratios = this.parts.upstream(vendor)?.traits(model).ratios;
-    if (!ratios) return ratio;
-    return nearestRatio(width !== null && height !== null ? { width, height } : readRatio(ratio), ratios);
-  }
-
-  /** The model's next vendor that draws, after the one that was asked; the same one when there is no other. */
-  #routeAfter(job: JobRow): Route {
-    const { before, after } = this.#otherRoutes(job);
-    return after[0] ?? before[0] ?? { vendor: job.vendor, model: job.upstreamModel };
-  }
-
-  /** Those that draw what the job wants, before and behind the one that was asked. */
-  #otherRoutes(job: JobRow): { before: Route[]; after: Route[] } {
-    const routes = this.parts.catalog.find(job.model)?.routes ?? [];
-    const at = routes.findIndex(({ vendor, model }) => vendor === job.vendor && model === job.upstreamModel);
-    const drawing = (some: readonly Route[]) =>
-      some.filter(({ vendor, model }) => {
-        const upstream = this.parts.upstream(vendor);
-        return upstream && (job.sourceFile === null || upstream.traits(model).takesSource);
-      });
-    return { before: drawing(routes.slice(0, Math.max(0, at))), after: drawing(routes.slice(at + 1)) };
   }
 
   /** One timer for everything that has a time, and none without jobs. */
@@ -456,6 +423,9 @@ export class Scheduler {
     if (ended) this.parts.onEnded(id);
   }
 }
+
+/** How often a job was tried before its last claim, which came to no try. */
+const triesBefore = ({ tries }: JobRow): number => Math.max(0, tries - 1);
 
 /** Nobody has been asked for it yet, as far as is known: this is its first claim, or what came before it was no attempt. */
 const wasNeverSent = ({ tries, vendorJob }: JobRow): boolean => tries <= 1 && vendorJob === null;

@@ -5,6 +5,7 @@ import { Acceptance, MAX_WAITING } from "../../src/jobs/accept.ts";
 import { Closing } from "../../src/jobs/closing.ts";
 import { KeyHolds } from "../../src/jobs/key-holds.ts";
 import { JobStore } from "../../src/jobs/store.ts";
+import { KeySpend } from "../../src/limits/key-spend.ts";
 import { silentLog } from "../../src/observe/log.ts";
 import { manualClock } from "../support/clock.ts";
 import { until } from "../support/wait.ts";
@@ -49,7 +50,8 @@ describe("what images cost", () => {
     const { store } = lab.gateway;
     const jobs = new JobStore(store);
     const writer = new Writer(store, clock);
-    const closing = new Closing({ jobs, writer, book, clock, holds: new KeyHolds(undefined), log: silentLog });
+    const spend = new KeySpend(store, writer, () => undefined, clock);
+    const closing = new Closing({ jobs, writer, book, clock, spend, holds: new KeyHolds(spend), log: silentLog });
     const job = jobs.find(id);
     if (!job) throw new Error("it is there");
     const blocked = { code: "content_policy", message: "No." } as const;
