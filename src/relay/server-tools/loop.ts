@@ -4,9 +4,10 @@ import type { ServedCall, ServedFunction, ServedOutcome } from "../../dialects/s
 import { isSame } from "../../dialects/translate.ts";
 import { editObject, JsonText } from "../../lib/json.ts";
 import type { Way } from "../../vendors/health.ts";
-import { failureOf, isToBeTold, type Opened, open, turnTo } from "../dispatch.ts";
+import { type Opened, open, turnTo } from "../dispatch.ts";
+import { failureOf } from "../failure.ts";
 import type { Job } from "../job.ts";
-import { keepPlain } from "../lessons/plain-servers.ts";
+import { keepLessons, learnFromRefusal } from "../lessons/learn-from-refusal.ts";
 import { Tries } from "../routes-tries.ts";
 import type { Target } from "../target.ts";
 import { estimateInputTokens } from "../tokens/estimate.ts";
@@ -372,7 +373,7 @@ export class ServedLoop {
       exchange.meter.asked = false;
       if (!from || exchange.meter.hasRoundBegun) throw error;
       exchange.attempts.failRound(error.code, calledAt);
-      const next = isToBeTold(error, job, this.target) ? from : await tries.next(from, error);
+      const next = learnFromRefusal(error, job, this.target) ? from : await tries.next(from, error);
       exchange.attempts.repeat(next.way);
       if (next !== from) this.target = turnTo(this.target, next, job);
       this.way = next.way;
@@ -381,7 +382,7 @@ export class ServedLoop {
       try {
         const received = await this.#ask(receive, onAsk);
         tries.wentWell(next);
-        keepPlain(job, this.target);
+        keepLessons(job, this.target);
         return received;
       } catch (again) {
         if (abort.aborted) tries.left(next);
