@@ -2,7 +2,7 @@ import { invalidField } from "../canon/errors.ts";
 import type { Orders } from "../canon/intent.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { marksForHour } from "../dialects/cache-marks.ts";
-import type { ClientDialect, Quirks } from "../dialects/dialect.ts";
+import type { ClientDialect, Quirks, VendorTerms } from "../dialects/dialect.ts";
 import { dropMismatched } from "../dialects/messages/block-binding.ts";
 import { isSame, passedHeaders, showPaths, translateRequest } from "../dialects/translate.ts";
 import type { Fields } from "../lib/http1/fields.ts";
@@ -63,6 +63,35 @@ function withoutThoughtParts(quirks: Quirks): Quirks {
   return others;
 }
 
+/** What is decided about a request for one route: its orders, the vendor's quirks with what it has taught by refusing, and the session that it is told of. */
+type Decided = { orders: Orders; quirks: Quirks; session: ReturnType<typeof sessionKey> };
+
+function decide(asked: Asked, { route, vendor, upstream, client }: Target, terms: VendorTerms): Decided {
+  const { intent, entry, body, services } = asked;
+  const quirks = entry.capabilities.reasoning ? terms.quirks : withoutThoughtParts(terms.quirks);
+  const orders = planOrders(intent, entry, route, client, upstream, quirks, asked.money);
+  orders.vendorName = namesAt(vendor, services.catalog);
+  if (terms.refuses) orders.remove = [...orders.remove, ...terms.refuses];
+  if (terms.missesThought) orders.missesThought = true;
+  if (terms.thinksByBudget) orders.thinksByBudget = true;
+  if (terms.thinksByEffort) tellByEffort(orders, intent.reasoning);
+  if (!orders.stream && onlyStreams(orders, intent, quirks)) orders.stream = isCollectable(body.value);
+  else if (orders.stream && quirks.noStreams && !growsPaid(asked)) orders.stream = !isCollectable(body.value);
+  const { sessionField } = quirks;
+  const isRefused = sessionField !== undefined && orders.remove.includes(sessionField);
+  const session = isRefused ? undefined : sessionKey(asked, quirks);
+  if (session && sessionField) orders.session = { field: sessionField, key: session.key };
+  return { orders, quirks, session };
+}
+
+/** Tells the orders which proofs of earlier reasoning are known to be of another maker than the route's model, and which to be its own. */
+function judgeProofs(orders: Orders, { proofs, services }: Asked, target: Target): void {
+  const isForeignProof = proofs === "none" ? isAnyProof : services.reasoning.foreignTo(target);
+  if (isForeignProof) orders.isForeignProof = isForeignProof;
+  const isOwnProof = proofs === "none" ? undefined : services.reasoning.ownTo(target);
+  if (isOwnProof) orders.isOwnProof = isOwnProof;
+}
+
 /**
  * The request as this route's vendor is asked: orders, translated body, path and headers, without the key. Sends nothing. Whatever
  * changes a request on its way belongs in here, so that a client who asks for the translation is shown it.
@@ -70,44 +99,22 @@ function withoutThoughtParts(quirks: Quirks): Quirks {
  */
 export function prepare(asked: Asked, target: Target): Prepared {
   const { route, vendor, upstream, client, context } = target;
-  const { request, services, abort } = asked;
-  const { quirks: known, refuses, missesThought, thinksByEffort, thinksByBudget } = termsFor(asked, target);
-  const quirks = asked.entry.capabilities.reasoning ? known : withoutThoughtParts(known);
-  const orders = planOrders(asked.intent, asked.entry, route, client, upstream, quirks, asked.money);
-  if (refuses) orders.remove = [...orders.remove, ...refuses];
-  if (missesThought) orders.missesThought = true;
-  if (thinksByBudget) orders.thinksByBudget = true;
-  orders.vendorName = namesAt(vendor, services.catalog);
-  if (thinksByEffort) tellByEffort(orders, asked.intent.reasoning);
-  if (!orders.stream && onlyStreams(orders, asked.intent, quirks)) orders.stream = isCollectable(asked.body.value);
-  else if (orders.stream && quirks.noStreams && !growsPaid(asked)) orders.stream = !isCollectable(asked.body.value);
-  const { sessionHeader, sessionField } = quirks;
-  const isRefused = sessionField !== undefined && orders.remove.includes(sessionField);
-  const session = isRefused ? undefined : sessionKey(asked, quirks);
-  if (session && sessionField) orders.session = { field: sessionField, key: session.key };
+  const { request, services, abort, proofs } = asked;
+  const { orders, quirks, session } = decide(asked, target, termsFor(asked, target));
   const recall = services.reasoning.recall(asked, target, orders, quirks);
-  const isForeignProof = asked.proofs === "none" ? isAnyProof : services.reasoning.foreignTo(target);
-  if (isForeignProof) orders.isForeignProof = isForeignProof;
-  const isOwnProof = asked.proofs === "none" ? undefined : services.reasoning.ownTo(target);
-  if (isOwnProof) orders.isOwnProof = isOwnProof;
-  const { text, dropped, changes } = translateRequest(
-    asked.body,
-    client,
-    upstream,
-    orders,
-    quirks,
-    request.headers,
-    asked.proofs === "none" ? undefined : recall?.memories,
-  );
+  judgeProofs(orders, asked, target);
+  const memories = proofs === "none" ? undefined : recall?.memories;
+  const { headers: sent } = request;
+  const { text, dropped, changes } = translateRequest(asked.body, client, upstream, orders, quirks, sent, memories);
   if (changes) context.changes = changes;
   const usedCallIds = upstream.repeatsCallIds ? callIdsIn(asked, client) : NO_IDS;
   if (usedCallIds.length > 0) context.usedCallIds = new Set(usedCallIds);
   if (quirks.acceptsCacheControl) context.cachesForHour = marksForHour(wholeText(text));
   if (!isSame(client, upstream)) context.upstreamModel = route.model;
-  const passed = passedHeaders(request.headers, asked.body, client, upstream);
-  const headers = session && sessionHeader ? { ...passed, [sessionHeader]: session.key } : passed;
-  const matching = asked.proofs === "matching" ? dropMismatched(new JsonText(wholeText(text)), headers) : undefined;
-  if (asked.proofs === "matching" && !matching) return prepare({ ...asked, proofs: "none" }, target);
+  const passed = passedHeaders(sent, asked.body, client, upstream);
+  const headers = session && quirks.sessionHeader ? { ...passed, [quirks.sessionHeader]: session.key } : passed;
+  const matching = proofs === "matching" ? dropMismatched(new JsonText(wholeText(text)), headers) : undefined;
+  if (proofs === "matching" && !matching) return prepare({ ...asked, proofs: "none" }, target);
   const whole: Sending = {
     path: generationPath(vendor, upstream.pathFor, route.model, orders.stream),
     body: matching?.body ?? text,
@@ -118,7 +125,7 @@ export function prepare(asked: Asked, target: Target): Prepared {
     stream: orders.stream,
   };
   // A vendor may be another gateway of this kind, which loses what this one can tell it; to others the header says nothing.
-  if (isStrict(request.headers)) whole.headers = { ...whole.headers, [STRICT_HEADER]: "1" };
+  if (isStrict(sent)) whole.headers = { ...whole.headers, [STRICT_HEADER]: "1" };
   const { sending, lost } = leaveOutRefused(whole, asked, target);
   // The session that it names is told otherwise.
   const named = session?.field ? dropped.filter((path) => path !== session.field) : dropped;
