@@ -137,7 +137,7 @@ export class Acceptance {
     const { book, plans, holds } = this.parts;
     const plan = planOf(plans, caller.plan);
     const { accountId, keyId } = caller;
-    const price = plan.metered ? paidPrice(entry, plan) : undefined;
+    const price = plan.metered ? paidPrice(entry, plan) : unitPriceOf(entry);
     try {
       const claim = book.claimUnits({
         ...{ claimId, accountId, keyId, kind: "image", units: 1 },

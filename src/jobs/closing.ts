@@ -27,8 +27,8 @@ type Parts = {
 /** The fence of whoever works on a job as it was claimed. */
 export const fenceOf = ({ id, attempt, boot }: JobRow): Fence => ({ id, attempt, boot: boot ?? "" });
 
-/** An end that was written: what the account pays, and what is left to do once it is on the disk. */
-type Ended = { chargedNano: bigint; told?: (() => void) | undefined };
+/** An end that was written: what it came to, and what is left to do once it is on the disk. */
+type Ended = { costNano: bigint; told?: (() => void) | undefined };
 
 const CANCELLED: JobError = { code: "cancelled", message: "The job was cancelled. Nothing was charged." };
 
@@ -75,17 +75,17 @@ export class Closing {
     if (!ended) return false;
     ended.told?.();
     holds.end(id);
-    this.#tell(id, ended.chargedNano);
+    this.#tell(id, ended.costNano);
     return true;
   }
 
   /** A job has ended, whatever becomes of telling it. */
-  #tell(id: string, chargedNano: bigint): void {
+  #tell(id: string, costNano: bigint): void {
     const { jobs, clock, log, traces } = this.parts;
     try {
       const job = jobs.find(id);
       traces?.ended(id, job);
-      if (job) recordJob(job, chargedNano, clock.now(), log);
+      if (job) recordJob(job, costNano, clock.now(), log);
     } catch (thrown) {
       log.error("image-record", { job: id, ...errorFields(thrown) });
     }
@@ -108,7 +108,7 @@ export class Closing {
     const beside = (nano: bigint) => {
       if (nano > 0n) told = spend.of(job.keyId)?.postBeside(0, nano);
     };
-    const { chargedNano } = book.countUnits({ claimId: job.id, used: 1, charge: error === undefined, usage, beside });
-    return { chargedNano, told };
+    const { costNano } = book.countUnits({ claimId: job.id, used: 1, charge: error === undefined, usage, beside });
+    return { costNano, told };
   }
 }

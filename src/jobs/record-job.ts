@@ -4,15 +4,15 @@ import { faultOf, type JobRow, outcomeOf } from "./job.ts";
 
 /**
  * Writes into the log what became of an image job that has ended, under the job's id, as the ledger has it. `job`: its row as it is now;
- * `chargedNano`: what its account pays for it. What it was to show belongs to its caller.
+ * `costNano`: what that says that it cost. What it was to show belongs to its caller.
  */
-export function recordJob(job: JobRow, chargedNano: bigint, now: number, log: Log): void {
+export function recordJob(job: JobRow, costNano: bigint, now: number, log: Log): void {
   const error = faultOf(job);
   const fields: Fields = {
     ...{ request_id: job.id, account: job.accountId, key: job.keyId, dialect: "images" },
     ...{ model: job.model, vendor: job.vendor, attempts: job.tries, outcome: outcomeOf(job.state) },
     duration_ms: Math.max(0, now - job.createdMs),
-    cost_usd: formatUsd(chargedNano),
+    cost_usd: formatUsd(costNano),
   };
   if (error !== undefined) {
     fields["error"] = error;

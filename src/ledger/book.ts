@@ -180,7 +180,8 @@ export type ClaimCount = {
     error?: string;
   };
 };
-export type ClaimResult = { counted: number; chargedNano: bigint; repeated: boolean };
+/** `costNano`: what is charged, or would be by a plan that bounds its units. */
+export type ClaimResult = { counted: number; costNano: bigint; chargedNano: bigint; repeated: boolean };
 
 export type PriceRow = { id: number; model: string; sinceMs: number; prices: Prices };
 

@@ -150,6 +150,7 @@ export class Units {
     const paidUsed = charge ? Math.max(0, used - this.#freeNow(row)) : 0;
     const counted = used - paidUsed;
     const chargedNano = BigInt(paidUsed) * row.unit_nano;
+    const costNano = charge && isUnbounded(row) ? BigInt(used) * row.unit_nano : chargedNano;
     this.#close(row, "counted", counted, chargedNano);
     const atMs = this.clock.now();
     const written: UsageRow = {
@@ -158,7 +159,7 @@ export class Units {
       ...{ vendor: usage.vendor, upstreamModel: usage.upstreamModel, outcome: usage.outcome, finish: null },
       ...{ error: usage.error ?? null, attempts: usage.attempts, estimated: false, priceId: null },
       ...{ input: 0, cacheRead: 0, cacheWrite: 0, cacheWriteLong: 0, output: 0, reasoning: 0, flags: 0 },
-      ...{ costNano: chargedNano, chargedNano, units: used },
+      ...{ costNano, chargedNano, units: used },
     };
     this.rows.insert(written);
     if (chargedNano > 0n) {
@@ -169,7 +170,7 @@ export class Units {
     }
     beside?.(chargedNano);
     this.rows.count(written);
-    return { counted, chargedNano, repeated: false };
+    return { counted, costNano, chargedNano, repeated: false };
   }
 
   /**
@@ -187,7 +188,7 @@ export class Units {
     const row = this.#find(claimId);
     if (row.state !== "claimed") return earlierResult(row);
     this.#close(row, "returned", 0, 0n);
-    return { counted: 0, chargedNano: 0n, repeated: false };
+    return { counted: 0, costNano: 0n, chargedNano: 0n, repeated: false };
   }
 
   /** See `Book.openClaims`. */
@@ -207,8 +208,12 @@ export class Units {
   }
 }
 
+/** Units of a plan that bounds none: nobody pays for them, and none is of an allowance. What they cost is told all the same, as it is of tokens. */
+const isUnbounded = ({ units, free, allowance }: Row): boolean => free === units && allowance === 0n;
+
 const earlierResult = (row: Row): ClaimResult => ({
   counted: Number(row.counted),
+  costNano: row.charged,
   chargedNano: row.charged,
   repeated: true,
 });

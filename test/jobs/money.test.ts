@@ -108,6 +108,19 @@ describe("what images cost", () => {
     expect(JSON.stringify(lines)).not.toContain("a cat");
   });
 
+  test("where the plan bounds none, an image costs its price, as tokens do, and nobody pays it", async () => {
+    const { lab, painter, book, balance } = await start("local");
+    painter.create_ = [IMAGE, { kind: "blocked", message: "Not this." }];
+    for (let at = 0; at < 2; at++) await lab.ended((await lab.create()).id);
+    expect(lab.gateway.rows().map(({ costNano, chargedNano }) => [costNano, chargedNano])).toEqual([
+      [PRICE_NANO, 0n],
+      [0n, 0n],
+    ]);
+    const costs = lab.gateway.log.filter(({ event }) => event === "image").map(({ cost_usd }) => cost_usd);
+    expect(costs).toEqual(["0.020000000", "0.000000000"]);
+    expect([balance().postedNano, book.verify()]).toEqual([0n, []]);
+  });
+
   test("a wish that came to no job is a line of the log as well, with the request's id; one without a key is none", async () => {
     const { lab } = await start("fast");
     const { accountId } = lab.gateway;

@@ -65,7 +65,7 @@ test("the worked timeline of reliability 3.4: three images a day, then the walle
   expect(used(books)).toBe(3);
   at(10, 10);
   await claim(books, "G");
-  expect(await count(books, "G", 1, false)).toEqual({ counted: 1, chargedNano: 0n, repeated: false });
+  expect(await count(books, "G", 1, false)).toEqual({ counted: 1, costNano: 0n, chargedNano: 0n, repeated: false });
   expect(used(books)).toBe(4);
   expect(books.book.balance(ACCOUNT)).toEqual({
     postedNano: DOLLAR - UNIT,
@@ -107,7 +107,12 @@ test("a web_fetch of ten URLs: three free, seven paid; what is not fetched is gi
   await count(books, "w1", 17);
   expect(await claim(books, "w2", { ...web, units: 10 })).toMatchObject({ free: 3, paid: 7 });
   expect(books.book.balance(ACCOUNT).heldNano).toBe(70_000_000n);
-  expect(await count(books, "w2", 8)).toEqual({ counted: 3, chargedNano: 50_000_000n, repeated: false });
+  expect(await count(books, "w2", 8)).toEqual({
+    counted: 3,
+    costNano: 50_000_000n,
+    chargedNano: 50_000_000n,
+    repeated: false,
+  });
   expect(books.book.balance(ACCOUNT)).toEqual({ postedNano: 50_000_000n, heldNano: 0n, availableNano: 50_000_000n });
   // All or nothing: six more are not affordable, and nothing of them is taken.
   expect(await refused(claim(books, "w3", { ...web, units: 6 }))).toBe("insufficient");
@@ -134,10 +139,10 @@ describe("free units that come back", () => {
     for (const id of ["D", "E", "F"]) expect(await claim(books, id)).toMatchObject({ free: 0, paid: 1 });
     await giveBack(books, "A");
     await giveBack(books, "B");
-    expect(await count(books, "D")).toEqual({ counted: 1, chargedNano: 0n, repeated: false });
-    expect(await count(books, "C")).toEqual({ counted: 1, chargedNano: 0n, repeated: false });
-    expect(await count(books, "E")).toEqual({ counted: 1, chargedNano: 0n, repeated: false });
-    expect(await count(books, "F")).toEqual({ counted: 0, chargedNano: UNIT, repeated: false });
+    expect(await count(books, "D")).toEqual({ counted: 1, costNano: 0n, chargedNano: 0n, repeated: false });
+    expect(await count(books, "C")).toEqual({ counted: 1, costNano: 0n, chargedNano: 0n, repeated: false });
+    expect(await count(books, "E")).toEqual({ counted: 1, costNano: 0n, chargedNano: 0n, repeated: false });
+    expect(await count(books, "F")).toEqual({ counted: 0, costNano: UNIT, chargedNano: UNIT, repeated: false });
     expect(used(books)).toBe(3);
     expect(books.book.balance(ACCOUNT)).toEqual({
       postedNano: DOLLAR - UNIT,
@@ -170,7 +175,7 @@ describe("free units that come back", () => {
     clock.setWall(Date.UTC(2026, 4, 2));
     // The calls of the day after are of another allowance.
     expect(await claim(books, "w3", { ...web, units: 3 })).toMatchObject({ free: 3, paid: 0 });
-    expect(await count(books, "w2", 3)).toEqual({ counted: 2, chargedNano: UNIT, repeated: false });
+    expect(await count(books, "w2", 3)).toEqual({ counted: 2, costNano: UNIT, chargedNano: UNIT, repeated: false });
     expect(books.book.verify()).toEqual([]);
   });
 });
@@ -202,7 +207,7 @@ describe("claims", () => {
     expect(await refused(giveBack(books, "nobody"))).toBe("no_claim");
     await claim(books, "b", { free: 0 });
     await giveBack(books, "b");
-    expect(await count(books, "b")).toEqual({ counted: 0, chargedNano: 0n, repeated: true });
+    expect(await count(books, "b")).toEqual({ counted: 0, costNano: 0n, chargedNano: 0n, repeated: true });
     expect(books.book.balance(ACCOUNT).postedNano).toBe(DOLLAR - UNIT);
     expect(books.book.openClaims("image")).toEqual([]);
   });

@@ -124,9 +124,9 @@ function tokenLines(usage: Usage, rates: Rates | undefined) {
   ];
 }
 
-/** Units have no price of their own in the receipt: those of the allowance are free, and what the others cost is the charge. */
-const unitLines = ({ units, chargedNano }: UsageRow) => [
-  { bucket: "units", count: units, usd_per_1m: null, usd: formatPico(chargedNano * PICO_PER_NANO) },
+/** Units have no price of their own in the receipt: those of the allowance are free, and what the others cost is their sum. */
+const unitLines = ({ units, costNano }: UsageRow) => [
+  { bucket: "units", count: units, usd_per_1m: null, usd: formatPico((costNano ?? 0n) * PICO_PER_NANO) },
 ];
 
 /** The calls to vendors that a request took: those that were kept, or the only one. */
