@@ -79,6 +79,20 @@ describe("the estimate on the hot path", () => {
     expect(tokens / countTokens(chinese)).toBeGreaterThan(0.75);
   });
 
+  test("a text that begins as base64 does is language: a list of checksums, and bytes that a tool has printed", () => {
+    const checksums = Array.from({ length: 500 }, (_, at) => `${Bun.SHA256.hash(`${at}`, "hex")}  file-${at}.ts`);
+    const list = checksums.join("\n");
+    const printed = Buffer.from(list).toString("base64");
+    for (const text of [list, printed]) {
+      const result = { type: "tool_result", tool_use_id: "t", content: text };
+      for (const content of [text, [{ type: "text", text }], [result]]) {
+        const body = JSON.stringify({ system: "What was base64 is text.", messages: [{ role: "user", content }] });
+        // Letters without sense take more tokens than language does.
+        expect(estimateInputTokens(new JsonText(body), GPT) / countTokens(text)).toBeGreaterThan(0.4);
+      }
+    }
+  });
+
   test("the model's family and its tools weigh in; a model nobody knows is estimated all the same", () => {
     const body = bodyOf(PROSE.repeat(10));
     const gpt = estimateInputTokens(body, GPT);

@@ -1,6 +1,6 @@
 import { type TokenFamily, tokenFamilyOf } from "../../catalog/token-families.ts";
 import { type JsonText, stringEnd } from "../../lib/json.ts";
-import { BACKSLASH } from "../../lib/json-codes.ts";
+import { BACKSLASH, COLON, isSpace } from "../../lib/json-codes.ts";
 import { imageTokens, readImageSize } from "./image-tokens.ts";
 
 /**
@@ -11,9 +11,11 @@ const WHOLE = 2_048;
 /** Four by four. */
 const WINDOWS = 32;
 const WINDOW = 64;
-/** A string longer than this that begins as base64 does is data, not language. */
+/** A string longer than this that begins as base64 does, and has no blank in it as a list of checksums has, is data, not language. */
 const DATA_STRING = 2_048;
 const DATA_START = /^(?:data:[^,]{1,100},)?[A-Za-z0-9+/_-]{64}/;
+/** Where a model is told a text, in any dialect: base64 that a tool has printed there is language to it. */
+const TEXT_FIELDS: ReadonlySet<string> = new Set(["text", "content", "input", "output", "arguments"]);
 /** Base64 characters of a usual page of a PDF. */
 const CHARACTERS_PER_PAGE = 22_000;
 /** A function that stands for a web tool, in o200k tokens: its name, what is said of it, and its schema. */
@@ -218,6 +220,22 @@ export function estimateInputTokens(body: JsonText, modelId = "", webTools = 0):
   return Math.max(1, Math.ceil(said + media + family.perRequest + tools));
 }
 
+/** The name of the field whose value begins at `open`, as it is spelled; "" in a list. */
+function fieldOf(text: string, open: number): string {
+  let at = open - 1;
+  while (isSpace(text.charCodeAt(at))) at--;
+  if (text.charCodeAt(at) !== COLON) return "";
+  const end = text.lastIndexOf('"', at);
+  return text.slice(text.lastIndexOf('"', end - 1) + 1, end);
+}
+
+/** Whether the string between these quotes is the bytes of something. */
+const isData = (text: string, open: number, close: number): boolean =>
+  close - open > DATA_STRING &&
+  DATA_START.test(text.slice(open + 1, open + 256)) &&
+  !text.slice(open + 1, close).includes(" ") &&
+  !TEXT_FIELDS.has(fieldOf(text, open));
+
 /** The tokens of what is language in a request, and of the pictures and pages in it. */
 function readMedia(text: string, family: TokenFamily): { language: number; media: number } {
   let language = 0;
@@ -227,7 +245,7 @@ function readMedia(text: string, family: TokenFamily): { language: number; media
   while (open >= 0) {
     const end = stringEnd(text, open);
     const close = end < 0 ? text.length : end - 1;
-    if (close - open > DATA_STRING && DATA_START.test(text.slice(open + 1, open + 256))) {
+    if (isData(text, open, close)) {
       language += roughTokens(text, from, open);
       media += mediaTokens(text, open + 1, close, family);
       from = close;
