@@ -1085,6 +1085,13 @@ describe("what belongs to a page", () => {
     );
   });
 
+  test("a list as macOS' text programs write it is one, and no program", async () => {
+    const { markdown } = await readHtml(
+      `<p>${TEXT}</p><ol class="ol1"><li class="li1">Open <a href="/a">a</a></li><li class="li1"><b>Wait</b></li></ol>`,
+    );
+    expect(markdown).toBe(`${TEXT}\n\n1. Open [a](https://site.example/a)\n2. **Wait**`);
+  });
+
   test("an item of a list has the number that it is given", async () => {
     const { markdown } = await readHtml(`<p>${TEXT}</p><ol><li>a</li><li value="7">g</li><li>h</li></ol>`);
     expect(markdown).toBe(`${TEXT}\n\n1. a\n7. g\n8. h`);

@@ -28,7 +28,10 @@ const isLatexListing = ({ attributes }: Element): boolean => /\bltx_lstlisting\b
 function isTypeset(element: Element): boolean {
   const { name, attributes } = element;
   if (name === "div") return /(?:^|\s)w3-code(?:$|\s)/.test(attributes["class"] ?? "");
-  return name === "ol" && elementsOf(element).next().value?.attributes["class"] === "li1";
+  if (name !== "ol") return false;
+  // `li1` alone is macOS' name for an item of any list.
+  const [line] = elementsOf(element);
+  return line !== undefined && elementsOf(line).next().value?.attributes["class"] === "de1";
 }
 
 /**
