@@ -1343,14 +1343,13 @@ describe("several keys of a vendor", () => {
         { status: 429 },
       ),
     ],
-    [
-      "what Workers AI gives away in a day",
+    ...["AiError: ", "AiError: AiError: "].map((named): [string, Answer] => [
+      `what Workers AI gives away in a day (${named})`,
       json(
         {
           errors: [
             {
-              message:
-                "AiError: you have used up your daily free allocation of 10,000 neurons, please upgrade to Cloudflare's Workers Paid plan if you would like to continue usage.",
+              message: `${named}you have used up your daily free allocation of 10,000 neurons, please upgrade to Cloudflare's Workers Paid plan if you would like to continue usage.`,
               code: 4006,
             },
           ],
@@ -1360,7 +1359,7 @@ describe("several keys of a vendor", () => {
         },
         { status: 429 },
       ),
-    ],
+    ]),
   ])("a plan that is used up (%s) is no rate: that model of its key rests for ten minutes", async (_name, refusal) => {
     const clock = manualClock();
     const both = [...models, { id: "one/small", pricing: "free" as const }];

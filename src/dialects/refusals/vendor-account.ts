@@ -61,7 +61,7 @@ export const exceedsCredit = ({ type, message }: { type?: unknown; message?: unk
  */
 const PLAN_USED_UP = new RegExp(
   `^(?:${[
-    "(?:AiError: )?(?:\\d{4}: )?you have used up your daily free allocation\\b",
+    "(?:AiError: ){0,2}(?:\\d{4}: )?you have used up your daily free allocation\\b",
     "usage limit reached for (?:the past )?\\d",
     "weekly\\/monthly limit exhausted",
     "(?:5-hour|weekly|monthly|token plan) usage limit reached\\b",
