@@ -148,12 +148,13 @@ export class StreamReader {
 export const tooLong = (): GatewayError =>
   new GatewayError("upstream_error", "The vendor's answer is larger than the gateway reads.");
 
-/** How a reply ends whose reading broke. What ended the request itself is thrown on. */
+/** How a reply ends whose reading broke, or whose upstream was silent for too long. What else ended the request itself is thrown on. */
 function failure(thrown: unknown, decoder: Decoder): Event[] {
-  if (thrown instanceof Ended) throw thrown;
+  const silence = thrown instanceof Ended && thrown.outcome === "upstream-failed" ? thrown.error : undefined;
+  if (thrown instanceof Ended && !silence) throw thrown;
   // Torn off behind what would do as an end: nothing of the reply is missing.
   if (decoder.finishing) return decoder.end();
-  const error = thrown instanceof FrameTooLong ? tooLong() : streamTruncated(thrown);
+  const error = silence ?? (thrown instanceof FrameTooLong ? tooLong() : streamTruncated(thrown));
   // What the decoder has held back is part of the reply, as are the last counts that it knows of.
   return [...decoder.end().filter(({ type }) => type !== "error"), { type: "error", error }];
 }

@@ -149,6 +149,17 @@ describe("silence", () => {
     expect(lab.vendors[way.upstream].calls).toHaveLength(1);
   });
 
+  test("of 90 s keeps nothing back that may have begun a stop sequence: it is paid for", async () => {
+    play("chat", [begun(WIRES.chat) + WIRES.chat.text(" EN")], "silence");
+    const stops = { stop_sequences: ["1", "2", "3", "4", "END"] };
+    const reading = readAlong(await post({ client: "messages", upstream: "chat" }, stops));
+    await reading.has(PIECES[0]);
+    await clock.advance(SILENCE_MS);
+    const records = readRecords(await reading.end());
+    expect(expectBroken("messages", records).code).toBe("upstream_error");
+    expect(saidIn("messages", records)).toBe(`${PIECES[0]} EN`);
+  });
+
   test.each(WAYS)("of 90 s without a byte is an error and costs nothing: $name", async (way) => {
     lab.vendors[way.upstream].answer(PATH[way.upstream], neverAnswer());
     const asked = post(way);
