@@ -1,4 +1,5 @@
 import { GatewayError, toGatewayError } from "../canon/errors.ts";
+import { modelRefusedIn } from "../dialects/refusals/meant-status.ts";
 import { ContextOverflow } from "../dialects/refusals/overflow.ts";
 import { isOfRequest } from "../dialects/refusals/upstream-error.ts";
 import { refusalWords, vendorSaid } from "../dialects/refusals/vendor-said.ts";
@@ -7,7 +8,7 @@ import type { Target } from "./target.ts";
 
 /** What an attempt failed with, as the client is told of it: with its own name of the model, and with figures where the prompt is too long. */
 export function failureOf(thrown: unknown, job: Job, target: Target): GatewayError {
-  return relabelError(completeOverflow(toGatewayError(thrown), job), target);
+  return relabelError(ofOtherModels(completeOverflow(toGatewayError(thrown), job), job, target), target);
 }
 
 /** A refusal without words, or with no more than HTTP's own name of the status, as GitHub Copilot (github/copilot-cli #330) and proxies send them. */
@@ -43,6 +44,19 @@ export function completeOverflow(error: GatewayError, job: Job): GatewayError {
   const wordless = isOfRequest(code) && SAYS_NOTHING.test(String(vendorSaid(error).message));
   if (!wordless || entry.contextLength === undefined || exchange.estimatedInput <= entry.contextLength) return error;
   return new ContextOverflow({}, cause).completed(exchange.estimatedInput, entry.contextLength);
+}
+
+/**
+ * A refusal of one of the models that the request itself names to be asked instead (OpenRouter's `models`): its own fault. As that of the model that is
+ * asked for, six such requests would close this one to everybody.
+ */
+function ofOtherModels(error: GatewayError, { body }: Job, { route }: Target): GatewayError {
+  const words = refusalWords(error);
+  const refused = modelRefusedIn(words);
+  const others: unknown = refused === undefined || refused === route.model ? undefined : body.value["models"];
+  if (!Array.isArray(others) || !others.includes(refused)) return error;
+  const text = `The vendor refused the request. It says: ${words}`;
+  return new GatewayError("invalid_request", text, { param: "models", cause: error.cause });
 }
 
 /** An upstream's own words may call the model by a name that the client never used: it reads the one it asked for. */

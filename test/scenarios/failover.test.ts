@@ -1411,6 +1411,26 @@ describe("several keys of a vendor", () => {
     expect(new Set(keysOf(first).slice(-20)).size).toBe(2);
   });
 
+  test("a model that a request names to be asked instead of its own, and that is none, closes its own to nobody", async () => {
+    const app = await appWith({ vendors: [withKeys("key-a1", "key-b2")], models });
+    first.always(PATH, refusing(400, "bogus is not a valid model ID", "400"));
+    const body = { model: "one/big", models: ["bogus"], messages: [{ role: "user", content: "well?" }] };
+    for (let count = 0; count < 12; count++) {
+      const response = await app.post(PATH, body);
+      expect([response.status, await response.json()]).toMatchObject([
+        400,
+        {
+          error: { code: "invalid_request", param: "models", message: expect.stringContaining("bogus is not a valid") },
+        },
+      ]);
+    }
+    expect(first.calls).toHaveLength(12);
+    expect(app.log.some(({ event }) => event === "route-opened")).toBe(false);
+    // Of the model itself the same words say that there is none.
+    first.always(PATH, refusing(400, "big is not a valid model ID", "400"));
+    expect((await app.post(PATH, { ...body, models: ["big", "bogus"] })).status).toBe(502);
+  });
+
   test("when every key is refused, all are asked once and the client is told so; the next request asks again", async () => {
     const app = await appWith({ vendors: [withKeys("key-a1", "key-b2")], models });
     first.always(PATH, fault(401));

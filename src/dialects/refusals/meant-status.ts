@@ -63,7 +63,10 @@ export const limitsRate = ({ message }: { message?: unknown }): boolean => RATE.
 
 /** How a field is refused by its name, and a model by OpenRouter, which stands first and is the client's own choice. */
 const NAMED_FIELD = /: Extra inputs are not permitted/;
-const NAMED_MODEL = /^.{1,200} is not a valid model ID\.?$/;
+const NAMED_MODEL = /^(.{1,200}) is not a valid model ID\.?$/;
+
+/** The model that OpenRouter says in these words not to have; undefined where they say something else. */
+export const modelRefusedIn = (words: string): string | undefined => NAMED_MODEL.exec(words)?.[1];
 
 /** Whether a sentence begins with what a client has chosen: it tells nothing of the gateway's account, whatever that is. */
 export const beginsWithName = (words: string): boolean => NAMED_FIELD.test(words) || NAMED_MODEL.test(words);
