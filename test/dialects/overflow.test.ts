@@ -22,8 +22,17 @@ const LLAMA_CPP = {
 
 const FAST_FLOW_LM = { message: "Max length reached!", type: "model_error", code: 400 };
 
+const EXCEEDED = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens";
+
 /** How each vendor says it, with the figures that can be read in its words. */
 const WORDINGS: readonly Told[] = [
+  ...[
+    { statusCode: 400, code: "FST_ERR_VALIDATION", error: "Bad Request", message: EXCEEDED },
+    { message: [EXCEEDED], error: "Payload Too Large", statusCode: 413 },
+    { error: "invalid_request_error", status: 400, message: EXCEEDED },
+    { error: "The upstream refused", message: EXCEEDED },
+    { httpStatus: 422, messages: [{ errorCode: "paas-feature-1", message: EXCEEDED }] },
+  ].map((body): Told => [`a server that words it beside the status (${JSON.stringify(body)})`, 400, body, 9000, 8192]),
   [
     "ds4-server",
     400,
@@ -885,6 +894,20 @@ describe("every vendor's words for a request that does not fit", () => {
 });
 
 const OTHERS: readonly (readonly [name: string, status: number, body: unknown, code: string])[] = [
+  [
+    "a model that is not there, by a word and a sentence beside",
+    422,
+    { error: "model_not_found", status: 422, message: "No such thing." },
+    "upstream_error",
+  ],
+  ...["unavailable_model", "model_not_available_for_integrator"].map(
+    (code): readonly [string, number, unknown, string] => [
+      `a model that is not to be had (GitHub's ${code})`,
+      400,
+      { error: { code, message: "Unavailable model: o4-mini", details: "Unavailable model: o4-mini" } },
+      "upstream_error",
+    ],
+  ),
   [
     "a ceiling beyond the model's (Cohere)",
     400,

@@ -498,6 +498,19 @@ describe("a chat server of which nothing is known", () => {
       null,
     ],
     [
+      "null as content, in a sentence beside the status (Fastify)",
+      { ...ask(user, { role: "assistant", content: null, tool_calls: [call] }, result), tools: [tool] },
+      somewhere(({ content }) => content === null),
+      {
+        body: {
+          ...{ statusCode: 400, code: "FST_ERR_VALIDATION", error: "Bad Request" },
+          message: "body/messages/1/content must be string",
+        },
+      },
+      ask(user, { role: "assistant", content: "", tool_calls: [call] }, result),
+      null,
+    ],
+    [
       "parts as content (DeepSeek)",
       ask(
         {

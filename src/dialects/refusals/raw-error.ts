@@ -1,3 +1,4 @@
+import { STATUS_CODES } from "node:http";
 import { isObject, listOf, objectsOf } from "../../lib/json.ts";
 import type { OverflowFigures } from "./overflow.ts";
 import { readRecord, relayedError } from "./relayed-error.ts";
@@ -61,12 +62,33 @@ const writeIssue = (issue: unknown): string => {
 /** What is wrong of a request, where the sentence itself says only that something is (Venice). */
 const writeIssues = (issues: unknown): string => listOf(issues).slice(0, MAX_FAULTS).map(writeIssue).join("; ");
 
+/** A sentence, or a list of them (NestJS). */
+const writeSentences = (message: unknown): string =>
+  Array.isArray(message) ? message.slice(0, MAX_FAULTS).map(text).join("; ") : text(message);
+
+/** What Fastify (its `error-handler.js`), NestJS and Spring say of a status beside the sentence that tells what is wrong. */
+const STATUS_WORDS: ReadonlySet<unknown> = new Set(Object.values(STATUS_CODES));
+
+/** An error told as a text, which may be no more than its name, or its status's: then what is wrong stands beside it. */
+function besideStatus(error: string, value: Record<string, unknown>): RawError {
+  const sentence = writeSentences(value["message"]);
+  const isName = sentence !== "" && /^\w+$/.test(error);
+  const saysAll = sentence !== "" && (isName || error === sentence || STATUS_WORDS.has(error));
+  const parts = [saysAll ? "" : error, sentence, writeIssues(value["issues"])];
+  return {
+    message: parts.filter((words) => words !== "").join(": "),
+    type: text(value["type"]) || (isName ? error : ""),
+    code: text(value["code"]),
+  };
+}
+
 /** What is no name of a field: MiMo says "Param Incorrect", and why in the place where others name the field (XiaomiMiMo/MiMo #44). */
 const SENTENCE = /^\S+ \S+ \S/;
 
 /**
  * The sentence of an error object, by whatever name: Mistral has an object in its place, Cloudflare a list of errors, Amazon a capital letter,
- * DeepInfra a longer name, MiniMax words beside a status; Foundry says what is wrong in a list beside a sentence that says only that something is.
+ * DeepInfra a longer name, IONOS a list of messages, MiniMax words beside a status; Foundry says what is wrong in a list beside a sentence that says
+ * only that something is.
  */
 function wordsIn(value: Record<string, unknown>, wrappings: number): string {
   const { message, detail, details, errors, base_resp: response } = value;
@@ -80,6 +102,7 @@ function wordsIn(value: Record<string, unknown>, wrappings: number): string {
     text(value["Message"]) ||
     text(value["error_message"]) ||
     readRawError(errors, wrappings - 1).message ||
+    readRawError(value["messages"], wrappings - 1).message ||
     (isObject(response) ? text(response["status_msg"]) : "")
   );
 }
@@ -114,8 +137,7 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
     return { ...found, type: found.type || (value["type"] === "error" ? "" : text(value["type"])) };
   }
   if (typeof inner === "string") {
-    const said = [inner, writeIssues(value["issues"])].filter((words) => words !== "").join(": ");
-    return readRelayed({ message: said, type: text(value["type"]), code: text(value["code"]) }, wrappings);
+    return readRelayed(besideStatus(inner, value), wrappings);
   }
   // Beside words that say no more than that a model's server refused GMI's edge has it as JSON (vercel/ai, `gmicloud-error.ts`), and Lemonade as it came
   // (lemonade-sdk/lemonade, `cloud_server.cpp`; its older ones of every engine).
