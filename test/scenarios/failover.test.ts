@@ -1003,6 +1003,14 @@ describe("several keys of a vendor", () => {
       json({ code: 30_001, message: "Sorry, your account balance is insufficient", data: null }, { status: 403 }),
     ],
     [
+      "Upstage's 403 of an empty account",
+      refusing(
+        403,
+        "API key suspended due to insufficient credit. Check and register your payment method.",
+        "invalid_request_error",
+      ),
+    ],
+    [
       "Novita's 403 of an empty account",
       json({ code: 403, reason: "NOT_ENOUGH_BALANCE", message: "not enough balance", metadata: {} }, { status: 403 }),
     ],
@@ -1298,6 +1306,7 @@ describe("several keys of a vendor", () => {
       "week allocated quota exceeded",
       "You have exceeded today's quota for model ZhipuAI/GLM-5.1, please try again tomorrow, or consider using other models",
       "Too many tokens per day, please wait before trying again.",
+      "Tokens per day limit exceeded - too many tokens processed.",
       "Weekly usage limit reached. Resets in 7hr 29min.",
       "Rate limit exceeded: free-models-per-day. Add 10 credits to unlock 1000 free model requests per day",
     ].map((words): [string, Answer] => [words.slice(0, 50), refusing(429, words, "rate_limit_error")]),

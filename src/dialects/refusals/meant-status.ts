@@ -184,13 +184,13 @@ const MISNOMERS: readonly Misnomer[] = [
   },
   // A model that the vendor does not have, by DeepSeek, SiliconFlow, Mistral, Workers AI, LiteLLM, llama-swap, llama.cpp's router (its `server-models.cpp`),
   // Xinference (infiniflow/ragflow #514), Triton, MLC, Z.ai, Bedrock (cline/cline #7007), Groq of one that has ended, Together of one that is not served to all,
-  // Hugging Face's router (huggingface/smolagents #2584, huggingface/huggingface.js #2225), and with a 422 AI21 (elastic/elasticsearch #131238) and Scaleway
+  // Hugging Face's router (huggingface/smolagents #2584, huggingface/huggingface.js #2225), GitHub's Models (github/gh-models #65) and Copilot (decolua/9router #3477), and with a 422 AI21 (elastic/elasticsearch #131238) and Scaleway
   // (scaleway.com, "Understanding errors"). Its name is the operator's choice.
   {
     at: BAD_REQUEST,
     words:
       /^(?:(?:\[address=[^\]]{1,100}\] )?Model (?:(?:Not|does not) Exist|(?:'[^']{1,200}' )?Not Found\b|not supported by provider\b)|The provided model (?:is not supported\b|identifier is invalid\b)|The requested model "[^"]{1,200}" is not served\b|(?:\w+: )*No such model @|(?:\/[\w/]+: )?Invalid model name passed in|could not find real modelID for |Unknown model(?:: |, please check\b)|Invocation of model ID \S{1,200} with on-demand throughput\b)/i,
-    name: /^(?:invalid_model|model_(?:not_(?:found|supported|available)|decommissioned))$/i,
+    name: /^(?:invalid_model|unavailable_model|model_(?:not_(?:found|supported|available(?:_for_integrator)?)|decommissioned))$/i,
     means: 404,
   },
 ];

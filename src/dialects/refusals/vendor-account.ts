@@ -15,7 +15,7 @@ const NO_CREDIT_CODE =
 const SPENT = /^(?:contract|enforced)_spend_limit_reached$/;
 /**
  * And the beginnings of sentences of those that have no such word: Anthropic's 400 is an `invalid_request_error` like any other, xAI's 403 a right that
- * is missing, SiliconFlow's 403, Z.ai's 429 of a balance or a subscription that has ended and Fireworks' 412 have a code that tells nothing. Google's "check
+ * is missing, SiliconFlow's and Upstage's 403, Z.ai's 429 of a balance or a subscription that has ended and Fireworks' 412 have a code that tells nothing. Google's "check
  * your plan and billing details" is a limit of the minute as well, and none; its credits that are depleted and its cap on what a month may cost are one, and
  * OpenRouter's 403 of a key or a workspace that has spent what it may. Beginnings alone: what a request says is quoted further on, and would put the key to
  * rest for everybody.
@@ -29,6 +29,7 @@ const NO_CREDIT_TEXT = new RegExp(
     "insufficient (?:account )?balance|余额不足",
     "your GLM coding plan package has expired|您的 ?GLM coding plan 套餐已到期",
     "(?:sorry, )?your account balance is insufficient",
+    "API key suspended due to insufficient credit\\b",
     "you have reached your specified (?:workspace )?API usage limits",
     "your (?:newly created )?team\\b[^\"'\x60]{0,120}\\b(?:used all available credits|reached (?:its|your|the) monthly spending limit)",
     "(?:your )?account\\b[^\"'\x60]{0,120}\\bsuspended\\b[^\"'\x60]{0,60}\\b(?:balance|spending limit|invoices)",
@@ -56,7 +57,7 @@ export const exceedsCredit = ({ type, message }: { type?: unknown; message?: unk
  * Volcengine's Coding Plan, Alibaba's Coding and Token Plan (help.aliyun.com, "Coding Plan FAQ") and OpenCode's Go; with a 403 Kimi Code (MoonshotAI/kimi-code
  * #2121, openclaw/openclaw #142656) and Huawei's Token Plan (support.huaweicloud.com/Token-plan-maas/tokenplan-maas-0013.html). So they say that what is free
  * of a day or of a model is (Workers AI: developers.cloudflare.com/workers-ai/platform/errors; ModelScope, OpenRouter, Volcengine, Alibaba with a 403, Tencent
- * with a 402: cloud.tencent.com/document/product/1823/131595), what Bedrock allows an account in a day, or what an operator himself allows a model
+ * with a 402: cloud.tencent.com/document/product/1823/131595; Cerebras), what Bedrock allows an account in a day, or what an operator himself allows a model
  * (Volcengine's "Safe Experience Mode"). It is not over in a moment, as a rate is.
  */
 const PLAN_USED_UP = new RegExp(
@@ -76,6 +77,7 @@ const PLAN_USED_UP = new RegExp(
     "endpoint is inactive: free_quota_exhausted\\b",
     "you have exceeded today's quota for model\\b",
     "too many tokens per day\\b",
+    "(?:tokens|requests) per day limit exceeded\\b",
     "rate limit exceeded: free-models-per-day\\b",
     "已达到 ?\\d+ ?小时的使用上限|您已达到每周\\/每月使用上限|(?:当前)?已达到 ?token plan 用量上限",
   ].join("|")})`,
