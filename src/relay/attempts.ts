@@ -24,13 +24,13 @@ export class Attempts {
   count = 0;
   /** When the attempt under way began, monotonic ms. */
   begunAt = 0;
-  /** The same of the round under way of its reply. */
+  /** When the last further round of the same reply was asked for, monotonic ms; 0 before there is one. */
   #roundAt = 0;
   /** Of the attempt under way: its vendor has the whole request, and may be at work on it. */
   sent = false;
   /** Of the attempt under way: the head of an answer is there. */
   answered = false;
-  /** Along which way the request is about to be told; undefined once its vendor is asked. */
+  /** The way that is about to be tried; undefined once its vendor was asked. */
   #next: Way | undefined;
   #asked: Asked = NOBODY;
   /** Those that failed, in their order; absent where none did. */
@@ -63,7 +63,7 @@ export class Attempts {
     this.begunAt = this.clock.monotonic();
   }
 
-  /** The request goes out to a vendor. Only now is it an attempt; a further call of the same reply along the same way is none of its own. */
+  /** The request goes out to a vendor: only now does its way count as an attempt. Further rounds of the same reply along it do not count again. */
   goOut(): void {
     const way = this.#next;
     if (!way) return;
@@ -126,13 +126,13 @@ export class Attempts {
     return this.#failed !== undefined;
   }
 
-  /** All of them, the last one too, where one failed: it ends with the request, after `durationMs`. */
-  all(outcome: string, error: GatewayError | undefined, durationMs: number): readonly Attempt[] {
-    return this.hasFailed ? this.each(outcome, error, durationMs) : NO_ATTEMPTS;
+  /** {@link all} where one failed; none where there was but one, and it went well. */
+  allIfFailed(outcome: string, error: GatewayError | undefined, durationMs: number): readonly Attempt[] {
+    return this.hasFailed ? this.all(outcome, error, durationMs) : NO_ATTEMPTS;
   }
 
-  /** {@link all}, also the only one where none failed. */
-  each(outcome: string, error: GatewayError | undefined, durationMs: number): readonly Attempt[] {
+  /** Every attempt, in their order. The last one ends as the request does, after `durationMs`. */
+  all(outcome: string, error: GatewayError | undefined, durationMs: number): readonly Attempt[] {
     const failed = this.#failed ?? NO_ATTEMPTS;
     if (failed.length === this.count) return failed;
     const at = this.#begunAfter;
@@ -145,7 +145,7 @@ export class Attempts {
       vendor: this.vendor,
       upstreamModel: this.upstreamModel,
       tried: this.count,
-      attempts: this.all(outcome, error, durationMs),
+      attempts: this.allIfFailed(outcome, error, durationMs),
       rounds: this.#rounds,
       tools: this.#tools,
       lastAttemptMs: this.#begunAfter,
@@ -154,7 +154,7 @@ export class Attempts {
     } satisfies Partial<RequestFacts>;
   }
 
-  /** What could not be told to a vendor was no call to it. */
+  /** Notes a call that failed. A request that could not be written for its vendor was never sent, and is none. */
   #noteFailed(error: ErrorCode, at: number): void {
     if (this.#next) return;
     this.#failed ??= [];

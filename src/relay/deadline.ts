@@ -3,9 +3,12 @@ import { type Clock, wakeAfter } from "../lib/clock.ts";
 
 /** A client that takes nothing for this long is given up, ms: its vendor waits behind it (reliability 6.4). */
 const STALLED_MS = 60_000;
-/** So is one that takes less than this meanwhile of what waits for it, characters: it may come back for a little again and again for half an hour. */
+/**
+ * A client that is late again and again is given up too where it takes fewer characters than this in {@link STALLED_MS}: one that comes back for a little at a
+ * time would else hold its vendor for half an hour.
+ */
 const LEAST_TAKEN = 128 * 1024;
-/** A client that comes back later than this has been waited for, ms: its connection was full. */
+/** A client is late that asks for the next piece after more than this, ms: its connection was full. */
 const LATE_MS = 1_000;
 
 /** Why a stream is given up: its upstream is silent, its client takes nothing, or it has gone on for as long as any may. */
@@ -13,15 +16,15 @@ export type GivenUp = "silent" | "stalled" | "too-long";
 
 /**
  * Gives a stream up when `touch` has not been called for `limitMs`. One timer per stream, set again only when it fires, so that a
- * chunk costs a clock reading and no timer. While it rests, nothing is asked of the upstream, so its silence means nothing; only a client
- * that does not come back for a minute, or takes next to nothing in one, is told of, as `stalled`. After `totalMs` it is over whatever happens.
+ * chunk costs a clock reading and no timer. From `rest` to the next `touch` the client has what arrived, and nothing is asked of the upstream, whose silence
+ * means nothing then: only a client that takes nothing for a minute, or next to nothing, ends the stream, as `stalled`. After `totalMs` it is over anyway.
  */
 export class SilenceWatch implements Sleeper {
   #lastAt: number;
   #wait: Wait | undefined;
   #stopped = false;
   #resting = false;
-  /** Since when the client has been waited for again and again, and what was given to it meanwhile, characters. */
+  /** Since when the client has been late again and again, monotonic ms, and what it has taken meanwhile, characters. */
   #lateSince = Number.POSITIVE_INFINITY;
   #given = 0;
   readonly #endsAt: number;
@@ -74,7 +77,7 @@ export class SilenceWatch implements Sleeper {
     const now = this.clock.monotonic();
     const silentMs = now - this.#lastAt;
     const limitMs = this.#resting ? STALLED_MS : this.limitMs;
-    // Who is not waited for now has caught up.
+    // The upstream is waited for, and not the client: that one has caught up.
     if (!this.#resting) this.#lateSince = Number.POSITIVE_INFINITY;
     const lateMs = now - this.#lateSince;
     if (silentMs >= limitMs) this.stream.giveUp(this.#resting ? "stalled" : "silent");

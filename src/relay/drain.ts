@@ -4,18 +4,18 @@ import type { Running } from "./running.ts";
 
 /** How long streams may go on when the gateway is told to stop (reliability 6.5). */
 export const DRAIN_MS = 30_000;
-/** What an answer that was cut off by its own bound takes to be told, ms. */
+/** How long it takes to tell a client that its answer was cut off at its own bound, ms. */
 const TELL_MS = 1_000;
 
-/** How long it takes at the most until nothing is under way any more. `blockingMs`: how long an answer that comes whole may take. */
+/** The longest that {@link drain} waits, ms. `blockingMs`: how long an answer that comes whole may take. */
 export const longestDrainMs = (blockingMs: number): number => Math.max(DRAIN_MS, blockingMs + TELL_MS);
 
-/** How often those are looked for that came late, ms. */
+/** How often streams that came in after {@link DRAIN_MS} are ended, ms. */
 const LATE_MS = 1_000;
 
 /**
- * Lets running requests end: streams for half a minute, answers that come whole within the bound that they have anyway. Whoever ended those sooner would
- * have their vendor paid for nothing, and their clients ask for the same again. Nothing new may come in by then but what `others` still bring.
+ * Lets running requests end: streams within half a minute, answers that come whole within the bound that they have anyway. Ended sooner, their vendor would
+ * be paid for nothing, and their clients would ask for the same again. Nothing new may come in by now, but for what `others` still bring until they resolve.
  */
 export async function drain(
   running: Running,

@@ -28,9 +28,9 @@ export class Exchange {
   /** Field paths that could not cross to the upstream's dialect. */
   dropped: readonly string[] = [];
   readonly attempts: Attempts;
-  /** The last failure that the vendors' records know of. */
+  /** The last failure that was noted of a vendor: each is noted once. */
   notedFailure: GatewayError | undefined;
-  /** What the input is estimated of; it is done when somebody asks. */
+  /** What the input is estimated from, when somebody first asks for that. */
   asked: { body: JsonText; model: string; webTools: number } | undefined;
   #estimated: number | undefined;
   readonly estimateInput = (): number => this.estimatedInput;
@@ -86,7 +86,7 @@ export class Exchange {
     return this.meter.usage(this.estimateInput);
   }
 
-  /** The counts that a whole reply will be billed by where one of them is the gateway's own; undefined where its vendor told all. */
+  /** The counts that a whole reply will be billed by, where the gateway had to count some of them itself; undefined where its vendor told all. */
   ownCounts(events: readonly Event[]): Usage | undefined {
     const last = events.findLast((event) => event.type === "usage");
     if (last?.apart) return undefined;
@@ -103,7 +103,7 @@ export class Exchange {
     if (this.attempts.count > 0) this.forgetReply();
   }
 
-  /** What came of the reply never reached the client. */
+  /** What has come of the reply so far never reached the client, and is not paid for: counts anew. */
   forgetReply(): void {
     this.meter = new Meter(this.clock, this.meter.choices);
     this.spending?.forget();
@@ -144,7 +144,8 @@ export class Exchange {
     let settlement: Settlement | undefined;
     try {
       if (outcome && this.attempts.hasFailed && this.identity) {
-        this.observer?.settling(this.identity.requestId, this.attempts.all(outcome, error, this.attempts.elapsedMs));
+        const failed = this.attempts.allIfFailed(outcome, error, this.attempts.elapsedMs);
+        this.observer?.settling(this.identity.requestId, failed);
       }
       settlement = outcome && this.#settlement(outcome, error?.code);
       if (hold && settlement) this.charge = await hold.settle(settlement);
@@ -152,7 +153,7 @@ export class Exchange {
     } catch (thrown) {
       // Nobody pays for what is not written down, and the client is told that it could not be. Of the vendor it says nothing.
       this.settledAs = undefined;
-      const attempts = this.attempts.each(outcome ?? unsettledAs, error, this.attempts.elapsedMs);
+      const attempts = this.attempts.all(outcome ?? unsettledAs, error, this.attempts.elapsedMs);
       this.#record("refused", error ?? toGatewayError(thrown), undefined, attempts);
       throw thrown;
     }

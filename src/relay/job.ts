@@ -102,19 +102,19 @@ export type Job = {
   body: ObjectText;
   intent: Intent;
   entry: Entry;
-  /** What the account's money means for what is sent: a ceiling, whether a blocking reply is asked for as a stream, and from where on more is asked for. */
+  /** What of the account's hold decides what is sent: see {@link Hold}. Absent before there is one. */
   money?: Pick<Hold, "ceiling" | "asStream" | "growAt"> | undefined;
-  /** A vendor has refused the proofs of earlier reasoning: it is to leave out what does not belong there itself, or the request goes without any. */
+  /** Set once a vendor has refused proofs of earlier reasoning. `matching`: it leaves out itself those that do not belong there; `none`: none are sent. */
   proofs?: "matching" | "none";
   /**
-   * A vendor has refused the request as it was written: it is told it in these terms, which every server of the dialect knows, or which it has taught.
-   * `model`: the vendor's own name. `lasting`: what of them the next requests are told in as well; those that every server knows (`isPlain`), where they say
-   * more than that.
+   * Set once a vendor has refused the request as it was written: the terms in which it is written for this vendor's model instead (`model`: the vendor's name of
+   * it). The vendor has taught them by what it refused; or, with `isPlain`, they are the plainest ones, which every server of the dialect knows. `lasting`: what
+   * later requests are written in as well; with `isPlain` those use the plainest terms that they themselves can be written in.
    */
   plainly?: { vendor: Vendor; model: string; lasting?: VendorTerms | undefined; isPlain?: boolean } & VendorTerms;
-  /** Whether a vendor of the chat dialect is asked of this model, by its own name of it, in OpenAI's newer dialect, since it refused the other one (`isRight`). */
+  /** Set once a vendor of the chat dialect has refused one of OpenAI's two dialects for this model (`model`: its own name of it). `isRight`: the newer one is right. */
   newer?: { vendor: Vendor; model: string; isRight: boolean };
-  /** How often a vendor has refused what it does not know of its dialect, and the request was told again without. */
+  /** How often the request was sent again after a vendor's refusal has taught how it has to be written. */
   lessons?: number;
   served?: Served | undefined;
   /** What was left out of the body before any vendor was chosen, by its place. */

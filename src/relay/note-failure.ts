@@ -2,10 +2,10 @@ import type { GatewayError } from "../canon/errors.ts";
 import type { Way } from "../vendors/health.ts";
 import type { Job } from "./job.ts";
 
-/** Services with limits of their own beside a model's: what room is left over (OpenAI, Groq), and faster ones (OpenAI, Anthropic: "Fast mode"). */
+/** How a request asks for a service with limits of its own: spare capacity (OpenAI, Groq: flex), or a faster one (OpenAI; Anthropic, "Fast mode"). */
 const APART: Readonly<Record<string, readonly unknown[]>> = { service_tier: ["flex", "ultrafast"], speed: ["fast"] };
 
-/** Whether a limit is one of such a service, which the request asks for: of the way of others it says nothing. */
+/** Whether a limit is that of such a service, for which this request asks: requests that do not may go the same way. */
 function isLimitApart({ code }: GatewayError, { body, intent }: Job): boolean {
   if (code !== "rate_limit_exceeded") return false;
   const asked = body.value;
@@ -14,7 +14,7 @@ function isLimitApart({ code }: GatewayError, { body, intent }: Job): boolean {
   );
 }
 
-/** Keeps in mind that a way failed, be it before its answer began or in the midst of it. One failure counts once, whoever tells of it again. */
+/** Notes in the vendors' records that a way failed, before its answer began or in the midst of it. A failure that is told of again counts once. */
 export function noteFailure(job: Job, way: Way, error: GatewayError): void {
   const { services, request, exchange } = job;
   if (exchange.notedFailure === error) return;

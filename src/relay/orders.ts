@@ -14,7 +14,10 @@ const DEFAULT_MAX_OUTPUT = 8_192;
 const defaultCeiling = ({ contextLength = Number.POSITIVE_INFINITY }: Entry): number =>
   Math.min(DEFAULT_MAX_OUTPUT, Math.ceil(contextLength / 2));
 
-/** The ceiling to send when it differs from the client's: what is paid for, where that is less than would be sent otherwise, and no more than is taken. */
+/**
+ * The ceiling on output to send in place of the client's, tokens; undefined: the client's own stays. `paidFor`: what the account's money pays for, which is
+ * sent where it is the lower one.
+ */
 function outputCeiling(
   intent: Intent,
   entry: Entry,
@@ -29,8 +32,8 @@ function outputCeiling(
 }
 
 /**
- * The most that the catalog or the vendor's row allows, or a refusal has told of, where the client asks for more, or for none where one is demanded. Of what
- * a vendor's own list says the vendor judges.
+ * The ceiling of the model, tokens, where the client asks for more than it, or names none and the vendor demands one: the lower one of what the catalog says
+ * and what the vendor's row says or its refusal has told. A figure of the vendor's own list is left to the vendor to enforce.
  */
 function modelCeiling(intent: Intent, entry: Entry, upstream: UpstreamDialect, quirks: Quirks): number | undefined {
   const asked = intent.maxOutputTokens;
@@ -52,23 +55,26 @@ function withForm(route: Route, entry: Entry, { reasoningForms }: UpstreamDialec
   return form === undefined || reasoningForms.includes(form) ? route : { ...route, form: reasoningForms[0] };
 }
 
-/** The entry as far as its reasoning is to be steered here: a vendor that brings what it is asked to a model's depths is told all in its own dialect. */
+/**
+ * The entry as its reasoning is steered here. Where a model's depths are its vendor's own affair (`uncharted`, though a control is known), only a request that
+ * crosses dialects is steered: in the client's own dialect its fields go on, and the vendor itself brings them to what the model has.
+ */
 const steered = (entry: Entry, isAcross: boolean): Entry =>
   entry.uncharted && entry.reasoning && isAcross ? { ...entry, uncharted: false } : entry;
 
-/** How a wish for no thinking is told to a model of which nobody knows how it is steered: what its client's dialect has for that does not cross. */
+/** The order to switch thinking off by the way that the vendor's row names, for a model of whose control nothing is known: the client's own field does not cross. */
 function tellOff(order: ReasoningOrder, wish: ReasoningIntent, { reasoningOff: form }: Quirks): ReasoningOrder {
   return order.kind === "keep" && wish.kind === "off" && form !== undefined ? { kind: "off", form } : order;
 }
 
-/** Has a model of which a refusal alone has told that it takes a level where a client says a budget told that (interface 4.8); any other wish stays. */
+/** Where a model's refusal has told that it takes a level, and the client asks for a budget, orders the level (interface 4.8); any other order stays. */
 export function tellByEffort(orders: Orders, wish: ReasoningIntent): void {
   if (orders.reasoning.kind !== "keep" || wish.kind !== "budget" || wish.tokens <= 0) return;
   orders.reasoning = { kind: "level", form: "adaptive-effort", level: effortOfBudget(wish.tokens) };
   orders.dropSampling = true;
 }
 
-/** What the gateway changes in this request, and nothing else: pure. `client` speaks it; `money`: what the account's hold says of it. */
+/** What the gateway changes in this request, and nothing else. Pure. `client`: the dialect it came in; `money`: what of its hold decides what is sent. */
 export function planOrders(
   intent: Intent,
   entry: Entry,
@@ -102,7 +108,7 @@ export function onlyStreams(orders: Orders, { maxOutputTokens }: Intent, quirks:
   return quirks.maxWholeTokens !== undefined && ceiling > quirks.maxWholeTokens;
 }
 
-/** Fields that ask for what is lost when a stream is put together: several choices, likelihoods, sound. */
+/** Chat fields that ask for what is lost when a stream is collected into one reply: several choices, likelihoods, sound. */
 const LOST_IN_COLLECTING = ["n", "logprobs", "top_logprobs", "audio", "modalities"];
 
 /** Whether the reply loses nothing when it comes as a stream and is put together. */

@@ -7,7 +7,7 @@ import { type PriceTier, type Rates, toMicroPrice } from "../ledger/price.ts";
 import { isObject, type JsonText } from "../lib/json.ts";
 import { isCollectable } from "./orders.ts";
 
-/** Output that is made unseen, by how deep a model is asked to think, tokens (reliability 3.5 #7). */
+/** Output that a model makes without showing it, by how deep it is asked to think, tokens (reliability 3.5 #7). */
 const UNSEEN_OUTPUT: Readonly<Record<string, number>> = {
   minimal: 4_096,
   low: 4_096,
@@ -28,7 +28,7 @@ const OPEN_THINKERS = new Set<ReasoningForm>([
   "reasoning-object",
 ]);
 
-/** Entries are made once and thrown away whole: what was read of one holds as long as it does. */
+/** Prices that were read of an entry. An entry never changes, it is replaced: what was read holds as long as the entry does. */
 const known = new WeakMap<Entry, { prices: ModelPrices | undefined }>();
 
 /** The entry's prices; undefined where they are not known, or are not by the token. The same object for the same entry. */
@@ -88,8 +88,8 @@ function unseenOutput(entry: Entry, intent: Intent): number {
 }
 
 /**
- * How a cache mark of the messages dialect asks for an hour, and one of OpenAI's for twelve, by the price that a model has for it. Found in a value that is
- * no mark, it costs a larger hold and nothing else.
+ * The price that a model has for writing to its cache for longer than usual, and how a request asks for that: a cache mark of the messages dialect for an
+ * hour, one of OpenAI's for twelve. The words are looked for in the whole body: found where they are no mark, they make the hold larger and nothing else.
  */
 const LONG_MARKS = [
   ["cache_write_1h", '"1h"'],

@@ -17,9 +17,9 @@ export type Identity = {
   traceparent?: string | undefined;
 };
 
-/** The status of a client that is gone: nobody was answered. What other servers' logs write for it too. */
+/** The status in the log where the client had left, and nobody was answered: nginx and others write the same. */
 const CLIENT_LEFT = 499;
-/** How much of the model that was asked for is noted, characters: what is known by name has a shorter one. */
+/** How much of a model's name is noted, characters: that of every known model is shorter. */
 export const MAX_NOTED_MODEL = 256;
 
 /** Of a request that is over, what only its line in the log says. */

@@ -34,7 +34,7 @@ const ACCEPT = {
   document: "application/pdf, text/plain;q=0.9, text/*;q=0.8, application/json;q=0.8",
 } as const;
 
-/** Addresses that the vendors of a dialect read by themselves though they fetch nothing else, or nobody else does. */
+/** Addresses that only the vendors of a dialect can read: of files stored with them. They read these even where they fetch nothing from the web. */
 const READ_BY_VENDOR: Partial<Record<UpstreamDialectName, RegExp>> = { chat: STORED_ADDRESS, gemini: OWN_ADDRESS };
 
 /** Images that the vendors of a dialect take; those of the others differ (dialects.md 2.2). */
@@ -43,7 +43,7 @@ const TAKEN_IMAGES: Partial<Record<UpstreamDialectName, RegExp>> = {
   responses: /^image\//,
 };
 
-/** What a sound `data:` URL says that it holds. */
+/** The media type that a `data:` URL names. */
 const saidIn = (url: string) => /^data:([^;,]{1,100})/.exec(url)?.[1];
 
 const isRemote = (url: string) => /^\s*https?:/i.test(url);
@@ -65,7 +65,7 @@ const refuse = ({ path, kind }: FoundMedia, why: string): GatewayError =>
 /** What the bytes that stand where a document's do are. */
 const fileTypeOf = ({ url, said }: FoundMedia): string => saidIn(url) ?? sniffMediaType(url) ?? said ?? "";
 
-/** Media as a vendor is told of it: an image also where it stands as a document. */
+/** The kind under which a vendor is sent the media: an image counts as one where it stands as a document, too. */
 const kindOf = (media: FoundMedia): FoundMedia["kind"] =>
   media.kind === "document" && fileTypeOf(media).startsWith("image/") ? "image" : media.kind;
 

@@ -10,30 +10,30 @@ import { type Candidate, freeWays, limitEnds, onlyWay, orderWays } from "./route
 import { nameConversation } from "./session.ts";
 
 /**
- * Longest wait a client is told of while every way is left alone, seconds. However long that is, one call a second finds out whether it still has to
- * be: clients that slept through the whole of it would stay away long after the vendor is back (reliability 8.2, N10).
+ * The longest wait that a client is told while every way is left alone, seconds. A way may be left alone for longer, but one call a second finds out whether its
+ * vendor is back: clients that waited the whole time would stay away long after that (reliability 8.2, N10).
  */
 const MAX_TOLD_SECONDS = 5;
 
-/** Whether a way leads to where another has just failed: to the same host, to the same model there, whatever key is used, or by the same key. */
+/** Whether a way would fail as another of the same vendor just has: by its key, by its host where that is not reached, or by its model where that is overloaded. */
 function isInVain({ way }: Candidate, failed: Way, error: GatewayError): boolean {
   if (way.vendor !== failed.vendor) return false;
   if (isKeysFault(error)) return way.key === failed.key;
   return error.code === "upstream_unreachable" || (error.code === "upstream_overloaded" && way.model === failed.model);
 }
 
-/** Whether two ways are one but for the key: what cannot be told along the one cannot be told along the other. */
+/** Whether two ways differ by their key alone: a request that cannot be written for the one cannot be for the other. */
 const isSamePlace = (one: Way, other: Way) => one.vendor === other.vendor && one.model === other.model;
 
-/** A way that was asked and failed. `doubtfulBefore`: attempts before it that may have run. */
+/** A way that was asked and failed. `doubtfulBefore`: how many attempts before it may have run; `isFirst`: there was none before it. */
 type Failed = { failed: Candidate; error: GatewayError; doubtfulBefore: number; isFirst: boolean };
 
-/** Of a limit nothing but its end is told again. */
+/** A limit is told again without the vendor's words: only its end counts. */
 const WORDLESS = { message: "", type: "", code: "" };
 
 const nothingIsVain = () => false;
 
-/** An error that lies in the way alone and stays there, such as a refused key: asking later helps where another way is free by then. */
+/** An error of this way alone that does not pass, such as a refused key: the client is better told when another way is free. */
 const isWaysOwn = (error: GatewayError) =>
   !error.retry && ranOf(error) === "no" && decideRetry(error, { elapsedMs: 0, routesLeft: 1 }) === "next-route";
 
@@ -42,15 +42,15 @@ const isWaysOwn = (error: GatewayError) =>
  * time, the vendors' retry budgets and their breakers. Nothing here asks a vendor anything.
  */
 export class Tries {
-  /** All there are along which the request can be told, as far as that is known. */
+  /** All ways for which the request can be written, as far as that is known. */
   #all: readonly Candidate[];
   /** Those that are tried. */
   #ways: readonly Candidate[];
   #at = -1;
   #failed = 0;
-  /** What goes on after the last way that was asked. */
+  /** The last way that was asked, which failed: what is tried next follows from it. */
   #last: Failed | undefined;
-  /** Why the request could not be told along the first way of those along which it cannot be. */
+  /** Why the request cannot be written for the first of the ways for which it cannot be. */
   #untold: GatewayError | undefined;
   #doubtfulBefore = 0;
   /** Gives a place in a vendor's budget back. */
@@ -113,8 +113,8 @@ export class Tries {
   }
 
   /**
-   * The way to try after one that failed with `error`, perhaps after a pause; one along which the request cannot be told is none. Throws when there is none:
-   * `error`, or the limit of a way that will be free before that one; and why a request was aborted.
+   * The way to try after one that failed with `error`, perhaps after a pause. Throws where none is left: `error`, or the limit of a way that will be free sooner;
+   * and, once the request is aborted, why it was.
    */
   async next(failed: Candidate, error: GatewayError): Promise<Candidate> {
     this.#end();
@@ -126,8 +126,8 @@ export class Tries {
   }
 
   /**
-   * The way to try in place of one along which the request cannot be told: all goes on as if there were no such way. Where there is no other one, what
-   * the client is told is why not.
+   * The way to try in place of one for which the request cannot be written (`error` says why): all goes on as if there had never been such a way. Throws why
+   * not where no other one is left.
    */
   async #besides({ way }: Candidate, error: GatewayError): Promise<Candidate> {
     this.#untold ??= error;
@@ -152,7 +152,7 @@ export class Tries {
     const routesLeft = this.#ways.slice(this.#at + 1).filter((candidate) => !isVain(candidate)).length;
     let next: Candidate | undefined;
     if (decideRetry(error, { elapsedMs, routesLeft, doubtfulBefore }) === "next-route") {
-      // A vendor that may be burdened no more leaves the next one to be asked.
+      // A vendor whose budget of repeats is used up is passed over.
       do next = this.#advance(isVain);
       while (next && !this.#lend(next, failed, ran));
     } else if (isFirst) next = await this.#again(failed, error);
@@ -162,7 +162,7 @@ export class Tries {
     return next;
   }
 
-  /** What may have run is repeated once, and where it failed another key seldom helps: those ways come last. */
+  /** Moves the other keys of the way that failed behind all other ways: work that may have run is repeated only once, and another key seldom helps it. */
   #preferElsewhere({ way }: Candidate): void {
     const tried = this.#ways.slice(0, this.#at + 1);
     const { same = [], other = [] } = Object.groupBy(this.#ways.slice(this.#at + 1), (candidate) =>
@@ -181,16 +181,16 @@ export class Tries {
     return undefined;
   }
 
-  /** The only way once more, where the table says so. */
+  /** The same way once more, where the table says so: it is the only one. Undefined where it does not, or there is no budget for it. */
   async #again(failed: Candidate, error: GatewayError): Promise<Candidate | undefined> {
     this.#giveBack = await waitToRepeat(this.job, failed.way, error);
     return this.#giveBack && failed;
   }
 
   /**
-   * Takes a place in the budget of the vendor whose request it was, for what burdens it a second time, or is done again elsewhere though it may have been
-   * done there. Another vendor that is asked because nothing ran has no more to do than it would have had by itself; nor has another key in whose way
-   * nothing is: the one that was refused or limited rests by now, so that no more than what was under way comes to the other one like this.
+   * Whether a way may be asked after another one failed. A repeat takes a place in the budget of the vendor that failed where it burdens that one again, or does
+   * elsewhere what may have been done there already. No place is needed where nothing ran and another vendor is asked, since it gets one request and not two; nor
+   * where another key is asked that is free while the failed one rests: only what was under way comes to it like this.
    */
   #lend({ way }: Candidate, failed: Candidate, ran: Ran): boolean {
     const { health, clock } = this.job.services;
@@ -203,7 +203,7 @@ export class Tries {
     return this.#giveBack !== undefined;
   }
 
-  /** What the client is told when nothing is left to try: of several limited ways the one that is free first, since that is when asking again helps. */
+  /** What the client is told when nothing is left to try: `error`, or the limit of the way that is free first, since that is when asking again helps. */
   #told(error: GatewayError): GatewayError {
     const isLimit = error.code === "rate_limit_exceeded";
     const limit = isLimit || isWaysOwn(error) ? this.#limit() : undefined;
@@ -211,7 +211,7 @@ export class Tries {
     return !isLimit || (limit.retryAfterSeconds ?? 0) < (error.retryAfterSeconds ?? 0) ? limit : error;
   }
 
-  /** What a limited way's vendor would say now; undefined where no way is limited. */
+  /** The limit that ends first, told with the time that is left of it; undefined where no way is limited. */
   #limit(): GatewayError | undefined {
     const { health, clock } = this.job.services;
     const ends = limitEnds(this.#all, health);
@@ -230,8 +230,8 @@ function placeOf({ budget }: Pick<VendorRecord, "budget">, now: number, repeat: 
 }
 
 /**
- * Waits until what failed with `error` may be sent along the same way once more, by the table's last column. Gives what is to be
- * called when the repeat is answered or has failed; undefined where it is not to be sent. Throws why the request was aborted meanwhile.
+ * Waits until what failed with `error` may be sent along the same way once more, by the last column of the table of reliability 6.2. Gives what is to be called
+ * when the repeat is answered or has failed; undefined where it is not to be sent. Throws why the request was aborted, if it was meanwhile.
  */
 async function waitToRepeat(job: Job, way: Way, error: GatewayError): Promise<(() => void) | undefined> {
   const { services, intent, abort, exchange } = job;
@@ -248,8 +248,8 @@ async function waitToRepeat(job: Job, way: Way, error: GatewayError): Promise<((
 }
 
 /**
- * What a vendor did wrong that was still waited for when its request was ended: a stream brought nothing for too long, or of a blocking answer not
- * even the head came in the time that is given to one. Undefined where the end was another's doing, or the attempt had come late.
+ * The vendor's fault where a request ended while its answer was waited for: a stream that brought nothing for too long, or a blocking answer of which not even the
+ * head came in half of the time that such an answer has. Undefined where somebody else ended the request, or this attempt had begun too late for that.
  */
 function waitedInVain({ abort, exchange, services }: Job): GatewayError | undefined {
   const { reason } = abort;

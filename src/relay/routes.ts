@@ -3,7 +3,7 @@ import type { VendorHealth, Way } from "../vendors/health.ts";
 import { keysOf } from "../vendors/keys.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 
-/** One way to a model: a route, and its vendor with the one key that is used. */
+/** One way to a model that may be tried: a route, and its vendor with one of its keys. */
 export type Candidate = { route: Route; vendor: Vendor; way: Way };
 
 /** What decides in which order ways are tried. */

@@ -50,7 +50,7 @@ export class Running {
     for (const ofKey of this.#byKey.values()) for (const { abort } of ofKey) abort.abort(reason);
   }
 
-  /** Ends with `reason` what has no bound of its own: streams, and requests whose client has not said all of them. */
+  /** Ends with `reason` what has no bound in time of its own: streams, and requests whose body has not come in whole. */
   endUnbounded(reason: unknown): void {
     for (const ofKey of this.#byKey.values()) for (const { abort, isWhole } of ofKey) if (!isWhole) abort.abort(reason);
   }

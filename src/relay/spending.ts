@@ -3,7 +3,7 @@ import type { Hold } from "../ledger/ledger.ts";
 import { roughOutput } from "../ledger/meter.ts";
 import { textEstimator } from "./tokens/estimate.ts";
 
-/** Who serves the reply, for the book of a reply that a crash may cut off. */
+/** Who serves the reply: noted with its hold, for the next start, should this process die. */
 export type Server = { readonly vendor: string; readonly upstreamModel: string };
 
 /**
@@ -71,7 +71,7 @@ export class Spending {
     this.#rough = 0;
   }
 
-  /** Counts without text are those of a reply's end: there is nothing left of it to save, and no more to be paid for. */
+  /** Asks for more money. `goesOn`: more text came. Counts alone come at a reply's end: that cannot be ended any sooner, and asks only for what it came to. */
   #grow(goesOn: boolean): void {
     const { vendor, upstreamModel } = this.server;
     const output = Math.ceil(this.#seen);

@@ -16,17 +16,17 @@ import { decoderOf, type Target } from "./target.ts";
 /** An upstream that sends nothing for this long is given up (contract 7). */
 export const SILENCE_MS = 90_000;
 /**
- * What may come before the first words of a reply, characters: it waits until there are some, since another vendor may be asked until then. A vendor of
- * the responses dialect repeats there what it was told, twice, and a request is 32 MiB at the most.
+ * The most that a reply may bring before its first words, characters. It is held back until they come, since another vendor may be asked until then. A vendor
+ * of the responses dialect repeats the request there, twice, and a request is 32 MiB at the most.
  */
 const MAX_BEFORE_WORDS = 64 * 1024 * 1024;
 
-/** A stream that has begun: where the rest comes from; no reader: all is there. */
+/** A stream that has begun. `reader`: where the rest of it comes from; absent: all of it is there. */
 export type Opened = { writer: StreamWriter; reader?: UpstreamReader };
 /** With what to send first. */
 type Begun = Opened & { first: Written };
 
-/** What of a decoder concerns the end of its stream. */
+/** What a decoder knows of the end of its stream. */
 export type KnownDecoder = Pick<Decoder, "finishing" | "untold">;
 
 /** Sends the request along one route and reads until its first content. Throws GatewayError when it fails before. */

@@ -11,7 +11,7 @@ import { Ended } from "./ended.ts";
 
 /** An upstream stream that brings more than this is cut. */
 const MAX_STREAM_BYTES = 256 * 1024 * 1024;
-/** What an upstream gets for its usage record, terminator or next message after what would do as its end (dialects.md 4.8 #17, #42). */
+/** How long an upstream is waited for after its finish reason, ms: for its usage, its terminator or a further message (dialects.md 4.8 #17, #42). */
 export const FINISHING_MS = 2_000;
 /** How long the rest of a body is read after its terminator, so that its connection can be used again. */
 const DRAIN_MS = 1_000;
@@ -25,7 +25,7 @@ export type Step = { frames: { frame: Frame; events: Event[] }[]; tail: Event[];
 /** The upstream went quiet after its finish reason: its stream counts as ended (dialects.md 4.8 #17). */
 export class QuietEnd extends Error {}
 
-/** What comes of a reply that would do as it is; where nothing has come for {@link FINISHING_MS}, the upstream leaves its body open, and `quiet` gives its end. */
+/** What `coming` brings of a reply that is complete but for its terminator; after {@link FINISHING_MS} without it, `quiet` gives the end in its place. */
 export async function orQuiet<T>(clock: Clock, coming: Promise<T>, quiet: () => T): Promise<T> {
   const late = Promise.withResolvers<T>();
   const stop = clock.after(FINISHING_MS, () => late.resolve(quiet()));
@@ -36,7 +36,7 @@ export async function orQuiet<T>(clock: Clock, coming: Promise<T>, quiet: () => 
   }
 }
 
-/** An upstream's stream, as those see it who hand it on. */
+/** An upstream's stream, for whoever passes it on. */
 export type UpstreamReader = Pick<StreamReader, "read" | "accept" | "breakOff" | "next" | "close"> & {
   readTo?(taker: ReadTaker): void;
   readonly decoder: Pick<Decoder, "finishing">;
@@ -44,7 +44,7 @@ export type UpstreamReader = Pick<StreamReader, "read" | "accept" | "breakOff" |
   readonly way?: Way;
 };
 
-/** What a reader brings next; the last step of one whose reading broke. */
+/** The next step of a reader; its last one where the reading broke off. */
 export async function nextOf(reader: Pick<StreamReader, "read" | "accept" | "breakOff">): Promise<Step> {
   let read: Read;
   try {
@@ -68,7 +68,7 @@ export class StreamReader {
     readonly decoder: Decoder,
     private readonly abort: Ending,
     private readonly watch?: { touch(): void },
-    /** Whose money ends before long: its records are read one by one, since it is cut off behind one (contract 5). */
+    /** The account's money may end before the reply does: its records are read one by one, since it is cut off behind one of them (contract 5). */
     private readonly isShort = false,
   ) {}
 
@@ -148,11 +148,11 @@ export class StreamReader {
 export const tooLong = (): GatewayError =>
   new GatewayError("upstream_error", "The vendor's answer is larger than the gateway reads.");
 
-/** How a reply ends whose reading broke, or whose upstream was silent for too long. What else ended the request itself is thrown on. */
+/** The last events of a reply whose reading broke off, or whose upstream was silent for too long. Throws {@link Ended} where something else ended the request itself. */
 function failure(thrown: unknown, decoder: Decoder): Event[] {
   const silence = thrown instanceof Ended && thrown.outcome === "upstream-failed" ? thrown.error : undefined;
   if (thrown instanceof Ended && !silence) throw thrown;
-  // Torn off behind what would do as an end: nothing of the reply is missing.
+  // It broke off behind its finish reason: nothing of the reply is missing.
   if (decoder.finishing) return decoder.end();
   const error = silence ?? (thrown instanceof FrameTooLong ? tooLong() : streamTruncated(thrown));
   // What the decoder has held back is part of the reply, as are the last counts that it knows of.

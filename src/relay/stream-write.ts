@@ -12,11 +12,11 @@ export type Written = {
   ended: boolean;
   spent?: true;
   tail: readonly Event[];
-  /** What is written when it is known whether there is money for it: that is being asked in another process. */
+  /** What is left to be written once another process has said whether there is money for it. */
   rest?: Step;
 };
 
-/** A vendor that sent no counts: before the finish the client is told those that it will be billed. */
+/** The events, with the counts that will be billed before the finish, where the vendor has sent none. */
 export function withUsage(events: readonly Event[], exchange: Exchange): readonly Event[] {
   if (!events.some((event) => event.type === "finish")) return events;
   const { usage, estimated } = exchange.counted;
@@ -24,8 +24,8 @@ export function withUsage(events: readonly Event[], exchange: Exchange): readonl
 }
 
 /**
- * What a decoder had held back when its vendor broke off, with the error: it is paid for, so the client gets it. Not beyond the end of a block, which its
- * vendor never ended, and no call.
+ * Of the events with which a decoder ends a reply that broke off: those that it had held back, with the error. They are paid for, so the client gets them, but
+ * only up to the end of the open block, which the vendor itself never ended; and no call, which may be incomplete.
  */
 export function saidBefore(events: readonly Event[]): readonly Event[] {
   const at = events.findIndex(

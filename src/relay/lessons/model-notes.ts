@@ -3,7 +3,7 @@ import type { Vendor } from "../../vendors/vendor.ts";
 import type { Job } from "../job.ts";
 import type { Target } from "../target.ts";
 
-/** Accounts' models of one vendor of which something is kept in mind: the oldest go. */
+/** Notes that are kept of one vendor, one for each account and model: the oldest go. */
 const MAX_MODELS = 1_000;
 
 type Asked = Pick<Job, "request" | "services">;
@@ -12,13 +12,13 @@ type Way = Pick<Target, "vendor" | "route">;
 const keyOf = ({ request }: Asked, { route }: Way): string => `${request.caller.accountId} ${route.model}`;
 
 /**
- * What vendors have shown of their models, by account and by their own names of models: what one account writes changes no other's requests. A vendor
- * whose row is read again begins anew.
+ * What vendors have shown of their models by refusing requests. Each account has notes of its own, so that what one account writes changes no other's requests.
+ * They are lost with the vendor's row: one that is configured anew may have changed.
  */
 export class ModelNotes<V> {
   readonly #vendors = new WeakMap<Vendor, Map<string, { note: V; until: number }>>();
 
-  /** `keepMs`: for how long a note is minded; absent: as long as there is room for it. */
+  /** `keepMs`: how long a note counts, ms; absent: as long as there is room for it. */
   constructor(private readonly keepMs = Number.POSITIVE_INFINITY) {}
 
   /** What is noted of this way for whoever asks; undefined: nothing, or not any more. */

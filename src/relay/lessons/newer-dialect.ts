@@ -46,8 +46,8 @@ function isUnserved(error: GatewayError): boolean {
 }
 
 /**
- * Whether the vendor refused the request for its dialect, and is to be told it in the other one; `job` is told so. A server may repeat what OpenAI says, and
- * not speak the newer dialect itself: it is asked for once. Nothing was billed.
+ * Whether the vendor refused the request for its dialect and is to be sent it in the other one, which is noted in `job`. A server may repeat OpenAI's words
+ * without speaking the newer dialect itself: that one is tried once. Nothing was billed.
  */
 export function turnDialect(error: GatewayError, target: Target, job: Asked & Pick<Job, "plainly">): boolean {
   const { vendor, route, upstream } = target;
@@ -58,12 +58,12 @@ export function turnDialect(error: GatewayError, target: Target, job: Asked & Pi
     : NEWER_ALONE.test(refusalWords(error)) && isRightFor(job, target) === undefined;
   if (!isRefused) return false;
   job.newer = { vendor, model: route.model, isRight: !isNewer };
-  // It was of the other dialect.
+  // What was learnt was about the other dialect.
   delete job.plainly;
   return true;
 }
 
-/** The request was answered: what it has shown of its vendor's dialects is minded for the next ones. */
+/** The request was answered: what it has shown of its vendor's dialects is kept for the next ones. */
 export function keepDialect({ newer, ...asked }: Asked, target: Target): void {
   const { vendor, route } = target;
   if (newer?.vendor !== vendor || newer.model !== route.model) return;

@@ -8,26 +8,27 @@ import type { Target } from "../target.ts";
 import { ModelNotes } from "./model-notes.ts";
 import { MAX_LESSONS } from "./refused-extras.ts";
 
-/** How long it is kept in mind that a server took a request only when it was told it otherwise, ms. */
+/** How long it is kept in mind that a server took a request only in other terms than it was written in, ms. */
 export const PLAIN_MS = 10 * MINUTE_MS;
 
 type Asked = Pick<Job, "request" | "services" | "body" | "plainly">;
 
-/** How requests are told otherwise. */
+/** In which terms a vendor's model took requests that it had refused before. */
 const known = new ModelNotes<{ terms: VendorTerms; isPlain: boolean }>(PLAIN_MS);
 
-/** What was learnt for this request of this model of the vendor's: of another one nothing is known by that. */
+/** What this request has learnt of this vendor's model; what it has learnt of another one says nothing here. */
 const plainlyFor = ({ plainly }: Asked, { vendor, route }: Target) =>
   plainly?.vendor === vendor && plainly.model === route.model ? plainly : undefined;
 
-/** The terms in which every server of the dialect can be told this request; undefined where they are the ones in which it was written. */
+/** The plainest terms of the dialect for this request, which every server knows; undefined where it is written in them already. */
 const plainTermsOf = ({ body }: Asked, { client, upstream, vendor }: Target): Quirks | undefined =>
   isSame(client, upstream) ? upstream.plainer?.(body.value, vendor.quirks) : undefined;
 
 /**
- * Whether the vendor refused a request that can be told otherwise: some servers of a dialect know less of it than its own vendor does, and their rows
- * need not say so. `job` is told so: in plainer terms once, or, in a dialect whose servers say what they refuse, as often as that changes anything
- * of what they are told, `told`, and at most {@link MAX_LESSONS} times. Nothing was billed.
+ * Whether the request can be written in plainer terms than the vendor has just refused, which are noted in `job`: servers of a dialect may know less of it than
+ * its own vendor does, and their rows need not say so. Where a server's words tell what it refuses, the request is written without that, at most
+ * {@link MAX_LESSONS} times, and only while that changes what is sent (`told`: the body as it would be sent now). Where they do not, it is written once in
+ * the plainest terms. Nothing was billed.
  */
 export function tellPlainly(
   error: GatewayError,
@@ -46,18 +47,18 @@ export function tellPlainly(
   return quirks !== undefined;
 }
 
-/** What is sent, as it is told; undefined where it cannot be. */
+/** The body as it would be sent; undefined where the request cannot be written in these terms. */
 function tryTelling(told: () => string): string | undefined {
   try {
     return told();
   } catch (thrown) {
-    // What cannot be told so is told to the client in the vendor's words.
+    // The client is told the vendor's refusal then, and not that other terms would not do.
     if (toGatewayError(thrown).code === "invalid_request") return undefined;
     throw thrown;
   }
 }
 
-/** Has `job` told in the first of the terms taught that change anything. What is learnt of it once is not `lasting`. */
+/** Notes in `job` the first of the terms taught that change what is sent. A lesson for this request alone (`isOnce`) is not noted as `lasting`. */
 function learnTerms(
   teach: (terms: VendorTerms) => Lesson[],
   target: Target,
@@ -84,13 +85,13 @@ function learnTerms(
   return false;
 }
 
-/** The request was answered: where it had to be told otherwise for that, the next ones are told so at once, as far as that is likely to help them. */
+/** The request was answered: later ones are written at once in the terms that it needed, as far as those are `lasting`. */
 export function keepPlain(job: Asked, target: Target): void {
   const { lasting: terms, isPlain = false } = plainlyFor(job, target) ?? {};
   if (terms !== undefined) known.keep(job, target, { terms, isPlain });
 }
 
-/** What is to be minded of a target's vendor, for this request. */
+/** The terms in which this request is written for a target's vendor: what it has learnt itself, else what earlier ones have. */
 export function termsFor(asked: Asked, target: Target): VendorTerms {
   return plainlyFor(asked, target) ?? keptTerms(asked, target);
 }

@@ -9,14 +9,14 @@ import type { Job } from "../job.ts";
 import type { Target } from "../target.ts";
 import { ModelNotes } from "./model-notes.ts";
 
-/** How long a refusal is kept in mind, ms: vendors learn later what the dialect's own one knows. */
+/** How long a refusal is kept in mind, ms: servers of a dialect learn in time what its own vendor knows already. */
 export const KEPT_MS = HOUR_MS;
-/** Different things that are refused to one account by one model's vendor and are kept in mind: the oldest go. */
+/** How many refused things are kept in mind for one account and one vendor's model: the oldest go. */
 const MAX_REFUSED = 32;
-/** How often one request is told again, whatever is refused of it. */
+/** How often one request is sent again at the most because a refusal has taught something. */
 export const MAX_LESSONS = 8;
 
-/** Paths of fields, and betas that were refused by name or together, with the time until which they are kept in mind. */
+/** What was refused: paths of fields, single betas, or all betas of a request as one; with the time until which it is kept in mind, monotonic ms. */
 type Refused = Map<string, number>;
 
 /** What vendors have refused. */

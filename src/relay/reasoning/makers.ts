@@ -3,9 +3,9 @@ import { randomSeed } from "./seal.ts";
 /** Most proofs of which it is remembered who made them; the one noted longest ago goes first. Some 100 bytes each. */
 const MAX_PROOFS = 50_000;
 
-/** Where makers outlast the process. */
+/** Where it is kept who made which proof, so that it is known after a restart. */
 export type MakersShelf = {
-  /** With which digests of proofs are made; it lives as long as what is kept. */
+  /** The seed of the digests. It stays the same as long as what is kept. */
   readonly proofSeed: bigint;
   /** The newest `most` digests and their makers, oldest first. */
   makers(most: number): [digest: bigint, maker: string][];

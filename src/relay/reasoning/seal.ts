@@ -59,10 +59,10 @@ function loadKey(store: Store): Buffer {
   }
 }
 
-/** A number with which no one outside can look for two proofs of one digest. */
+/** A random seed for digests of proofs: without it nobody can make two proofs that share a digest. */
 export const randomSeed = (): bigint => crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n;
 
-/** Such a number that only who has the store's key can tell, and that lives as long as the key does. Throws as {@link Sealer} does. */
+/** The same derived from the store's key: the same as long as the key is, and known only to who has that. Throws as {@link Sealer} does. */
 export function deriveSeed(store: Store): bigint {
   return new Bun.CryptoHasher("sha256", loadKey(store)).update("proof makers").digest().readBigUInt64LE();
 }

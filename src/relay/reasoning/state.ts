@@ -22,20 +22,21 @@ export type Recall = { memories: Memories | undefined; collector: ReasoningColle
 
 const SILENCE: Conversation = { turns: [], anchor: 0n };
 
-/** Whose reasoning it is: part of every digest, so that nothing is ever found by another account, vendor or model. */
+/** Whose reasoning it is, and what its vendor wants back of it. Account, vendor and model are part of every digest: nothing is found by another one. */
 type Scope = {
   accountId: string;
   vendor: string;
-  /** The vendor takes its reasoning back for the same model only; "" where any of its models does. */
+  /** The family of models that takes this reasoning back; "" where every model of the vendor does. */
   model: string;
-  /** Proofs are wanted back, not texts. */
+  /** The vendor wants proofs of reasoning back, not its text. */
   proofs: boolean;
-  /** The vendor takes its reasoning back as details, where a reply had any. */
+  /** The vendor takes reasoning back as `reasoning_details`, where a reply had any. */
   details: boolean;
   /** The vendor wants back what it said of each text, and the client has no place for it. */
   marks: boolean;
   /** The family of the model that is asked. */
   maker: string;
+  /** The client sends no reasoning back, so that turns without calls are remembered too, by their text. */
   forgets: boolean;
 };
 

@@ -18,14 +18,14 @@ const MAX_ACCOUNT_STATES = 20_000;
 const MAX_ACCOUNT_BYTES = 64 * 1024 * 1024;
 /** What all accounts may keep together, bytes. */
 const MAX_TOTAL_BYTES = 512 * 1024 * 1024;
-/** Most states that are put back in one request, and their bytes: the newest ones. */
+/** The most states, and bytes of them, that are put back into one request: the newest ones. */
 const MAX_FOUND = 2_048;
 const MAX_FOUND_BYTES = 16 * 1024 * 1024;
 /** Rows removed in one transaction. */
 const REMOVED_AT_ONCE = 64;
 /** How often expired rows are looked for, ms. */
 const SWEEP_MS = 10 * 60_000;
-/** Accounts whose fill is known by heart; beyond, all are counted again when they are next needed. */
+/** Accounts of which it is remembered how much they keep; when there are more, all are counted again as they are needed. */
 const MAX_KNOWN = 10_000;
 
 /** Bounds, which tests make small. */

@@ -20,7 +20,8 @@ export function boundOutput(job: Job): Job | undefined {
 }
 
 /**
- * Sets the input of a further round aside, which the request's own hold knew nothing of, and takes over. False when there is no money for it. Throws GatewayError for whatever else the ledger refuses.
+ * Sets money aside for the input of a further round, of which the request's own hold knew nothing, and adds it to that hold. False when there is no money for
+ * it: the reply is to end. Throws GatewayError for whatever else the ledger refuses.
  */
 export async function reserveInput(job: Job, estimateInput: () => number): Promise<boolean> {
   const { exchange, request, services, entry, intent, body } = job;
@@ -56,7 +57,7 @@ export async function reserveInput(job: Job, estimateInput: () => number): Promi
   }
 }
 
-/** A first round that its model cannot make longer than what is paid for is not watched; with a further one the reply may become longer. */
+/** Begins to watch what the reply costs where the first round was not watched, since it could not cost more than is paid for: with a further round it may. */
 export function watchSpending({ exchange, intent }: Job): void {
   const { hold } = exchange;
   if (exchange.spending || !hold || hold.growAt === Number.POSITIVE_INFINITY) return;

@@ -21,7 +21,7 @@ export const MAX_ROUNDS = 10;
 export const MAX_CALLS = 20;
 const PARALLEL = 2;
 
-/** A block of text, and what it rests on by its vendor's own word, where that searches by itself as well. */
+/** A block of text, and the citations that its vendor gave itself, where that searches by itself as well. */
 type Text = { text: string; cited: Citation[] };
 
 /** What the open block is to the client: shown as it comes, a call that the gateway answers, or a call of the client's own that waits. */
@@ -42,8 +42,8 @@ type Round = {
 const newRound = (): Round => ({ changer: undefined, said: [], calls: [], held: [], finish: undefined });
 
 /**
- * What is lost behind what was lost before: what the vendor could answer, and a reply of several rounds cannot. Where the request is translated, that names
- * it. Undefined: nothing.
+ * What the client is told was left out: what was lost before, and fields that a vendor answers in one reply and not in one of several rounds. Where the request
+ * is translated, the translation names those. Undefined: nothing.
  */
 export function lostInRounds(
   { lost, body }: Pick<Job, "lost" | "body">,
@@ -84,7 +84,7 @@ export class ServedLoop {
   #cited = 0;
   /** When the last round ended, monotonic ms. */
   #endedAt = 0;
-  /** Where the vendor has run code in any round: the next one finds its files there, and so does the client's next request. */
+  /** The container in which the vendor has run code in any round: the next round finds its files there, and so does the client's next request. */
   #ran: Pick<Finish, "container"> = {};
 
   constructor(job: Job, target: Target, way: Way, functions: readonly ServedFunction[]) {
@@ -165,7 +165,7 @@ export class ServedLoop {
       this.#say(this.#open, event, out);
     } else {
       this.#open = block.kind === "text" ? { kind: "text", text: "", cited: [] } : { kind: "shown" };
-      // What the vendor has run itself it is told again too: its model would not know of it, and run it once more.
+      // What the vendor has run itself goes back to it too: without that its model would not know of it, and run it once more.
       this.#round.said.push(event);
       out.push(event);
     }
@@ -208,7 +208,7 @@ export class ServedLoop {
     } else this.#say(open, event, out);
   }
 
-  /** To the client, and into what is repeated to the model; a client's own calls wait where no result could go with them. */
+  /** Passes an event to the client and keeps it for the next round. Calls of the client's own are held for the reply's end where it could send no results with them now. */
   #say(open: Open, event: Event, out: Event[]): void {
     if (open.kind === "held") {
       this.#round.held.push(event);

@@ -13,12 +13,12 @@ import { saidBefore } from "../stream-write.ts";
 import { decoderOf } from "../target.ts";
 import type { ServedLoop } from "./loop.ts";
 
-/** A made-up piece of a body: what it stands for is kept beside it. */
+/** Read in place of a piece of a body: what it stands for waits in the reader, for `accept`. */
 const MADE: Read = { done: false };
 
 const step = (fields: Partial<Step>): Step => ({ frames: [], tail: [], ended: false, ...fields });
 
-/** The silence of an upstream, as far as rounds must tell it that another one begins. */
+/** Watches for an upstream that is silent: it is told when another round begins. */
 type Watch = { touch(): void };
 
 /** What reads one round: a stream, or a whole body that came in its place. */
@@ -54,7 +54,7 @@ export class RoundsReader implements UpstreamReader {
   #state: "reading" | "answering" | "opening" = "reading";
   /** Made by `read`, for `accept`. */
   #ready: Step | undefined;
-  /** What was read and is not yet seen: of a reply whose money may end at any record. */
+  /** Steps that were read and not shown yet: of a reply whose money may end at any record, each step is one record. */
   #unseen: Step[] = [];
   /** What the client is to see next. */
   #shown: Event[] = [];
@@ -180,7 +180,7 @@ export class RoundsReader implements UpstreamReader {
     return this.#see(this.#unseen.shift() as Step);
   }
 
-  /** A step record by record, where each may be the last that is paid for: what the loop has seen is shown. */
+  /** Cuts a step into one for each record where any may be the last that is paid for: the loop must see none that the client is not shown. */
   #split(whole: Step): Step[] {
     const { frames, ...end } = whole;
     if (frames.length < 2 || !this.loop.job.exchange.spending) return [whole];
