@@ -1245,6 +1245,19 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe(`${TEXT}\n\n${expected}`);
   });
 
+  test.each([
+    ["the tabs say which", 'aria-controls="linux"', 'aria-controls="mac"', 'id="mac"', 'id="linux"'],
+    ["the panels say whose", 'id="linux"', 'id="mac"', 'aria-labelledby="mac"', 'aria-labelledby="linux"'],
+  ])(
+    "panels in another order than their tabs have their own names where %s",
+    async (_name, one, two, first, second) => {
+      const { markdown } = await readHtml(
+        `<main><p>${TEXT}</p><div><div role="tablist"><a role="tab" ${one}>Linux</a><a role="tab" ${two}>macOS</a></div><div role="tabpanel" ${first}>brew</div><div role="tabpanel" ${second}>apt</div></div></main>`,
+      );
+      expect(markdown).toBe(`${TEXT}\n\n**macOS**\n\nbrew\n\n**Linux**\n\napt`);
+    },
+  );
+
   test("panels inside a panel have names of their own", async () => {
     const inner = `<div role="tablist">${tab("C")}</div>${panel("cc")}`;
     const { markdown } = await readHtml(

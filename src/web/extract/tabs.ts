@@ -19,12 +19,19 @@ function* panelsOf(element: Element, holders: ReadonlySet<Element>): Generator<E
   }
 }
 
-/** Writes the tabs' names above what each opens, where there is one panel for each. */
+const tabAt = (tabs: ReadonlyMap<string | undefined, Element>, id: string | undefined): Element | undefined =>
+  id === undefined ? undefined : tabs.get(id);
+
+/** Writes the tabs' names above what each opens, as they or their panels say, else in their order, where there is one panel for each. */
 function namePanels(list: Element, panels: readonly Element[]): void {
   const tabs = [...walkElements(list)].filter((tab) => hasRole(tab, "tab"));
   if (tabs.length !== panels.length) return;
-  for (const [at, panel] of panels.entries()) {
-    const name = squeeze(textOf(tabs[at]!));
+  const openers = new Map(tabs.map((tab) => [tab.attributes["aria-controls"], tab]));
+  const labels = new Map(tabs.map((tab) => [tab.attributes["id"], tab]));
+  for (const [place, panel] of panels.entries()) {
+    const { id, "aria-labelledby": label } = panel.attributes;
+    const tab = tabAt(openers, id) ?? tabAt(labels, label) ?? tabs[place]!;
+    const name = squeeze(textOf(tab));
     if (name === "" || squeeze(textOf(panel)) === "") continue;
     panel.children.unshift({ name: "summary", attributes: {}, children: [name] });
   }
