@@ -100,6 +100,11 @@ export type Quirks = {
   emptyContent?: boolean;
   /** chat: calls beside which nothing is said are refused, be it null or `""`: a blank stands there (Databricks' Claude). */
   blankContent?: boolean;
+  /**
+   * chat: fields that are null are refused; left out they mean the same. mlx-lm (containers/ramalama #2465) and KoboldCpp (LostRuins/koboldcpp #1503) break the
+   * connection off at one, from which nothing can be learnt: their rows say so.
+   */
+  noNulls?: boolean;
   /** chat: content must be a string, the user's too where the model sees no pictures: parts of text are joined. */
   joinedContent?: boolean;
   /** chat: tool-call ids must be exactly nine alphanumeric characters (Mistral). */

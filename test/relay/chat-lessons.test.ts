@@ -170,6 +170,22 @@ describe("a chat server of which nothing is known", () => {
       "store",
     ],
     [
+      "fields that are null, as llama.cpp does of the first one",
+      { ...ask(user), temperature: null, top_p: null, seed: 7, tools: null },
+      (body) => Object.values(body).includes(null),
+      { words: "Field 'temperature': [json.exception.type_error.302] type must be number, but is null" },
+      { temperature: undefined, top_p: undefined, seed: 7, tools: undefined },
+      null,
+    ],
+    [
+      "a ceiling that is null, as OpenAI's models do",
+      { ...ask(user), max_completion_tokens: null },
+      has("max_completion_tokens"),
+      { words: "Invalid type for 'max_completion_tokens': expected an unsupported value, but got null instead." },
+      { max_completion_tokens: undefined },
+      null,
+    ],
+    [
       "null content, as llama-cpp-python does in a 500, behind what a message of another kind would have had to be",
       ask(user, { role: "assistant", content: null, tool_calls: [call] }, result),
       somewhere(({ content }) => content === null),

@@ -146,6 +146,11 @@ function amendMessages(list: EditList, orders: Orders, quirks: Quirks, choiceHin
   if (amended !== messages) list.edits["messages"] = amended;
 }
 
+/** Fields that nobody has filled, as clients with checked types write them. */
+function leaveOutNulls(list: EditList): void {
+  for (const field in list.body) if (list.get(field) === null) list.remove(field);
+}
+
 /** Prefix caches behind an aggregator, for clients that know nothing of marks (field.md 11). */
 function amendCacheMarks(list: EditList, { upstreamModel }: Orders): void {
   const messages = list.get("messages");
@@ -182,5 +187,6 @@ function amendNamed(body: Wire, orders: Orders, quirks: Quirks): Edits {
   amendReasoning(list, orders);
   if (quirks.unknownFields) for (const field of quirks.unknownFields) list.remove(field);
   for (const field of goingFields(orders)) list.remove(field);
+  if (quirks.noNulls) leaveOutNulls(list);
   return list.edits;
 }

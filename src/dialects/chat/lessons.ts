@@ -143,6 +143,8 @@ const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
     { emptyContent: true, joinedContent: true },
   ],
   [/\btext content blocks must be non-empty\b/, { blankContent: true }],
+  // llama.cpp's of June 2026 (ggml-org/llama.cpp #25515), OpenAI of a ceiling (eclipse-basyx/basyx-pdf-to-aas #8), Bedrock's schemas (x3n0cr4735/celi #91), pydantic.
+  [/\b(?:but is|but got|received|found:) null\b|["']input["']: None\b/i, { noNulls: true }],
   // Qwen at hosts that have no row of its own.
   [
     /thinking\b.{0,40}(?:\bnon-streaming calls\b|\bwhen `?stream=false\b)|\bonly supports? stream mode\b/i,
