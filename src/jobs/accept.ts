@@ -18,9 +18,9 @@ import type { JobStore } from "./store.ts";
 export const JOB_MS = 300_000;
 /** Jobs of all accounts together that may wait; only accounts without a cap of their own can come near it. */
 export const MAX_WAITING = 100_000;
-/** Blocked images in an hour after which an account has to wait: they cost the operator's vendors work (reliability 3.4). */
+/** After this many blocked images in an hour an account has to wait: each costs the operator's vendors work (reliability 3.4). */
 const MAX_BLOCKED = 10;
-/** Nobody knows when an account's own jobs end, seconds (reliability 9). */
+/** What an account with too many jobs in flight is told to wait, seconds: nobody knows when one of them ends (reliability 9). */
 const FLIGHT_WAIT_SECONDS = 5;
 
 /** An image that a caller may have: everything about it was found right. */
@@ -53,8 +53,8 @@ export class Acceptance {
   constructor(private readonly parts: Parts) {}
 
   /**
-   * Refuses an account that has too much running or blocked. Throws GatewayError: too_many_inflight_jobs, allowance_exhausted. What it finds is
-   * looked at again when the job is written.
+   * Refuses an account that has too much running or blocked. Throws GatewayError: too_many_inflight_jobs, allowance_exhausted. Asked once more when the
+   * job is written.
    */
   checkFlight({ accountId, plan }: Caller): void {
     const { jobs, plans, waiting } = this.parts;

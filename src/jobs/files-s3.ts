@@ -25,7 +25,7 @@ const PAGE = 1_000;
 
 /** How long one call is waited for, ms: an image of 32 MiB over a slow line takes less, and a job has five minutes. */
 const CALL_MS = 120_000;
-/** Writes of one file: services ask to be asked again, and the image may have been paid for. */
+/** How often a file is written at the most, and the first pause in between, ms: services fail for a moment, and the image may have been paid for. */
 const SAVES = 3;
 const SAVE_PAUSE_MS = 500;
 

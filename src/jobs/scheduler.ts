@@ -21,15 +21,15 @@ import type { JobStore, Waiting } from "./store.ts";
 export const SLOTS = 8;
 export const VENDOR_SLOTS = 4;
 /**
- * A job that nobody works on, though it was claimed, is looked after so long after its claim at the earliest, ms: what could not be written may be by
- * then. No claim is renewed (reliability 5.2 has it so for workers of several processes): who works on a job in this one is known.
+ * How long a job stays with the worker that claimed it, ms. Claims are not renewed, as reliability 5.2 has it for workers of several processes: which jobs
+ * this process works on is known. One that nobody works on, since its end could not be written, is looked after when this is over.
  */
 export const LEASE_MS = 30_000;
 /** How often that is looked at, and whatever else has a time, ms. */
 export const TICK_MS = 5_000;
 /** Jobs whose time is over that are ended in one round. */
 const MAX_ENDED = 1_000;
-/** For telling a vendor that nobody waits any more, ms. */
+/** How long a vendor has to take a cancel, ms. */
 const CANCEL_MS = 10_000;
 /** How long a stopping server waits for vendors whose work could not be found again, ms (reliability 6.5). */
 export const DRAIN_MS = 30_000;
@@ -77,7 +77,7 @@ const NO_VENDOR: JobError = {
   message: "No vendor that draws images with this model is switched on any more.",
 };
 
-/** Ends that are no vendor's doing: its record says nothing of them. */
+/** Failures that are no vendor's doing: they are not noted in its record. */
 const OWN_FAULTS: ReadonlySet<JobErrorCode> = new Set([
   "internal_error",
   "interrupted",
@@ -111,7 +111,7 @@ export class Scheduler {
     return this.#deadlines.size + this.#running.size + this.#lost.size;
   }
 
-  /** Until when a claim of this moment is believed, monotonic ms. */
+  /** The end of a lease that begins now, monotonic ms. */
   get lease(): number {
     return Math.ceil(this.parts.clock.monotonic()) + LEASE_MS;
   }

@@ -59,7 +59,7 @@ export interface Book {
   countUnits(count: ClaimCount): ClaimResult;
   /** Gives a whole claim back: nothing is counted and nothing paid; no usage row (failed, cancelled: contract 5). Inside an operation of the writer. */
   giveBackUnits(claimId: string): ClaimResult;
-  /** Claims of so many paid units at least that nobody has resolved yet, oldest first: what is gone through after a crash. At most 10,000. */
+  /** Claims that are still open, of at least `leastPaid` paid units, oldest first: what a start goes through after a crash. At most 10,000. */
   openClaims(kind: UnitKind, leastPaid?: number): Claim[];
 
   /** One settled request: counts, prices, cost and where the money came from. Only of this account, where one is given. */
@@ -72,7 +72,7 @@ export interface Book {
   verify(options?: { last?: number; starting?: boolean }): Breach[];
 }
 
-/** What a second server's engineer must know of a wrong call: `code` is stable, the text is for people and shows no secrets. */
+/** A call of the book that is refused. `code` is stable and for programs; the text is for people, and holds no secrets. */
 export class LedgerError extends Error {
   override readonly name = "LedgerError";
   constructor(

@@ -74,7 +74,7 @@ export function toEntry(row: Omit<EntryRow, "owner" | "hash">): LedgerEntry {
   };
 }
 
-/** The view of a transaction that is not the writer's, whose own are counted from 0. */
+/** Stands for the caller's own transaction; the writer's views are numbered from 0. */
 const OWN_VIEW = -1;
 
 /** Writes transfers. The accounts' balances follow by a trigger, in the same step. */

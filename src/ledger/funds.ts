@@ -77,7 +77,7 @@ export class Funds {
     return posted - held - this.running(id);
   }
 
-  /** What a charge may take of a wallet at the most, held for it or not: another process that takes from it knows only the holds that are written down. */
+  /** The most that a charge may take of a wallet, held for it or not: another process may have taken from it, which sees only the holds that are written down. */
   chargeable(id: string): bigint {
     return atLeastZero(this.read(id).posted + OVERRUN_NANO);
   }

@@ -9,10 +9,10 @@ import type { Prices } from "./price.ts";
  */
 export type Outcome = "completed" | "client-left" | "timed-out" | "upstream-failed" | "interrupted" | "blocked";
 
-/** A model's prices under its ID. The same object as long as they are the same: what is found out about it is kept by identity. */
+/** A model's prices, with its ID. Give the same object as long as the prices are the same: what is looked up for it is remembered by identity. */
 export type ModelPrices = { readonly model: string; readonly prices: Prices };
 
-/** What a plan that pays means for one request. */
+/** How one request is paid for, on a plan whose accounts pay. */
 export type Payment = {
   /** What the plan gives for a spending window, nano-USD (contract 4). */
   windowNano: bigint;
@@ -42,7 +42,7 @@ export type HoldRequest = {
   estimateInput(): number;
   /** The client's ceiling on output tokens, of each reply. */
   maxOutputTokens?: number;
-  /** What it counts of the requests that its key may make; absent: one. None: it belongs to one that is counted. */
+  /** How many requests of its key's cap it counts as; absent: one. 0: a further call of a request that is counted already. */
   requests?: number;
   /** Replies that are asked for at once; absent: one. */
   choices?: number | undefined;
@@ -52,7 +52,7 @@ export type HoldRequest = {
   prices?: ModelPrices | undefined;
   /** Undefined: counted, and not paid for (plan `local`). */
   payment?: Payment | undefined;
-  /** What `payment` would be, for a key whose own caps in money are kept on a plan that does not pay. */
+  /** What `payment` would be, for a key with caps in money of its own on a plan that does not pay. */
   terms?: Payment | undefined;
 };
 
@@ -64,7 +64,7 @@ export type Settlement = {
   usage: Usage;
   /** What each call of a vendor came to, of a reply that took several; together they are `usage`. Absent: one call. */
   rounds?: readonly Usage[];
-  /** How many of them, the last ones, the vendor made on top of the reply: what was asked for says nothing of their output. */
+  /** How many of `rounds`, the last ones, the vendor made on top of the reply: the ceiling that was asked for does not bound their output. */
   apart?: number;
   /** The vendor sent no counts; these are the gateway's own. */
   estimated: boolean;
@@ -96,7 +96,7 @@ export type Charge = {
   believed?: Usage;
 };
 
-/** What is known of a reply under way. `ended`: that is all of it, and money for more would only be kept from others. */
+/** What is known of a reply under way. `ended`: there is no more to come, so that no more than it came to need be set aside. */
 export type Reading = { vendor: string; upstreamModel: string; output: number; ended?: true };
 
 /** Money set aside for one request. Resolved exactly once: a second settle or release does nothing. */
@@ -105,7 +105,7 @@ export interface Hold {
   readonly ceiling: number | undefined;
   /** The vendor is to be asked for a stream, also where the client was promised a whole reply. */
   readonly asStream: boolean;
-  /** The money pays for less than would have been given otherwise. */
+  /** The money pays for less than is usually set aside at the beginning: it may end before the reply does. */
   readonly short: boolean;
   /**
    * A reply whose estimated output comes to this many tokens needs more money: `extend` is asked. Infinity where nothing is paid, and where
@@ -113,13 +113,13 @@ export interface Hold {
    */
   readonly growAt: number;
   /**
-   * Sets more aside and raises `growAt`. False: there is no more, and the reply is to be ended (contract 5). For one that has ended no more than it came
-   * to, and the answer says nothing. At once where the money is kept in this process.
+   * Sets more aside and raises `growAt`. False: there is no more, and the reply is to be ended (contract 5). For a reply that has ended, sets aside what it came
+   * to, and what is returned means nothing. Answers at once where the money is kept in this process.
    */
   extend(reading: Reading): boolean | Promise<boolean>;
   /**
-   * Takes over what another hold of this ledger has set aside for one more call of the same request: it is used, or given back, with this one's. What the
-   * model makes at the most is more by a call, and `growAt` follows. Where this one is closed by now, the other one is let go. Absent: there is no money.
+   * Takes over what another hold of this ledger has set aside for one more call of the same request: it is used, or given back, with this one's. The most that the
+   * model can make rises by one call, and `growAt` with it. Where this hold is closed already, the other one is released. Absent: nothing is set aside.
    */
   absorb?(beside: Hold): Promise<void>;
   /**

@@ -4,7 +4,7 @@ import type { Clock } from "../lib/clock.ts";
 
 /** Letters of generated text that count as one token where the vendor sent no counts. */
 const LETTERS_PER_TOKEN = 4;
-/** Ideographs, kana and Hangul: in every vocabulary each is about as much as so many letters, and a text of them a third of its tokens otherwise. */
+/** Ideographs, kana and Hangul: each is worth about as many letters as this in every vocabulary. Without it, a text of them would count a third of its tokens. */
 const WIDE = /[\u2e80-\ud7ff\uff00-\uffef]/g;
 const LETTERS_IN_WIDE = 3;
 
@@ -58,14 +58,14 @@ export class Meter {
   readonly generated: Generated = { text: 0, reasoning: 0, arguments: 0 };
   #kind: keyof Generated = "text";
   #usage: Usage | undefined;
-  /** Its output is that of a beginning. */
+  /** The vendor's last count of output is that of a beginning, and not of the whole. */
   #isBegun = false;
   /** What the vendor bills beside the round under way, and beside those before it. */
   #apart: readonly Usage[] | undefined;
   #earlierApart: readonly Usage[] | undefined;
-  /** The vendor works on a further round of which nothing may be known yet. */
+  /** The vendor was asked for a further round, of which nothing may have come yet. */
   asked = false;
-  /** Whoever asked for it went away: its input is paid, whatever came of it. */
+  /** The client gave up while that round was asked for: its input is paid, though nothing came of it. */
   #left = false;
   /** Of the rounds before this one, and how the input of this one is estimated. */
   #earlier: Metered[] | undefined;

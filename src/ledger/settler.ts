@@ -12,7 +12,7 @@ import { toUsageRow, type UsageRows, writeFlags } from "./usage-rows.ts";
 /** A vendor's input is believed up to this multiple of the model's window, its output up to the ceiling and a twentieth (reliability 3.1 rule 6). */
 const INPUT_SLACK = 2;
 const OUTPUT_SLACK = 1.05;
-/** What a model is taken to have room for whose window nobody has told, tokens: few have more, and a slip of a vendor's is a thousand times that. */
+/** The window assumed for a model whose own is not known, tokens: few have more, and what a vendor miscounts is a thousand times that. */
 const USUAL_WINDOW = 1_000_000;
 /** Tokens that a small ceiling may be passed by: some vendors count the end of a turn. */
 const OUTPUT_GRACE = 16;
@@ -32,7 +32,7 @@ export type Interrupted = { reading: Reading; createdAt: number; estimatedInput:
 /** Where the money for a cost comes from; `loss` is the operator's. */
 type Draw = { window: bigint; wallet: bigint; loss: bigint; overrun: boolean };
 
-/** Counts that can be: a vendor's slip must not become a bill. `suspect`: they could not, and were cut. */
+/** Counts that can be true: a vendor's slip must not become a bill. `suspect`: the vendor's own could not be, and were cut to these. */
 export type Believed = { usage: Usage; suspect: boolean; rounds?: readonly Usage[] | undefined };
 
 /** The calls of a vendor that a reply took, where it took several. */

@@ -11,12 +11,12 @@ const LEAST_OUTPUT = 256;
 const MARGIN = 512;
 /** Ceiling of a reply that comes whole, where nobody named one: what a model writes in the 95 s it has (interface 8). */
 const BLOCKING_OUTPUT = 16_384;
-/** What of an account's money one blocking request may hold: one part of so many. */
+/** A blocking request may hold one part in this many of its account's money. */
 const TIGHT_PART = 4n;
-/** The estimate of the input is within a fifth; most of that lies on the safe side. In tenths. */
+/** What is set aside for the input, in tenths of its estimate: that is within a fifth of the truth, and mostly above it. */
 const ESTIMATE_TENTHS = 11n;
 
-/** What the request wants to know of money: pure figures. */
+/** What decides how much money a request needs. */
 export type SliceWish = {
   prices: Prices;
   /** The gateway's estimate of the input, tokens. */
@@ -30,7 +30,7 @@ export type SliceWish = {
   payment: Payment;
 };
 
-/** The wish of a reply that takes one call more. */
+/** The wish of a reply that takes one more call of the vendor. */
 export const withCall = (wish: SliceWish): SliceWish => ({ ...wish, calls: (wish.calls ?? 1) + 1 });
 
 /** Money for so many tokens of output on top of the input. */

@@ -8,57 +8,58 @@ import { NO_MEMORY, NO_STORE, OVERLOADED, type Overloaded } from "./overloaded.t
 
 /** Generations that may be under way before anybody is asked to wait: with fewer there is nothing to order. */
 const FREE = 8;
-/** Requests that come in with each turn of the event loop: at first, and the bounds between which it is set anew at every turn. */
+/** How many requests are let in with each turn of the event loop: at first, and the bounds between which that is set anew at every turn. */
 const PACE = 16;
 const LEAST_PACE = 1;
 const MOST_PACE = 64;
-/** How long a turn may take, ms: when it took longer, fewer come in with the next one. */
+/** How long a turn may take, ms: after a longer one fewer are let in with the next. */
 const TURN_MS = 3;
 /** Requests that may wait to come in. */
 const MOST_WAITING = 4_096;
-/** What is kept of the body of each, bytes: no more than its connection takes before it waits itself. */
+/** How much of the body of each may be in memory meanwhile, bytes: its connection takes no more before its sender has to wait. */
 const KEPT_OF_EACH = 512 * 1024;
-/** How much that may be together, bytes, and as a part of the memory. */
+/** How much that may come to for all who wait, bytes, and as a part of the memory. */
 const MOST_WAITING_BYTES = 256 * 1024 * 1024;
 const WAITING_PART = 1 / 8;
 /** Assumed of a body that does not say how long it is, bytes. */
 const UNKNOWN_BYTES = 64 * 1024;
-/**
- * Those who wait are looked at so often, ms. They become more when so many looks show more of them than as many looks before, by so much of those who came
- * in meanwhile, and of all who are here, inside or not, as well; it is of no account while they will be in within so long, ms. When it goes on for so long,
- * ms, it is no burst that passes but more than can be done. Clients that each ask again as soon as they are answered are always as many, however their
- * streams end in waves, but for those answered only just; and where all who are here become more, a burst may be coming in whose streams are long.
- */
+/** How often it is looked at whether the queue of those who wait grows, ms. */
 const WINDOW_MS = 100;
+/**
+ * It grows when the most who waited in this many looks are more than in as many looks before, and so are the most who were here at all, waiting or let in.
+ * Where only the first is so, clients ask again as soon as they are answered, and their streams end in waves; where only the second is so, a burst of long
+ * streams is being let in.
+ */
 const LOOKS = 3;
+/** By how many more it must be at least, as a part of those who were let in since the last look. */
 const GROWTH = 0.1;
+/** A queue that is let in within this time is never too long, ms. */
 const SHORT_WAIT_MS = 100;
+/** A queue that grows for this long is no burst that passes, but more than can be done: from then on it is strict, ms. */
 const BURST_MS = 2_500;
 /** One look counts for no longer than this, ms: a turn that took seconds, as of a machine that stood still, says nothing of how it went on meanwhile. */
 const MOST_LOOK_MS = 2 * WINDOW_MS;
-/** From then on so many may wait, no longer than this (ms), until nobody has been turned away for so long (ms). */
+/** While it is strict: how many may wait, and how long (ms). It is over when nobody has been turned away for the third (ms). */
 const STRICT_WAITING = 16;
 const STRICT_WAIT_MS = 100;
 const CALM_MS = 2_000;
-/** Nobody waits for longer, ms, burst or not: clients that each ask again as soon as they are answered become no more, and may yet be too many. */
+/** Nobody waits for longer, ms, though the queue does not grow: clients that each ask again as soon as they are answered become no more, and may be too many. */
 const MOST_WAIT_MS = 10_000;
-/**
- * And nobody for longer than this, ms, once they have become more for so long, ms: others have overtaken him all that time.
- */
+/** Once the queue has grown for the second, nobody waits for longer than the first, ms: those who came later were let in before them all that time. */
 const OVERTAKEN_MS = BURST_MS;
 const WAVES_MS = 500;
-/** While they become more, the last one to come is the first to be let in, as soon as the first one has waited for this long, ms; the second: where nobody may for long. */
+/** While the queue grows, the newest is let in first, once the oldest has waited for this long, ms; the second: while it is strict. */
 const LATEST_FIRST_MS = 100;
 const STRICT_LATEST_FIRST_MS = 25;
-/** Who has waited for longer than that is then let in only when nobody has come for so long, ms: the burst is over. */
+/** When even the newest has waited for {@link LATEST_FIRST_MS}, nobody is let in before nobody has come for this long, ms: then the burst is over. */
 const STILL_MS = 20;
-/** Of those who have waited too long, so many are told with each turn. */
+/** How many of those who have waited too long are refused with each turn. */
 const TOLD_EACH_TURN = 64;
-/** Parts of the memory beyond which no new streams, and no new requests, are taken (reliability 4); how often it is looked at, ms. */
+/** The parts of the memory in use from which no new streams, and no new requests at all, are taken (reliability 4); and how often it is looked at, ms. */
 const STREAMS_UNTIL = 0.85;
 const REQUESTS_UNTIL = 0.95;
 const MEMORY_EVERY_MS = 1_000;
-/** It is looked at as well whenever so large a part of it has come in as large bodies: in a second they could be all of it. */
+/** It is also looked at whenever large bodies of this part of it have come in: within a second they could fill all of it. */
 const MEMORY_EVERY_PART = 1 / 64;
 
 export type AdmissionParts = {
@@ -82,7 +83,7 @@ export type Asking = { readonly left: { readonly aborted: boolean }; readonly he
 
 type Waiting = { asking: Asking; since: number; bytes: number; resolve(): void; reject(error: GatewayError): void };
 
-/** How many wait, and are here at all. */
+/** How many wait, and how many are here at all, those let in among them. */
 type Look = { waiting: number; here: number };
 
 /**
@@ -105,15 +106,15 @@ export class Admission {
   #waitingBytes = 0;
   #entered = 0;
   #turning = false;
-  /** When this turn of the event loop began: who came after that is not known yet, however long it takes. */
+  /** When this turn of the event loop began: who came since then is not known before the next one. */
   #lookedAt = 0;
-  /** When this look at those who wait began, and how many had been refused and let in. */
+  /** When the time since the last look began, and how many had been refused and let in by then. */
   #windowAt = 0;
   #before = { shed: 0, admitted: 0 };
   /** The last looks, the latest last. */
   #looks: Look[] = [];
   #admitted = 0;
-  /** For how long those who wait have been becoming more, ms. */
+  /** For how long the queue has been growing, ms. */
   #growingMs = 0;
   /** When the last one came who had to wait. */
   #cameAt = Number.NEGATIVE_INFINITY;
@@ -146,7 +147,7 @@ export class Admission {
     return this.#waiting.length - this.#first;
   }
 
-  /** What is told to others by and by is waited for as well. */
+  /** Whether anybody waits, to come in or to be refused. */
   get #isNeeded(): boolean {
     return this.waiting > 0 || this.#leaving.length > 0;
   }
@@ -282,7 +283,7 @@ export class Admission {
     this.#strictUntil = now + CALM_MS;
   }
 
-  /** How many who wait are more, by the last looks. */
+  /** By how many the queue has grown, by the last looks; see {@link LOOKS}. */
   #lookForMore(): number {
     this.#looks = [...this.#looks, this.#look()].slice(-2 * LOOKS);
     const before = this.#looks.slice(0, Math.max(1, this.#looks.length - LOOKS));
@@ -292,13 +293,13 @@ export class Admission {
     return Math.min(more("waiting"), more("here"));
   }
 
-  /** Who has been refused would wait, and be here, otherwise. */
+  /** Those who were refused count as well: else they would wait, and be here. */
   #look(): Look {
     const waiting = this.waiting + this.shed.load;
     return { waiting, here: waiting + this.parts.running() };
   }
 
-  /** Who has waited in vain must not be let in before those who come now: all but the last few are to be told. */
+  /** It becomes strict: all who wait but the newest few are to be refused, since those who come now are let in before them. */
   #giveUp(): void {
     const last = Math.max(this.#first, this.#waiting.length - STRICT_WAITING);
     const given = this.#waiting.slice(this.#first, last) as Waiting[];

@@ -4,22 +4,22 @@ import { NO_MEMORY } from "./overloaded.ts";
 
 const MIB = 1024 * 1024;
 /**
- * How much of the memory the bytes of large bodies may be that are worked on at the same time. Each costs four to six times its size until it is gone:
- * its bytes, its text, what that reads as, and what is sent of it. The bounds: the largest body that there is, and what keeps a machine busy.
+ * The part of the memory that large bodies may be, which are worked on at the same time, in their own bytes. Each takes four to six times that until it is gone:
+ * its bytes, its text, the values read from it, and what is sent of it. At least the largest body that there is; at most what keeps a machine busy.
  */
 const PART = 1 / 8;
 const LEAST_BYTES = 32 * MIB;
 const MOST_BYTES = 512 * MIB;
-/** What a body counts for of which nothing is left but its text: it may be needed for another vendor until there is an answer. */
+/** What a body counts for, as a part of its size, once it was sent and only its text is kept: another vendor may need it until there is an answer. */
 const KEPT_PART = 1 / 4;
-/** What is kept of a body that waits: what was read of it, and what came meanwhile, bytes. All that wait come to no more than those that are worked on. */
+/** What a body that waits takes: what was read of it, and what came meanwhile, bytes. All that wait take no more than those that are worked on. */
 const WAITING_BYTES = 512 * 1024;
 /** Longer than this nobody waits, ms. */
 const WAIT_MS = 10_000;
 
 /** A body's place among those that are worked on. */
 export type Place = {
-  /** It is not so large as it might have been, bytes. */
+  /** It has turned out to be no larger than this, bytes. */
   shrink(bytes: number): void;
   /** Nothing is done with it any more, but to keep its text. */
   rest(): void;

@@ -2,7 +2,7 @@ import type { KeyCaps } from "../accounts/keys.ts";
 import { GatewayError } from "../canon/errors.ts";
 import type { Store } from "../db/open.ts";
 import type { Writer } from "../db/writer.ts";
-import { atLeastZero } from "../ledger/nano.ts";
+import { atLeastZero, least } from "../ledger/nano.ts";
 import type { Clock } from "../lib/clock.ts";
 import { DAY_MS } from "../lib/spans.ts";
 
@@ -30,7 +30,7 @@ function prepare(store: Store) {
  * under way counts as if it were used, so that requests at the same time cannot pass a cap together.
  */
 export class KeySpend {
-  /** The books in memory, each with the caps that it was read from the store under. */
+  /** What is known of each key, and the caps it had when that was read from the store. */
   readonly #accounts = new Map<string, { account: KeyAccount; under: KeyCaps }>();
   readonly #statements: ReturnType<typeof prepare>;
 
@@ -48,7 +48,7 @@ export class KeySpend {
     const caps = this.capsOf(keyId);
     if (caps === undefined) return undefined;
     let known = this.#accounts.get(keyId);
-    // Where there were none in between, caps count from nothing (Keys.change). What is under way or still being written is not to be read in the store.
+    // Caps that were taken off and set again count from nothing (Keys.change), so the store is read again; but not while it lacks what is under way.
     if (!known || (known.under !== caps && known.account.isAtRest)) {
       const account = new KeyAccount(this.#load(keyId), {
         now: () => this.clock.now(),
@@ -132,7 +132,7 @@ export class KeyAccount {
     return this.#atWork === 0;
   }
 
-  /** The book under these caps: they may have been changed since it was last looked at. */
+  /** This account with the caps as they are now: they may have been changed since it was last looked at. */
   under(caps: KeyCaps): this {
     this.#caps = caps;
     return this;
@@ -156,7 +156,7 @@ export class KeyAccount {
     const { dayNano, totalNano } = this.#today();
     const day = (capDayNano ?? UNBOUNDED) - dayNano;
     const total = (capTotalNano ?? UNBOUNDED) - totalNano;
-    return (day < total ? day : total) - this.#heldNano;
+    return least(day, total) - this.#heldNano;
   }
 
   /** How its caps stand, as its owner is told. */
@@ -176,7 +176,7 @@ export class KeyAccount {
   claim(requests: number, nano: bigint): KeyClaim {
     const cap = this.#caps.capRequestsDay;
     const left = cap === null ? Infinity : cap - this.#today().requests - this.#heldRequests;
-    // Who wants none is refused none, also where the cap was lowered below what was made by then.
+    // A claim of no requests always passes, also where the cap was lowered below what was made by then.
     if (requests > Math.max(0, left)) {
       const rest = left > 0 ? `: ${left} are left, and this asks for ${requests}` : ", and has made them";
       throw this.#refuseDay(`This key may make ${cap} requests a day${rest}.`);

@@ -6,7 +6,7 @@ import { Buckets, NOWHERE, Room } from "./buckets.ts";
 import { type ClassLimits, classLimitsOf, REQUEST_CLASSES, type RequestClass } from "./classes.ts";
 import { type Rate, remaining, resetAfter, spend, US_PER_MS, US_PER_SECOND, waitFor } from "./gcra.ts";
 
-/** What a client that is at its bound of concurrency is told to wait, seconds: nobody knows when its own requests end. */
+/** What a client with as many requests under way as it may have is told to wait, seconds: nobody knows when one of them ends. */
 const CONCURRENCY_WAIT_SECONDS = 1;
 
 /** How a bucket stands: what the rate-limit headers of both dialects are written from. `resetMs` is from now, `resetAt` Unix ms. */
@@ -20,8 +20,8 @@ export type Permit = {
 };
 
 /**
- * What a request weighs: how many units it counts as (a `web_fetch`: one per URL), and the job it asks about. `bound`: one more that its endpoint
- * has, looked at last and told how the bucket stands; what it throws is a denial like any other.
+ * What a request counts for: units of its class (`count`; a `web_fetch`: one per URL), and the job that it asks about. `bound`: a further check of its endpoint,
+ * made last and told how the bucket stands: what it throws is a denial like any other, and takes nothing.
  */
 export type Weight = { count?: number; jobId?: string; bound?: (state: RateState | undefined) => void };
 

@@ -34,7 +34,7 @@ const ACCEPT = {
   document: "application/pdf, text/plain;q=0.9, text/*;q=0.8, application/json;q=0.8",
 } as const;
 
-/** Addresses that only the vendors of a dialect can read: of files stored with them. They read these even where they fetch nothing from the web. */
+/** Addresses that vendors of a dialect read by themselves even where they fetch nothing else: of files stored with them, and of YouTube (Gemini). */
 const READ_BY_VENDOR: Partial<Record<UpstreamDialectName, RegExp>> = { chat: STORED_ADDRESS, gemini: OWN_ADDRESS };
 
 /** Images that the vendors of a dialect take; those of the others differ (dialects.md 2.2). */
