@@ -3,7 +3,7 @@ import type { Keys } from "../accounts/keys.ts";
 import { authenticate } from "../http/credentials.ts";
 import type { Hold, Ledger, Settlement } from "../ledger/ledger.ts";
 import { type Permit, RateLimited } from "../limits/limiter.ts";
-import { errorFields, type Log, silentLog } from "../observe/log.ts";
+import { errorFields, type Fields, type Log, silentLog } from "../observe/log.ts";
 import { type RequestLog, withRequestLog } from "../observe/request-log.ts";
 import type { Services } from "../relay/job.ts";
 import { Channel, type Message } from "./channel.ts";
@@ -41,6 +41,13 @@ export type SessionEvents = {
   proof(told: { proof: string; maker: string }): void;
 };
 
+/** A hold of the worker's, and whose request it is for. */
+type Held = { hold: Hold; fields: Fields };
+
+const fieldsOf = ({ requestId, accountId, keyId, dialect, stream, model }: HoldOrder): Fields => ({
+  ...{ request_id: requestId, account: accountId, key: keyId, dialect, stream, model },
+});
+
 type AuthorityChannel = Channel<WorkerCalls, WorkerNotes, AuthorityCalls, AuthorityNotes>;
 
 /**
@@ -50,7 +57,7 @@ type AuthorityChannel = Channel<WorkerCalls, WorkerNotes, AuthorityCalls, Author
 export class Session {
   readonly channel: AuthorityChannel;
   readonly #permits = new Map<number, Permit>();
-  readonly #holds = new Map<number, Hold>();
+  readonly #holds = new Map<number, Held>();
   readonly #tools = new Map<number, AbortController>();
   readonly #prices = new PriceReader();
   /** Requests that knocked at it. */
@@ -114,12 +121,14 @@ export class Session {
     for (const permit of this.#permits.values()) permit.release();
     this.#permits.clear();
     for (const abort of this.#tools.values()) abort.abort(new Error("The worker is gone."));
-    const holds = [...this.#holds.values()];
+    const held = [...this.#holds.values()];
     this.#holds.clear();
-    await Promise.all(holds.map((hold) => this.#abandon(hold)));
+    await Promise.all(held.map((one) => this.#abandon(one)));
   }
 
-  async #abandon(hold: Hold): Promise<void> {
+  /** What became of a request that was cut off with its worker is a line of the log, as of any other: nobody else can write it. */
+  async #abandon({ hold, fields }: Held): Promise<void> {
+    this.desk.services.log.warn("generate", { ...fields, outcome: "interrupted", cause: "the worker died" });
     try {
       await (hold.abandon ? hold.abandon() : hold.release());
     } catch (thrown) {
@@ -164,12 +173,13 @@ export class Session {
   async #hold(order: HoldOrder): Promise<HoldForm> {
     const { ledger }: { ledger: Ledger } = this.desk.services;
     const hold = await ledger.hold(readOrder(order, this.#prices));
+    const held = { hold, fields: fieldsOf(order) };
     if (this.#over) {
-      await this.#abandon(hold);
+      await this.#abandon(held);
       throw new Error("The worker is gone.");
     }
     const id = this.#nextId++;
-    this.#holds.set(id, hold);
+    this.#holds.set(id, held);
     return writeHold(id, hold);
   }
 
@@ -177,24 +187,24 @@ export class Session {
     id: number,
     reading: Parameters<Hold["extend"]>[0],
   ): Promise<{ granted: boolean; growAt: number | null }> {
-    const hold = this.#holds.get(id);
+    const hold = this.#holds.get(id)?.hold;
     if (!hold) return { granted: false, growAt: null };
     const granted = await hold.extend(reading);
     return { granted, growAt: writeGrowAt(hold.growAt) };
   }
 
   async #absorb(id: number, beside: Hold): Promise<number | null> {
-    const hold = this.#holds.get(id);
+    const hold = this.#holds.get(id)?.hold;
     await (hold?.absorb ? hold.absorb(beside) : beside.release());
     return hold ? writeGrowAt(hold.growAt) : null;
   }
 
   /** The hold that is being closed. Throws for one that is not open: it was closed before, or is another worker's. */
   #end(id: number): Hold {
-    const hold = this.#holds.get(id);
-    if (!hold) throw new Error("There is no such hold.");
+    const held = this.#holds.get(id);
+    if (!held) throw new Error("There is no such hold.");
     this.#holds.delete(id);
-    return hold;
+    return held.hold;
   }
 
   async #settle(hold: Hold, settlement: Settlement): Promise<ChargeForm> {

@@ -237,6 +237,10 @@ describe("a worker that dies", () => {
       gateway.store.database.query("SELECT count(*) FROM ledger_hold WHERE seen_output > 0").values();
     await until(() => written()[0]?.[0] === 1n, "the hold is written down");
     await pair.die();
+    const lines = gateway.log.filter(({ event }) => event === "generate");
+    expect(lines.map(({ request_id: id, account, model, outcome }) => [id, account, model, outcome])).toEqual(
+      ["req_delivered", "req_silent"].map((id) => [id, accountId, "lab/paid", "interrupted"]),
+    );
     expect(gateway.rows()).toMatchObject([
       { requestId: "req_delivered", outcome: "interrupted", input: 1_000, output: 3_600, estimated: true },
     ]);
