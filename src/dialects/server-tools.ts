@@ -128,6 +128,10 @@ export interface ServerToolHalf {
   resultBlock(outcome: ServedOutcome): Record<string, unknown> | undefined;
 }
 
+/** The fields of {@link ServerToolHalf.lost} that a body says: what it asks for by them, a reply that is written anew does not have. */
+export const lostInWriting = (body: Record<string, unknown>, { lost }: ServerToolHalf): string[] =>
+  lost.filter((field) => body[field] != null && body[field] !== false && body[field] !== 0);
+
 /** A positive whole number, or undefined for anything else. */
 export const countOf = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isInteger(value) && value > 0 ? value : undefined;

@@ -25,17 +25,18 @@ import { refuseOddSampling } from "./odd-sampling.ts";
 import { restorePrompt } from "./replay.ts";
 import { changeEvents, ReplyChanger } from "./reply-changer.ts";
 import { nameReply, nameStream, namesAlone } from "./reply-names.ts";
+import { lostInWriting } from "./server-tools.ts";
 import { soundText } from "./sound-text.ts";
 import { isSaid, tellLost } from "./told-names.ts";
 import { MAX_TOLD } from "./unknown-fields.ts";
 
 /** An upstream body, ready to send, what could not cross from the client's dialect, and what the reply must be changed back in. */
-type UpstreamBody = { text: Text; dropped: string[]; changes?: ReplyChanges | undefined };
+type UpstreamBody = { text: Text; dropped: readonly string[]; changes?: ReplyChanges | undefined };
 
 /** The diagonal: client and upstream speak one dialect, and nothing is touched that need not change. */
 export const isSame = (client: ClientDialect, upstream: UpstreamDialect) => client.name === upstream.name;
 
-const NOTHING_DROPPED: string[] = [];
+const NOTHING_DROPPED: readonly string[] = [];
 
 /** What a body is translated by, beside the two dialects. */
 type Terms = { orders: Orders; quirks: Quirks; headers: Fields | undefined; memories: Memories | undefined };
@@ -89,7 +90,7 @@ function editSame(
     const gone = saidOfReasoning(sent, client).filter((path) => !isSaid(told, path));
     lost = [...new Set([...gone, ...lost])];
   }
-  if (changes) lost = [...lost, ...lostInWriting(sent, client, changes)];
+  if (changes) lost = [...lost, ...lostByChanges(sent, client, changes)];
   if (orders.session && value[orders.session.field] == null) edits[orders.session.field] = orders.session.key;
   const edited = body.editInPieces(edits);
   // What the client spelled out, and nobody put anything in, holds no half characters: it was read as UTF-8.
@@ -100,16 +101,17 @@ function editSame(
   if (!watched) return { text, dropped: showPaths(lost), changes };
   if (watched.changes && !namesAlone(watched.changes)) upstream.refuseWriting?.(value);
   const untold = tellLost(unwatched, sent, client.ownNames);
-  const unseen = watched.changes ? lostInWriting(sent, client, watched.changes) : [];
+  const unseen = watched.changes ? lostByChanges(sent, client, watched.changes) : [];
   const dropped = showPaths([...lost.filter((field) => field !== watched.field), ...untold, ...unseen]);
   return { text, dropped, changes: watched.changes };
 }
 
-/** The fields that ask for what a reply does not have that is written anew. */
-function lostInWriting(sent: Record<string, unknown>, { serverTools }: ClientDialect, changes: ReplyChanges): string[] {
-  if (namesAlone(changes)) return [];
-  return serverTools.lost.filter((field) => sent[field] != null && sent[field] !== false && sent[field] !== 0);
-}
+/** What is lost where a reply must be changed back, and is written anew for that. */
+const lostByChanges = (
+  sent: Record<string, unknown>,
+  { serverTools }: ClientDialect,
+  changes: ReplyChanges,
+): string[] => (namesAlone(changes) ? [] : lostInWriting(sent, serverTools));
 
 /** What the client means; what its dialect cannot say across is among `dropped`. */
 function decodeAcross(body: ObjectText, client: ClientDialect, { orders, memories }: Terms): Decoded {
@@ -154,8 +156,8 @@ function refused(
   body: Record<string, unknown>,
   edits: Edits,
   orders: Orders,
-  repairs: string[] = NOTHING_DROPPED,
-): string[] {
+  repairs: readonly string[] = NOTHING_DROPPED,
+): readonly string[] {
   const going = goingFields(orders);
   if (going.length === 0) return repairs;
   return [...[...new Set(going)].filter((field) => isLeftOut(body, edits, field)), ...repairs];

@@ -33,7 +33,7 @@ export type Asked = Pick<
 /** A request made ready for one route. Nothing has left the process yet. */
 export type Prepared = {
   orders: Orders;
-  dropped: string[];
+  dropped: readonly string[];
   sending: Sending;
   /** Remembers the reply's reasoning, where its vendor will want it back. */
   collector: ReasoningCollector | undefined;

@@ -26,7 +26,7 @@ export const ORDERS: Orders = {
 export type Way = { from: ClientName; to: UpstreamName; quirks?: Quirks; orders?: Partial<Orders>; headers?: Headers };
 
 /** What is sent, as a value and as the very text. */
-export type Sent = { body: Wire; text: string; dropped: string[]; changes: ReplyChanges | undefined };
+export type Sent = { body: Wire; text: string; dropped: readonly string[]; changes: ReplyChanges | undefined };
 
 /** A client's body as its upstream is asked, after the client's own check. */
 export function send(way: Way, body: Wire): Sent {

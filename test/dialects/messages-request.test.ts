@@ -62,7 +62,7 @@ describe("decodeRequest", () => {
       tools: [{ name: "f" }, { type: "custom", name: "g" }, { type: "web_search_20250305", name: "web_search" }],
       messages: [{ role: "assistant", content: [{ type: "thinking", thinking: "t", signature: "s" }] }],
     });
-    expect(dropped.sort()).toEqual([
+    expect(dropped.toSorted()).toEqual([
       "container",
       "context_management",
       "mcp_servers",
@@ -314,7 +314,7 @@ describe("encodeRequest", () => {
       // Users whose names begin alike stay apart.
       metadata: { user_id: expect.stringMatching(/^[0-9a-f]{64}$/) },
     });
-    expect(dropped.sort()).toEqual(["frequency_penalty", "presence_penalty", "seed", "top_p"]);
+    expect(dropped.toSorted()).toEqual(["frequency_penalty", "presence_penalty", "seed", "top_p"]);
     // Its own vendor refuses one of white space: the gateway watches for it.
     expect(changes).toEqual({ stops: [" \n"] });
     const longest = "u".repeat(256);

@@ -238,7 +238,7 @@ describe("requests", () => {
       const sent = translateWhole(new JsonText(JSON.stringify(body)), client, upstream, orders, quirks);
       const written = Object.entries(JSON.parse(sent.text) as Wire).filter(([field]) => STEERING.has(field));
       expect(Object.fromEntries(written)).toEqual(told);
-      expect(sent.dropped.sort()).toEqual(lost.sort());
+      expect(sent.dropped.toSorted()).toEqual(lost.toSorted());
     },
   );
 

@@ -22,7 +22,7 @@ describe("a responses server that knows functions alone, for clients of its own 
     const { body, dropped } = ask({ tools, tool_choice: { type: "custom", name: "apply_patch" } });
     expect(namesOf(body)).toEqual(["run", "apply_patch", "db_query", "local_shell"].map((name) => ["function", name]));
     expect(body["tool_choice"]).toEqual({ type: "function", name: "apply_patch" });
-    expect(dropped.sort()).toEqual(["tools[1].format", "tools[4]", "tools[5]"]);
+    expect(dropped.toSorted()).toEqual(["tools[1].format", "tools[4]", "tools[5]"]);
   });
 
   test("is told no choice of tools where none of them can be told", () => {
@@ -33,7 +33,7 @@ describe("a responses server that knows functions alone, for clients of its own 
   test("is told tools that it may run itself as they are; of a search of the web only where its row says so", () => {
     const own = [{ type: "x_search" }, { type: "mcp", server_label: "a", server_url: "https://a.example" }];
     const { body, dropped } = ask({ tools: [...own, patch, { type: "web_search" }] });
-    expect([body["tools"], dropped.sort()]).toEqual([
+    expect([body["tools"], dropped.toSorted()]).toEqual([
       [expect.objectContaining({ type: "function", name: "apply_patch" }), ...own],
       ["tools[2].format", "tools[3]"],
     ]);

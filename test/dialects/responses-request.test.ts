@@ -315,7 +315,7 @@ describe("decodeRequest", () => {
       reasoning: { effort: "low", summary: "auto" },
       stream_options: { include_obfuscation: false },
     });
-    expect(dropped.sort()).toEqual(["include", "input[1]", "max_tool_calls", "tools[0]", "truncation"]);
+    expect(dropped.toSorted()).toEqual(["include", "input[1]", "max_tool_calls", "tools[0]", "truncation"]);
     expect(prompt.shared).toEqual({ prompt_cache_key: "k", verbosity: "low" });
     const schema = { type: "object", properties: {} };
     expect(prompt.tools[0]).toEqual({ name: "f", schema, strict: true, place: "tools[1]" });
@@ -424,7 +424,7 @@ describe("encodeRequest", () => {
       text: { format: { type: "json_schema", name: "my_schema", schema: { type: "object" } } },
       safety_identifier: expect.stringMatching(/^[0-9a-f]{64}$/),
     });
-    expect(dropped.sort()).toEqual(["max_tokens", "seed", "tools.h.strict", "top_k"]);
+    expect(dropped.toSorted()).toEqual(["max_tokens", "seed", "tools.h.strict", "top_k"]);
     expect(changes).toEqual({ stops: ["x"] });
   });
 

@@ -21,7 +21,7 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
   test("is not told the fields of another vendor, and each is named", () => {
     const { body, dropped } = send(toVendor("mistral"), asked);
     expect(Object.keys(body).sort()).toEqual(["messages", "metadata", "model", "prompt_cache_key"]);
-    expect(dropped.sort()).toEqual(["store", "user", "verbosity"]);
+    expect(dropped.toSorted()).toEqual(["store", "user", "verbosity"]);
   });
 
   test("Mistral is told how to choose among tokens, and to tell of them, as its own SDK can (mistralai 3.7)", () => {
@@ -32,7 +32,7 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
       min_p: 0.1,
       logit_bias: { 1: 2 },
     });
-    expect([body, dropped.sort()]).toEqual([{ model: "up-1", messages: [user], ...sampling }, ["logit_bias", "min_p"]]);
+    expect([body, dropped.toSorted()]).toEqual([{ model: "up-1", messages: [user], ...sampling }, ["logit_bias", "min_p"]]);
     const across = send({ ...toVendor("mistral"), from: "messages" }, { max_tokens: 9, messages: [user], top_k: 4 });
     expect([across.body["top_k"], across.dropped]).toEqual([4, []]);
   });
@@ -41,7 +41,7 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
     const others = { top_k: 4, min_p: 0.1, repetition_penalty: 1.1, modalities: ["text"] };
     const both = { messages: [user], ...others, service_tier: "flex", prompt_cache_key: "k" };
     const toGroq = send(toVendor("groq"), both);
-    expect([toGroq.body, toGroq.dropped.sort()]).toEqual([
+    expect([toGroq.body, toGroq.dropped.toSorted()]).toEqual([
       { model: "up-1", messages: [user], service_tier: "flex" },
       ["min_p", "prompt_cache_key", "repetition_penalty", "top_k"],
     ]);
@@ -76,7 +76,7 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
       const routed = { ...told, ...more, cache_control: { type: "ephemeral" } };
       const { body, dropped } = send(toVendor(id), { messages: [user], ...routed });
       expect(body).toEqual({ model: "up-1", messages: [user] });
-      expect(dropped.sort()).toEqual(Object.keys(routed).sort());
+      expect(dropped.toSorted()).toEqual(Object.keys(routed).sort());
       expect(send(toVendor("openrouter"), { messages: [user], ...routed }).body).toMatchObject(routed);
     },
   );
@@ -96,7 +96,7 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
         { from: "responses", to: "chat", quirks: quirksOf(id) },
         { input: "Hi", ...given },
       );
-      expect([id, body["prompt_cache_key"], dropped.sort()]).toEqual([id, "k", ["metadata", "service_tier"]]);
+      expect([id, body["prompt_cache_key"], dropped.toSorted()]).toEqual([id, "k", ["metadata", "service_tier"]]);
       expect(send(toVendor(id), { messages: [user], ...given }).body["prompt_cache_key"]).toBe("k");
     }
     for (const id of ["groq", "zai", "ollama"]) {
@@ -105,7 +105,7 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
         { input: "Hi", ...given },
       );
       expect(body).not.toContainKey("prompt_cache_key");
-      expect(dropped.sort()).toEqual(["metadata", "service_tier"]);
+      expect(dropped.toSorted()).toEqual(["metadata", "service_tier"]);
     }
   });
 
@@ -939,7 +939,7 @@ describe("temperature and top_p together towards Claude models (dialects.md 4.1)
     expect([body["temperature"], body["top_p"], dropped]).toEqual([1, undefined, ["top_p"]]);
     const { orders } = claude;
     const active = send({ ...claude, orders: { ...orders, dropSampling: true } }, both);
-    expect(active.dropped.sort()).toEqual(["temperature", "top_p"]);
+    expect(active.dropped.toSorted()).toEqual(["temperature", "top_p"]);
   });
 
   test("other models, and one of the two, are left alone", () => {

@@ -1,6 +1,11 @@
 import type { BlockStart, Citation, Event, Finish } from "../../canon/events.ts";
 import { ReplyChanger } from "../../dialects/reply-changer.ts";
-import type { ServedCall, ServedFunction, ServedOutcome } from "../../dialects/server-tools.ts";
+import {
+  lostInWriting,
+  type ServedCall,
+  type ServedFunction,
+  type ServedOutcome,
+} from "../../dialects/server-tools.ts";
 import { isSame } from "../../dialects/translate.ts";
 import { editObject, JsonText } from "../../lib/json.ts";
 import type { Way } from "../../vendors/health.ts";
@@ -50,10 +55,7 @@ export function lostInRounds(
   { client, upstream }: Pick<Target, "client" | "upstream">,
 ): readonly string[] | undefined {
   if (!isSame(client, upstream)) return lost;
-  const asked = body.value;
-  const more = client.serverTools.lost.filter(
-    (field) => asked[field] != null && asked[field] !== false && asked[field] !== 0,
-  );
+  const more = lostInWriting(body.value, client.serverTools);
   return more.length > 0 ? [...(lost ?? []), ...more] : lost;
 }
 
