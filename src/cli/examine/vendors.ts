@@ -19,16 +19,37 @@ import { VERSION } from "../version.ts";
 /** How long a vendor may take to answer, ms. */
 const ANSWER_MS = 5_000;
 
+type Unreached = readonly [codes: RegExp, meaning: string, advice: string];
+
+const NO_TLS: Unreached = [
+  /CERT|TLS|SSL|EPROTO|HOSTNAME|UNABLE_TO|INVALID_CA/,
+  "no TLS connection came about",
+  "check http or https in base_url, and the server's certificate (of an authority of your own: NODE_EXTRA_CA_CERTS)",
+];
+
 /** Codes of a connection that did not come about, what they mean, and what to do. First match wins. */
-const UNREACHED: readonly (readonly [codes: RegExp, meaning: string, advice: string])[] = [
+const UNREACHED: readonly Unreached[] = [
   [/ENOTFOUND|EAI_|DNS/, "its name is not known", "check the host in base_url, and this machine's name server"],
   [/ECONNREFUSED|ConnectionRefused/, "nothing listens there", "start it, or check the host and the port in base_url"],
-  [
-    /CERT|TLS|SSL|EPROTO|HOSTNAME|UNABLE_TO|INVALID_CA/,
-    "no TLS connection came about",
-    "check http or https in base_url, and the server's certificate (of an authority of your own: NODE_EXTRA_CA_CERTS)",
-  ],
+  NO_TLS,
 ];
+
+const PROXY_ADVICE =
+  "check HTTPS_PROXY and HTTP_PROXY, and the name and password that the proxy wants; NO_PROXY names who is called without it";
+
+/**
+ * A vendor that is not reached since its proxy is not, or lets nobody through, told without the name and password that the proxy's address may hold.
+ * Undefined where it is something else: a certificate is the vendor's, or that of who reads along, also behind a proxy.
+ */
+function diagnoseProxy(check: string, host: string, proxy: string, error: GatewayError): Finding | undefined {
+  const { code, status } = vendorSaid(error);
+  const word = stringOf(code);
+  const known = UNREACHED.find(([codes]) => codes.test(word));
+  if (status !== 407 && (error.code !== "upstream_unreachable" || known === NO_TLS)) return undefined;
+  const why = word === "ERR_PROXY_TUNNEL" || status === 407 ? "it lets nobody through" : (known?.[1] ?? error.message);
+  const detail = `${host} cannot be reached through the proxy ${new URL(proxy).host}: ${why}${word ? ` (${word})` : ""}`;
+  return fault(check, detail, PROXY_ADVICE);
+}
 
 /** A vendor that is not reached: why, where the system says it. */
 function diagnoseUnreached(check: string, host: string, error: GatewayError): Finding {
@@ -48,10 +69,12 @@ const lacksVersion = ({ dialect, modality, baseUrl }: Vendor) =>
 
 /** What a vendor's refusal to list its models says about it. `key`: which of several keys it was asked with, in words. */
 function diagnose(vendor: Vendor, error: GatewayError, key: string | undefined): Finding {
-  const { id, env, baseUrl } = vendor;
+  const { id, env, baseUrl, proxy } = vendor;
   const check = `vendor ${id}`;
   const { host } = new URL(baseUrl);
   const { status } = vendorSaid(error);
+  const atProxy = proxy === undefined ? undefined : diagnoseProxy(check, host, proxy, error);
+  if (atProxy) return atProxy;
   const inFile = `${key === undefined ? "api_key" : "api_keys"} of vendor ${id} in the configuration file`;
   const checkKey = `check ${key === undefined ? (env ?? inFile) : inFile}`;
   if (error.code === "upstream_auth" && status === 403) {
