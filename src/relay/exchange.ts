@@ -16,7 +16,7 @@ import type { Failure } from "./ended.ts";
 import type { ReasoningCollector } from "./reasoning/collector.ts";
 import { describeCause, type Identity, recordRequest } from "./record.ts";
 import type { Spending } from "./spending.ts";
-import { estimateInputTokens } from "./tokens/estimate.ts";
+import { type Beside, estimateInputTokens } from "./tokens/estimate.ts";
 
 /**
  * The book of one request: its place in the limiter, its hold, its meter, and the one closing of all three. `close` works once;
@@ -31,7 +31,7 @@ export class Exchange {
   /** The last failure that was noted of a vendor: each is noted once. */
   notedFailure: GatewayError | undefined;
   /** What the input is estimated from, when somebody first asks for that. */
-  asked: { body: JsonText; model: string; webTools: number } | undefined;
+  asked: { body: JsonText; model: string; beside: Beside } | undefined;
   #estimated: number | undefined;
   readonly estimateInput = (): number => this.estimatedInput;
   hold: Hold | undefined;
@@ -61,7 +61,7 @@ export class Exchange {
   /** Input tokens by the gateway's own estimate. */
   get estimatedInput(): number {
     const { asked } = this;
-    this.#estimated ??= asked ? estimateInputTokens(asked.body, asked.model, asked.webTools) : 0;
+    this.#estimated ??= asked ? estimateInputTokens(asked.body, asked.model, asked.beside) : 0;
     return this.#estimated;
   }
 

@@ -32,7 +32,10 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
       min_p: 0.1,
       logit_bias: { 1: 2 },
     });
-    expect([body, dropped.toSorted()]).toEqual([{ model: "up-1", messages: [user], ...sampling }, ["logit_bias", "min_p"]]);
+    expect([body, dropped.toSorted()]).toEqual([
+      { model: "up-1", messages: [user], ...sampling },
+      ["logit_bias", "min_p"],
+    ]);
     const across = send({ ...toVendor("mistral"), from: "messages" }, { max_tokens: 9, messages: [user], top_k: 4 });
     expect([across.body["top_k"], across.dropped]).toEqual([4, []]);
   });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { tokenFamilies, tokenFamilyOf } from "../../src/catalog/token-families.ts";
 import { JsonText } from "../../src/lib/json.ts";
-import { estimateInputTokens } from "../../src/relay/tokens/estimate.ts";
+import { countAddressed, estimateInputTokens } from "../../src/relay/tokens/estimate.ts";
 import { startApp, type TestApp } from "../support/app.ts";
 import { leastWork } from "../support/wait.ts";
 
@@ -70,6 +70,36 @@ describe("the estimate on the hot path", () => {
     const pages = estimateInputTokens(bodyOf([{ type: "document", source }]), GPT) - bare;
     expect(pages).toBeGreaterThan(9 * 1_500);
     expect(pages).toBeLessThan(12 * 1_500);
+  });
+
+  test("an image at an address counts as a usual one, and a document as some pages, in each dialect", () => {
+    const estimated = (field: string, part: unknown) => {
+      const body = new JsonText(JSON.stringify({ model: GPT, [field]: [{ role: "user", content: [part] }] }));
+      return estimateInputTokens(body, GPT, countAddressed(body.value));
+    };
+    const bare = estimated("messages", {});
+    const url = "https://pictures.example/a.png";
+    const images = [
+      { type: "image_url", image_url: { detail: "high", url } },
+      { type: "image_url", image_url: url },
+      { type: "input_image", image_url: url },
+      { type: "image", source: { type: "url", url } },
+      { type: "tool_result", tool_use_id: "t", content: [{ type: "image", source: { url, type: "url" } }] },
+    ];
+    const documents = [
+      { type: "document", source: { type: "url", url } },
+      { type: "input_file", file_url: url },
+    ];
+    for (const field of ["messages", "input"]) {
+      for (const part of images) {
+        const more = estimated(field, part) - bare;
+        expect(more).toBeGreaterThan(764);
+        expect(more).toBeLessThan(850);
+      }
+      for (const part of documents) expect(estimated(field, part) - bare).toBeGreaterThan(10_000);
+    }
+    const said = { type: "tool_use", id: "t", name: "fetch", input: { url } };
+    expect(estimated("messages", said) - bare).toBeLessThan(60);
   });
 
   test("long texts without blanks and quotes behind backslashes are language, beside base64 too", () => {

@@ -660,6 +660,15 @@ describe("counts that cannot be", () => {
     expect(told).toMatchObject({ level: "warn", flags: "overrun,usage_suspect" });
   });
 
+  test("images at addresses are looked for in the wallet before they are sent", async () => {
+    const part = { type: "image_url", image_url: { url: "https://pictures.example/a.png" } };
+    const content = Array.from({ length: 50 }, () => part);
+    const body = { ...ask("chat", PRICED.chat, "blocking", { max_tokens: 64 }), messages: [{ role: "user", content }] };
+    await lab.fund(costOf(50 * 300, 64));
+    expect((await lab.gateway.post(PATH.chat, body)).status).toBe(402);
+    await expectCharged(costOf(50 * 300, 64), 0n, []);
+  });
+
   test("an input far beyond its estimate takes no more than the wallet has and a bound; the rest is the operator's", async () => {
     const body = ask("chat", PRICED.chat, "blocking", { max_tokens: 64 });
     const funded = holdOf(body, 64) + 5n;

@@ -1,5 +1,6 @@
 import { type TokenFamily, tokenFamilyOf } from "../../catalog/token-families.ts";
-import { type JsonText, stringEnd } from "../../lib/json.ts";
+import { replaceMedia } from "../../dialects/media/walk.ts";
+import { isObject, type JsonText, stringEnd } from "../../lib/json.ts";
 import { BACKSLASH, COLON, isSpace } from "../../lib/json-codes.ts";
 import { imageTokens, readImageSize } from "./image-tokens.ts";
 
@@ -18,6 +19,9 @@ const DATA_START = /^(?:data:[^,]{1,100},)?[A-Za-z0-9+/_-]{64}/;
 const TEXT_FIELDS: ReadonlySet<string> = new Set(["text", "content", "input", "output", "arguments"]);
 /** Base64 characters of a usual page of a PDF. */
 const CHARACTERS_PER_PAGE = 22_000;
+const ADDRESS = /^\s*https?:/i;
+/** Pages of a document of which nothing but its address is known. */
+const UNKNOWN_PAGES = 10;
 /** A function that stands for a web tool, in o200k tokens: its name, what is said of it, and its schema. */
 const PER_WEB_TOOL = 115;
 /** A list of tools that is not empty. */
@@ -203,13 +207,22 @@ export function textEstimator(modelId: string): (text: string) => number {
   return (text) => roughTokens(text, 0, text.length) * factor;
 }
 
+/** What of a request's tokens its text does not tell, each default 0. */
+export type Beside = {
+  /** Web tools that it asks its vendor for, each of which the model is told of as a function, by the gateway or, as long, by who runs it. */
+  webTools?: number;
+  /** Images and documents of which it has the addresses alone: {@link countAddressed}. Each is taken for a usual one. */
+  images?: number;
+  documents?: number;
+};
+
 /**
  * Input tokens of a request, estimated from its text for the first record of a stream and for the hold, without a pass through the
  * vocabulary: about 4 µs, and for 100 KB about 10, in which base64 is looked for. The JSON around the texts counts along, which leans to the safe side; base64 data counts as the
- * pictures and pages it is (dialects.md 6). `modelId` tells the family; without it, that of unknown models. `webTools`: how many the request asks its
- * vendor for, each of which the model is told of as a function, by the gateway or, as long, by who runs it.
+ * pictures and pages it is (dialects.md 6). `modelId` tells the family; without it, that of unknown models.
  */
-export function estimateInputTokens(body: JsonText, modelId = "", webTools = 0): number {
+export function estimateInputTokens(body: JsonText, modelId = "", beside: Beside = {}): number {
+  const { webTools = 0, images = 0, documents = 0 } = beside;
   const family = tokenFamilyOf(modelId);
   const { language, media } = body.mayHoldBytes
     ? readMedia(body.text, family)
@@ -217,7 +230,19 @@ export function estimateInputTokens(body: JsonText, modelId = "", webTools = 0):
   const hasTools = webTools > 0 || SOME_TOOLS.test(body.textOf("tools", TOOLS_START) ?? "");
   const tools = hasTools ? family.tools.base : 0;
   const said = (language + webTools * PER_WEB_TOOL) * family.factor;
-  return Math.max(1, Math.ceil(said + media + family.perRequest + tools));
+  const addressed = images * imageTokens(family.image) + documents * UNKNOWN_PAGES * family.perPage;
+  return Math.max(1, Math.ceil(said + media + addressed + family.perRequest + tools));
+}
+
+/** The images and documents of which a client's body, parsed, has the addresses alone. */
+export function countAddressed(body: unknown): Pick<Beside, "images" | "documents"> {
+  const counts = { images: 0, documents: 0 };
+  if (!isObject(body)) return counts;
+  replaceMedia(body, ({ kind, url }) => {
+    if (ADDRESS.test(url) && kind !== "audio") counts[`${kind}s`]++;
+    return undefined;
+  });
+  return counts;
 }
 
 /** The name of the field whose value begins at `open`, as it is spelled; "" in a list. */
