@@ -45,13 +45,21 @@ const ANTHROPICS = /(?:^|\.)(?:anthropic\.com|claude\.com)$/;
 const CLOUDS = /(?:^|\.)(?:amazonaws\.com|api\.aws|googleapis\.com|azure\.com)$/;
 
 /**
- * Hosts that bring a session's requests to where its cache is: Workers AI (developers.cloudflare.com, "Prompt caching"), and OpenCode's, one of which answers
- * "Request is missing x-opencode-session" (opencode.ai, "Where can I use it").
+ * What hosts want that refuse nothing in words, or in words that do not tell. Some bring a session's requests to where its cache is: Workers AI
+ * (developers.cloudflare.com, "Prompt caching"), and OpenCode's, one of which answers "Request is missing x-opencode-session" (opencode.ai, "Where can I use
+ * it"). Some pass over one of the two names of the ceiling: Snowflake's writes no more than 4,096 tokens then (langchain-ai/langchain-snowflake #132);
+ * Inception's refuses a choice that names its tool besides (pydantic/pydantic-ai #6647).
  */
-const SESSIONS: Readonly<Record<string, Vendor["quirks"]>> = {
+const HOSTS: Readonly<Record<string, Vendor["quirks"]>> = {
   "api.cloudflare.com": { sessionHeader: "x-session-affinity" },
   "opencode.ai": { sessionHeader: "x-opencode-session", needsSession: true },
+  "snowflakecomputing.com": { maxTokensField: "max_completion_tokens" },
+  "inceptionlabs.ai": { maxTokensField: "max_tokens", toolChoiceRequired: "unnamed" },
 };
+
+/** A host's own entry, or that of the domain in which it is one of many. */
+const ofHost = (host: string): Vendor["quirks"] | undefined =>
+  entryOf(HOSTS, host) ?? entryOf(HOSTS, host.split(".").slice(-2).join("."));
 
 /**
  * What is known of a server that nobody has described: OpenAI's own know all of the responses dialect, and of others it shows. Anthropic's models alone
@@ -60,10 +68,10 @@ const SESSIONS: Readonly<Record<string, Vendor["quirks"]>> = {
  */
 function usualQuirks(dialect: Vendor["dialect"], baseUrl: string): Vendor["quirks"] {
   const host = URL.parse(baseUrl)?.hostname ?? "";
-  const session = entryOf(SESSIONS, host);
+  const known = ofHost(host);
   if (dialect === "responses" && OPENAIS.test(host)) return { customTools: true };
-  if (dialect !== "messages" || ANTHROPICS.test(host)) return { ...session };
-  return { refusesExtras: true, ...(!CLOUDS.test(host) && { unsignedThinking: true }), ...session };
+  if (dialect !== "messages" || ANTHROPICS.test(host)) return { ...known };
+  return { refusesExtras: true, ...(!CLOUDS.test(host) && { unsignedThinking: true }), ...known };
 }
 
 /** A vendor that the registry does not know: `any` name behind its prefix, unless the file itself says which models it has. */

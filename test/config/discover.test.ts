@@ -231,6 +231,17 @@ test("hosts that find a session's cache by its name, or refuse a request without
   expect(quirksAt("chat", workers)).toEqual({ sessionHeader: "x-session-affinity" });
 });
 
+test("hosts that pass over one of the two names of the ceiling are told it by the other", () => {
+  const quirksAt = (base_url: string) => resolve({}, [{ id: "lab", dialect: "chat", base_url }]).vendors[0]?.quirks;
+  const cortex = "https://org-account.snowflakecomputing.com/api/v2/cortex/v1";
+  expect(quirksAt(cortex)).toEqual({ maxTokensField: "max_completion_tokens" });
+  expect(quirksAt("https://api.inceptionlabs.ai/v1")).toEqual({
+    ...{ maxTokensField: "max_tokens", toolChoiceRequired: "unnamed" },
+  });
+  for (const other of ["https://snowflakecomputing.com.example.com/v1", "http://localhost:1/v1", "http://127.0.0.1:1"])
+    expect(quirksAt(other)).toEqual({});
+});
+
 describe("local servers", () => {
   const ids = (rows: { id: string }[]) => rows.map((row) => row.id);
 
