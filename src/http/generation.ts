@@ -6,7 +6,7 @@ import { tollHeaders } from "../relay/exchange.ts";
 import { generate } from "../relay/generate.ts";
 import { generateOnce, type KeptAnswers } from "../relay/idempotency.ts";
 import type { GenerateRequest, Services } from "../relay/job.ts";
-import { MAX_NOTED_MODEL, recordRefusal } from "../relay/record.ts";
+import { MAX_NOTED_MODEL, recordRefusal, refusalOutcome } from "../relay/record.ts";
 import { type Answered, toResponse } from "./answered.ts";
 import { type Asked, AskedRequest, type RequestServer } from "./asked.ts";
 import { MAX_GENERATION_BYTES, readJsonSoon } from "./body/body.ts";
@@ -156,11 +156,10 @@ function noteRefusal(
   const { requestId, caller } = asked;
   if (observer?.traces) {
     const model = asked.model?.slice(0, MAX_NOTED_MODEL) ?? "";
-    const outcome = error ? "refused" : "client-left";
     observer.refused({
       ...{ requestId, accountId: caller.accountId, keyId: caller.keyId, dialect: dialect.name, model },
       ...{ stream: false, vendor: "", upstreamModel: "", tried: 0, attempts: [], lastAttemptMs: 0, lastKey: 0 },
-      ...{ outcome, error: error?.code, finish: undefined, startedAt: beganAt },
+      ...{ outcome: refusalOutcome(error), error: error?.code, finish: undefined, startedAt: beganAt },
       ...{ durationMs: Math.max(0, clock.now() - beganAt), firstTokenMs: undefined, usage: undefined },
       ...{ costNano: undefined, traceparent: asked.headers.get("traceparent") ?? undefined },
     });

@@ -30,6 +30,10 @@ export type Aside = {
   dropped: readonly string[];
 };
 
+/** How a request ends that was refused before anything was held for it or done; `error` undefined: its client had left. */
+export const refusalOutcome = (error: GatewayError | undefined): "refused" | "client-left" =>
+  error ? "refused" : "client-left";
+
 /**
  * Writes into the log that a request, or an image (`event`), came to nothing that was held or done: refused with `error`, or, undefined, its client had
  * left. Never throws.
@@ -47,7 +51,7 @@ export function recordRefusal(
 ): void {
   log.info(event, {
     ...{ request_id: requestId, account: caller.accountId, key: caller.keyId, dialect },
-    ...{ model: model?.slice(0, MAX_NOTED_MODEL), outcome: error ? "refused" : "client-left" },
+    ...{ model: model?.slice(0, MAX_NOTED_MODEL), outcome: refusalOutcome(error) },
     ...{ status: error ? statusOf(error.code, dialect) : CLIENT_LEFT, error: error?.code },
   });
 }
