@@ -5,7 +5,7 @@ import { writeFields } from "../lib/http1/fields.ts";
 import { type Text, wholeText } from "../lib/json.ts";
 import { hasNoFileLeft } from "../lib/open-files.ts";
 import { type Answer, ResponseAnswer, readText } from "./answer.ts";
-import { authorize, isSigned } from "./auth/authorize.ts";
+import { isSigned, sendSigned } from "./auth/authorize.ts";
 import type { CallRules } from "./http/call.ts";
 import { ConnectFailed, ConnectionLost, NoFileLeft } from "./http/faults.ts";
 import { Pool } from "./http/pool.ts";
@@ -167,23 +167,24 @@ async function sendSpecially(
     if (!(answer instanceof Response)) return answer;
     return new ResponseAnswer(isRedirect(answer) ? await refuseRedirect(answer) : answer);
   }
-  const { proxy } = vendor;
-  const request = isSigned(vendor) ? await authorize(vendor, "POST", given, proxy) : given;
-  const address = usesFetch(vendor) ? undefined : addressOf(request.url);
-  if (!address) onSent?.();
-  const answer = address
-    ? await pool.call(
-        address.origin,
-        writeHead(address, writeFields(request.headers)),
-        request.body,
-        abort,
-        RULES,
-        onSent,
-      )
-    : new ResponseAnswer(await fetchUpstream("POST", request, proxy));
+  const ask = (request: UpstreamRequest) => sendOverNetwork(vendor, request, abort, onSent);
+  const answer = isSigned(vendor) ? await sendSigned(vendor, given, ask) : await ask(given);
   if (!vendor.framing) return answer;
   const { unframe } = await import("./event-stream.ts");
   return new ResponseAnswer(unframe(toResponse(answer)));
+}
+
+async function sendOverNetwork(
+  vendor: Vendor,
+  request: UpstreamRequest,
+  abort: Abort,
+  onSent: Sending["onSent"],
+): Promise<Answer> {
+  const address = usesFetch(vendor) ? undefined : addressOf(request.url);
+  if (!address) onSent?.();
+  return address
+    ? pool.call(address.origin, writeHead(address, writeFields(request.headers)), request.body, abort, RULES, onSent)
+    : new ResponseAnswer(await fetchUpstream("POST", request, vendor.proxy));
 }
 
 const usesFetch = ({ proxy }: Vendor): boolean => proxy !== undefined || process.env[CLIENT] === "fetch";

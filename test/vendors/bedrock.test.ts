@@ -322,6 +322,42 @@ describe("through the front door", () => {
     });
   });
 
+  test("a clock that is wrong, as a virtual machine's behind its host's sleep, costs a refusal: what is signed then has Amazon's time", async () => {
+    let aheadMs = 20 * 60_000;
+    upstream.always(PATH, (call) => {
+      const theirs = Date.now() + aheadMs;
+      const written = call.headers["x-amz-date"]?.replace(/^(....)(..)(..T..)(..)(..Z)$/, "$1-$2-$3:$4:$5");
+      const headers = { date: new Date(theirs).toUTCString() };
+      if (Math.abs(Date.parse(written ?? "") - theirs) > 5 * 60_000) {
+        return json({ message: "Signature expired: … is now earlier than … (… - 5 min.)" }, { status: 403, headers });
+      }
+      const message = { id: "msg_1", type: "message", role: "assistant", model: "m", stop_reason: "end_turn" };
+      const usage = { input_tokens: 3, output_tokens: 1 };
+      return json({ ...message, content: [{ type: "text", text: "ok" }], stop_sequence: null, usage }, { headers });
+    });
+    await withApp(SIGNED, async (app) => {
+      const ask = async () => (await app.post("/v1/messages", body)).status;
+      expect(await Promise.all([ask(), ask()])).toEqual([200, 200]);
+      expect([await ask(), upstream.calls.length]).toEqual([200, 5]);
+      // Set right again, or the other way.
+      aheadMs = 0;
+      expect([await ask(), await ask(), upstream.calls.length]).toEqual([200, 200, 8]);
+      expect(app.rows().map(({ attempts, output }) => [Number(attempts), Number(output)])).toEqual(
+        Array(5).fill([1, 1]),
+      );
+    });
+  });
+
+  test("a key that is refused though the clock is right is asked once", async () => {
+    const headers = { date: new Date().toUTCString() };
+    const refusal = { message: "The security token included in the request is invalid." };
+    upstream.always(PATH, json(refusal, { status: 403, headers }));
+    await withApp(SIGNED, async (app) => {
+      expect((await app.post("/v1/messages", body)).status).toBe(502);
+      expect(upstream.calls).toHaveLength(1);
+    });
+  });
+
   test("a whole reply, with a bearer token", async () => {
     await withApp({ AWS_BEARER_TOKEN_BEDROCK: "token-1", AWS_REGION: "us-east-1" }, async (app) => {
       const message = {

@@ -1,3 +1,4 @@
+import type { Answer } from "../answer.ts";
 import type { AuthForm, UpstreamRequest, Vendor } from "../vendor.ts";
 import type { GoogleTokens } from "./google-tokens.ts";
 
@@ -40,4 +41,22 @@ export async function authorize(
   const signer = SIGNERS[vendor.auth];
   if (!signer) return request;
   return { ...request, headers: { ...request.headers, ...(await signer(vendor, method, request, proxy)) } };
+}
+
+/**
+ * The answer to a request that is signed for a generation. It is signed once more where it was refused since this machine's clock is wrong, as that of a
+ * virtual machine is whose host slept (WSL 2, Docker on a laptop): by the date of the answer, as Amazon's own SDKs do. Rejects as {@link authorize} and `ask` do.
+ */
+export async function sendSigned(
+  vendor: Vendor,
+  given: UpstreamRequest,
+  ask: (request: UpstreamRequest) => Promise<Answer>,
+): Promise<Answer> {
+  const request = await authorize(vendor, "POST", given, vendor.proxy);
+  const answer = await ask(request);
+  if (vendor.auth !== "sigv4" || answer.status !== 403) return answer;
+  const { followClock } = await import("./sigv4.ts");
+  if (!followClock(request.headers, Date.parse(answer.headers.get("date") ?? ""))) return answer;
+  answer.cancel();
+  return ask(await authorize(vendor, "POST", given, vendor.proxy));
 }

@@ -5,8 +5,30 @@ import type { UpstreamRequest, Vendor } from "../vendor.ts";
 /** Name of the service in every signature for models on Bedrock. */
 const SERVICE = "bedrock";
 
+/** AWS refuses what was signed more than five minutes from its own time; less, for the second that it tells that time by, and for the way. */
+const CLOCK_OFF_MS = 4 * 60_000;
+
+/** By how much AWS's clock is ahead of this machine's, as far as it had to say so, ms. */
+let aheadMs = 0;
+
+/**
+ * Whether a request was signed at a wrong time, as AWS has it (Unix ms; NaN: it told none); what is signed from now on has AWS's. `headers`: its own, as
+ * {@link signAws} made them.
+ */
+export function followClock(headers: Readonly<Record<string, string>>, theirsMs: number): boolean {
+  const signedMs = Date.parse((headers["x-amz-date"] ?? "").replace(MOMENT, "$1-$2-$3:$4:$5"));
+  if (!(Math.abs(theirsMs - signedMs) > CLOCK_OFF_MS)) return false;
+  aheadMs = theirsMs - Date.now();
+  return true;
+}
+
 /** Which service is signed for, and when: only tests set these. `datetime` is written `20150830T123600Z`. */
 export type SigningMoment = { service?: string; datetime?: string };
+
+/** A time as a signature has it, to the second: `20150830T123600Z`. */
+const MOMENT = /^(\d{4})(\d\d)(\d\dT\d\d)(\d\d)(\d\dZ)$/;
+
+const writeMoment = (ms: number): string => new Date(ms).toISOString().replace(/[:-]|\.\d+/g, "");
 
 /**
  * The headers of AWS signature version 4 for one request, its present ones included in the signature: `authorization`, `x-amz-date` and,
@@ -16,7 +38,7 @@ export async function signAws(
   vendor: Vendor,
   method: "GET" | "POST",
   request: UpstreamRequest,
-  { service = SERVICE, datetime }: SigningMoment = {},
+  { service = SERVICE, datetime = writeMoment(Date.now() + aheadMs) }: SigningMoment = {},
 ): Promise<Record<string, string>> {
   const { apiKey, credentials, region } = vendor;
   if (!apiKey || !credentials?.secretAccessKey || !region) {
@@ -33,7 +55,7 @@ export async function signAws(
     ...(credentials.sessionToken && { sessionToken: credentials.sessionToken }),
     service,
     region,
-    ...(datetime && { datetime }),
+    datetime,
   });
   const { headers } = await signer.sign();
   return Object.fromEntries(headers);
