@@ -49,7 +49,9 @@ test.each([
   { content_policy_fallbacks: [{ cheap: ["dear"] }] },
   { router_settings_override: { fallbacks: [{ cheap: ["dear"] }] } },
   { deployment_id: "dear" },
-])("nor has LiteLLM answer with one, in any of its words: %j", async (further) => {
+  { extra_body: { model: "dear", n: 100, service_tier: "priority" } },
+  { providerOptions: { gateway: { models: ["dear"], sort: "tps" } } },
+])("nor has LiteLLM or Vercel answer with one, in any of their words: %j", async (further) => {
   const [field = ""] = Object.keys(further);
   const { status, dropped, sent } = await send("chat", further);
   expect([status, dropped, sent && field in sent]).toEqual([200, field, false]);

@@ -6,12 +6,14 @@ import type { Services } from "../job.ts";
 
 /**
  * Fields that name further models, of which a vendor takes one where the first fails: OpenRouter's, Anthropic's, and LiteLLM's, which whoever makes the
- * first one fail (a prompt that is too long, or refused) has answer; and the one by which LiteLLM is told another deployment of Azure's (BerriAI/litellm,
- * `router.py`, `proxy/route_llm_request.py` and `main.py`).
+ * first one fail (a prompt that is too long, or refused) has answer; the one by which LiteLLM is told another deployment of Azure's (BerriAI/litellm,
+ * `router.py`, `proxy/route_llm_request.py` and `main.py`); what LiteLLM lays over the request once it has let it in, `model` and all (BerriAI/litellm
+ * #31118); and where Vercel's gateway is told further models and hosts (vercel.com, AI Gateway, "Provider Options").
  */
 const OTHER_MODELS: ReadonlySet<string> = new Set([
   ...["models", "fallbacks"],
   ...["context_window_fallbacks", "content_policy_fallbacks", "router_settings_override", "deployment_id"],
+  ...["extra_body", "providerOptions"],
 ]);
 
 /** Fields that say which model is asked, and how much of it. */
