@@ -249,17 +249,26 @@ describe("relabeler", () => {
     expect(editInside('{"response":[1]}', "response", { model: "x" })).toBe('{"response":[1]}');
   });
 
-  test("a time that is written with a point is told in whole seconds, in every record that tells it and of a whole reply", () => {
-    const response = (status: string) =>
-      `{"id":"r1","created_at":1786588600.0,"model":"vendor-model-1","status":"${status}","output":[]}`;
-    const record = (type: string, status: string) => `data: {"type":"${type}","response":${response(status)}}\n\n`;
-    const { relabeled } = run([record("response.created", "in_progress") + record("response.completed", "completed")]);
-    expect(relabeled.match(/(?<="created_at":)[^,]*/g)?.join()).toBe("1786588600,1786588600");
-    const parts = response("completed").replace("600.0", "600.75");
-    for (const body of [response("completed"), parts]) {
-      expect(responses.relabel(new JsonText(body), context)).toContain('"created_at":1786588600,');
-    }
-  });
+  test.each([
+    ["by a name of its own", "vendor-model-1"],
+    ["by the client's name", context.model],
+  ])(
+    "a time that is written with a point is told in whole seconds, in every record that tells it and of a whole reply, and a state that is none in none: %s",
+    (_name, model) => {
+      const response = (status: string) =>
+        `{"id":"r1","created_at":1786588600.0,"model":"${model}","status":"${status}","output":[{"type":"reasoning","status":null}]}`;
+      const record = (type: string, status: string) => `data: {"type":"${type}","response":${response(status)}}\n\n`;
+      const { relabeled } = run([
+        record("response.created", "in_progress") + record("response.completed", "completed"),
+      ]);
+      expect(relabeled.match(/(?<="created_at":)[^,]*/g)?.join()).toBe("1786588600,1786588600");
+      expect(relabeled).not.toContain("null");
+      const parts = response("completed").replace("600.0", "600.75");
+      for (const body of [response("completed"), parts]) {
+        expect(responses.relabel(new JsonText(body), context)).toContain('"created_at":1786588600,');
+      }
+    },
+  );
 
   test("the terminal record is held back until the end", async () => {
     const text = await streamOf("text");

@@ -112,9 +112,9 @@ class ResponsesRelabeler implements Relabeler {
 
   #forward(frame: Frame, value: Record<string, unknown>, type: string, edits: Edits = {}): string {
     const { response, sequence_number: number } = value;
-    const isOthers = isObject(response) && response["model"] !== this.context.model;
-    const told = isObject(response) ? { ...wholeTime(response), ...stated(response) } : {};
-    const changed: Edits = isOthers ? { model: this.context.model, ...told, ...edits } : edits;
+    const changed: Edits = isObject(response)
+      ? { model: this.context.model, ...wholeTime(response), ...stated(response), ...edits }
+      : edits;
     const added = {
       ...(value["type"] === undefined && type !== "" && { type }),
       ...(typeof number !== "number" && { sequence_number: this.#sequence }),
