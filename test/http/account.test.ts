@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { Writer } from "../../src/db/writer.ts";
 import { openapiDocument } from "../../src/http/openapi/openapi.ts";
-import { type ExportRecord, exportResponse, toCell } from "../../src/http/usage/export.ts";
+import { EXPORT_PAGE, type ExportRecord, exportResponse, toCell } from "../../src/http/usage/export.ts";
 import { toBalance } from "../../src/http/usage/shape.ts";
 import { AccountView, OwnAccountView } from "../../src/wire/account.ts";
 import { checker } from "../../src/wire/open.ts";
 import { UsageList, UsageReceipt } from "../../src/wire/usage.ts";
+import { usageWriter } from "../ledger/usage-rows.ts";
 import { insideOnly } from "../support/black-box-config.ts";
 import {
   type AccountLab,
@@ -299,6 +301,26 @@ describe("exports", () => {
     expect(csv.split("\r\n")[0]).toStartWith("group,name,requests,");
     expect(csv.split("\r\n")[1]).toStartWith(`${PRICED},${PRICED},${rows.length},`);
     expect((await text("/v1/usage?format=json&since=2030-01-01")).text).toBe("[]\n");
+  });
+
+  test("more requests than are read at once: all of them, each once, in both forms", async () => {
+    insideOnly("rows that nobody asked for");
+    const many = await lab.tenant("many", "pro");
+    const { store } = lab.gateway;
+    const writer = new Writer(store);
+    const write = usageWriter(store, writer);
+    const ids = Array.from({ length: 2 * EXPORT_PAGE + 1 }, (_, at) => `req_${String(at).padStart(5, "0")}`);
+    const row = { accountId: many.id, keyId: many.keyId, model: PRICED };
+    await Promise.all(ids.map((requestId, at) => write({ ...row, requestId, atMs: lab.clock.now() + at })));
+    await writer.close();
+    const ask = async (format: string) => {
+      const headers = { authorization: `Bearer ${many.key}` };
+      return (await lab.gateway.call(`/v1/usage?format=${format}`, { headers })).text();
+    };
+    const newest = ids.toReversed();
+    const lines = (await ask("csv")).trimEnd().split("\r\n").slice(1);
+    expect(lines.map((line) => line.split(",")[0])).toEqual(newest);
+    expect((JSON.parse(await ask("json")) as Json[]).map((entry) => entry["request_id"])).toEqual(newest);
   });
 
   test("a client that leaves ends the reading", async () => {
