@@ -85,6 +85,22 @@ describe("the request log", () => {
     expect(bodies[0]?.["request"]).toBe(JSON.stringify(body));
   });
 
+  test("of a stream that its client leaves as much as he was sent, once; and it ends as any other", async () => {
+    const { log, lines } = open({ bodies: true });
+    const app = await startApp({ requests: log });
+    apps.push(app);
+    const body = { model: "sluice/echo", messages: [{ role: "user", content: "a canary ".repeat(50) }], stream: true };
+    const reader = (await app.post("/v1/chat/completions", body)).body!.getReader();
+    const sent = new TextDecoder().decode((await reader.read()).value);
+    await reader.cancel();
+    await log.flush();
+    const bodies = lines().filter((line) => line["event"] === "bodies");
+    expect(bodies.map(({ request }) => request)).toEqual([JSON.stringify(body)]);
+    expect(String(bodies[0]?.["reply"])).toStartWith(sent);
+    expect(String(bodies[0]?.["reply"])).not.toContain("[DONE]");
+    expect(app.rows().map(({ outcome }) => outcome)).toEqual(["client-left"]);
+  });
+
   test("secrets are taken out", async () => {
     const source = createLog({ level: "silent" });
     source.addSecret("very-secret-value-1");
