@@ -68,6 +68,12 @@ describe("verify finds", () => {
       "an entry that was moved to another request",
       "UPDATE ledger_entry SET request_id = 'req_x' WHERE request_id = 'req_2'",
     ],
+    ["I6", "a charge beyond its cost", "UPDATE usage SET cost_nano = cost_nano - 1 WHERE request_id = 'req_1'"],
+    [
+      "I6",
+      "a loss that leaves a part of the cost nowhere",
+      "UPDATE ledger_entry SET kind = 'writeoff' WHERE request_id = 'req_1'; UPDATE usage SET charged_nano = 0, cost_nano = cost_nano + 1 WHERE request_id = 'req_1'",
+    ],
     ["I7", "a hold that was forgotten", HOLD.replace("req_0", "req_9").replace("9000000000000", "1")],
     ["I8", "an image that was paid twice", "UPDATE unit_claim SET charged = charged * 2 WHERE id = 'job_1'"],
     ["I9", "a remark that was changed", "UPDATE ledger_entry SET detail = 'x' WHERE seq = 2"],
