@@ -352,7 +352,8 @@ describe("caps of a key (contract 4)", () => {
     spend.of(keyId)?.claim(0, 2n);
     await (await hold({ prices: free })).release();
     await keys.change(keyId, { capTotalNano: null, capRequestsDay: 5 });
-    await (await hold({ prices: undefined })).release();
+    await (await hold({ prices: undefined })).settle(used(1_000, 1_000));
+    expect(rows()).toEqual([[20513n, 2n, 0n]]);
   });
 
   test("a cap set later counts from then on; a cap taken away is none", async () => {
