@@ -329,6 +329,18 @@ describe("what is kept", () => {
     expect(Math.max(...pieces.map((piece) => piece.length))).toBeLessThan(first.text.length / 10);
   });
 
+  test("a record larger than what is unpacked at once is given again whole", async () => {
+    const large = chunk({ content: "Grüße 🌍 ".repeat(100_000) });
+    lab.vendors.chat.always(CHAT, () => sse(`${START}${large}${chunk({}, "stop")}${USAGE}data: [DONE]\n\n`));
+    const key = freshKey();
+    const body = ask("chat", ONE_ROUTE.chat, "stream");
+    const first = await read(await post("chat", body, key));
+    const again = await read(await post("chat", body, key));
+    expect([again.status, again.replayed, again.text === first.text]).toEqual([200, "true", true]);
+    expect(first.text.length).toBeGreaterThan(900_000);
+    expect(calls()).toBe(1);
+  });
+
   test("for a day, and then the key is new; its row is swept with its bytes", async () => {
     lab.vendors.chat.always(CHAT, answerOf);
     const key = freshKey();
