@@ -145,22 +145,31 @@ describe("results are believed by their bytes alone", () => {
     }
   });
 
+  const NONE = "is no PNG, JPEG or WebP";
+  const PNG_HEAD = [0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52];
+
   test.each([
-    ["HTML", text("<!doctype html><html><body>Bad gateway</body></html>")],
-    ["SVG", text('<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>')],
-    ["JSON", text('{"error":"no"}')],
-    ["GIF", text("GIF89a.................................")],
-    ["nothing", new Uint8Array()],
-    ["a PNG's first bytes", PNG.slice(0, 20)],
-    ["a PNG of no size", header([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52])],
-    [
-      "a PNG of too many pixels",
-      header([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52, 0, 1, 0, 0, 0, 1, 0, 0]),
-    ],
-    ["a JPEG without a frame", header([0xff, 0xd8, 0xff, 0xe0, 0, 4, 0, 0, 0xff, 0xd9])],
-    ["more than 32 MiB", header([0x89, 0x50, 0x4e, 0x47], 32 * 1024 * 1024 + 1)],
-  ])("%s is refused", (_name, bytes) => {
+    ["HTML", NONE, text("<!doctype html><html><body>Bad gateway</body></html>")],
+    ["SVG", NONE, text('<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>')],
+    ["JSON", NONE, text('{"error":"no"}')],
+    ["GIF", NONE, text("GIF89a.................................")],
+    ["nothing", NONE, new Uint8Array()],
+    ["a PNG's first bytes", "is damaged", PNG.slice(0, 20)],
+    ["a PNG of no size", "is damaged", header(PNG_HEAD)],
+    ["a PNG of too many pixels", "more than 64 megapixels", header([...PNG_HEAD, 0, 1, 0, 0, 0, 1, 0, 0])],
+    ["a JPEG without a frame", "is damaged", header([0xff, 0xd8, 0xff, 0xe0, 0, 4, 0, 0, 0xff, 0xd9])],
+    ["more than 32 MiB", "larger than 32 MiB", header([0x89, 0x50, 0x4e, 0x47], 32 * 1024 * 1024 + 1)],
+  ])("%s is refused: %s", (_name, words, bytes) => {
     expect(() => inspectImage(bytes)).toThrow(BadImage);
+    expect(() => inspectImage(bytes)).toThrow(words);
+  });
+
+  test("the end of a preview is not that of its JPEG", async () => {
+    const jpeg = await new Bun.Image(PNG).resize(31, 17).jpeg().bytes();
+    const preview = [0xff, 0xe1, 0, 4, 0xff, 0xd9];
+    const whole = Uint8Array.from([...jpeg.slice(0, 2), ...preview, ...jpeg.slice(2)]);
+    expect(inspectImage(whole)).toEqual({ type: "image/jpeg", width: 31, height: 17 });
+    expect(() => inspectImage(whole.slice(0, -2))).toThrow("breaks off");
   });
 
   test("whatever the bytes are, they are refused in words or have a size", () => {
