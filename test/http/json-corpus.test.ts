@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { startApp, vendorAt } from "../support/app.ts";
+import { GENERATION_PATH as paths, startApp, vendorAt } from "../support/app.ts";
 import { json, startUpstream } from "../support/upstream.ts";
 import { countWork } from "../support/wait.ts";
 import { BOMBS, CORPUS, type CorpusCase } from "./json-corpus.ts";
@@ -136,7 +136,6 @@ test("what is JSON goes on to a vendor of the same dialect byte for byte, and te
   const upstream = startUpstream();
   const dialects = ["chat", "messages", "responses"] as const;
   const gateway = await startApp({ vendors: dialects.map((dialect) => vendorAt(upstream, dialect, `lab-${dialect}`)) });
-  const paths = { chat: "/v1/chat/completions", messages: "/v1/messages", responses: "/v1/responses" };
   for (const path of Object.values(paths)) upstream.always(path, json({ error: { message: "seen" } }, { status: 400 }));
   const ask = {
     chat: BODIES["/v1/chat/completions"],

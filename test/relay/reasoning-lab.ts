@@ -9,7 +9,7 @@ import type { DialectName } from "../../src/dialects/dialect.ts";
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { dialects } from "../../src/dialects/index.ts";
 import { createLog } from "../../src/observe/log.ts";
-import { PLAIN_CONFIG } from "../support/app.ts";
+import { GENERATION_PATH as PATHS, PLAIN_CONFIG } from "../support/app.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
 import { anthropic, google, openai, plain, type StrictVendor, strictVendor } from "./reasoning-vendors.ts";
 import { router } from "./router-vendor.ts";
@@ -150,11 +150,6 @@ async function makeKeys(app: App, store: Store, clock: ManualClock): Promise<Lab
 }
 
 export type Mode = "stream" | "whole";
-export const PATHS: Record<DialectName, string> = {
-  chat: "/v1/chat/completions",
-  messages: "/v1/messages",
-  responses: "/v1/responses",
-};
 
 /** What a client read of one answer. */
 export type Heard = {

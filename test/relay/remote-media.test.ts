@@ -5,7 +5,7 @@ import { MAX_FILE_BYTES, MAX_REMOTE, MEDIA_DEADLINE_MS } from "../../src/relay/r
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { KEPT_MS } from "../../src/web/safe-fetch/media.ts";
 import { BAD_MEDIA } from "../dialects/bad-media.ts";
-import { startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { GENERATION_PATH as PATHS, startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { manualClock } from "../support/clock.ts";
 import {
   type Answer,
@@ -112,7 +112,6 @@ const file = (bytes: Uint8Array | string, contentType: string): Answer => ({
   finish: "end",
 });
 
-const PATHS = { chat: "/v1/chat/completions", messages: "/v1/messages", responses: "/v1/responses" } as const;
 type Client = keyof typeof PATHS;
 
 const imageIn: Record<Client, (url: string) => unknown> = {

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
-import { startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { GENERATION_PATH as PATHS, startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { givenExecutable } from "../support/binary.ts";
 import { manualClock } from "../support/clock.ts";
 import { type Listening, listen } from "../support/listening.ts";
@@ -29,7 +29,6 @@ afterAll(() => upstream.close());
 
 const rows = { chat: "c", messages: "m", responses: "r" } as const;
 type Dialect = keyof typeof rows;
-const PATHS = { chat: "/v1/chat/completions", messages: "/v1/messages", responses: "/v1/responses" };
 const content = "Hi";
 const turns = { messages: [{ role: "user", content }] };
 

@@ -1,18 +1,12 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { DIALECTS, type DialectName } from "../../src/dialects/dialect.ts";
-import { startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { GENERATION_PATH as PATH, startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { json, sse, startUpstream, type Upstream } from "../support/upstream.ts";
 import { MODES, type Mode, readRecords } from "./wires.ts";
 
 const SAID = "Hello there, world.";
 /** What the gateway makes of it: one token for four characters. */
 const SAID_TOKENS = 5;
-
-const PATH: Record<DialectName, string> = {
-  chat: "/v1/chat/completions",
-  messages: "/v1/messages",
-  responses: "/v1/responses",
-};
 
 /** Replies whose vendor counts nothing: says no word of it, or null, or noughts; or counts one side alone. */
 const SILENCE = ["absent", "null", "nought", "output", "input"] as const;

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { GENERATION_PATH as PATHS } from "../support/app.ts";
 import { countWork } from "../support/wait.ts";
 import { CLAUDE, modelOf, type ServedLab, says, searches, startServedLab, TOOLLESS } from "./server-tools.lab.ts";
 
@@ -31,11 +32,6 @@ const SEARCH: Record<Client, Wire> = {
   chat: { web_search_options: {} },
   messages: { tools: [{ type: "web_search_20250305", name: "web_search" }], max_tokens: 500 },
   responses: { tools: [{ type: "web_search" }] },
-};
-const PATHS: Record<Client, string> = {
-  chat: "/v1/chat/completions",
-  messages: "/v1/messages",
-  responses: "/v1/responses",
 };
 const CLIENTS = Object.keys(PATHS) as Client[];
 

@@ -50,7 +50,7 @@ export const BEHIND_PROXY: Partial<Config> = { server: { ...PLAIN_CONFIG.server,
 
 const TEST_VERSION = "0.0.0-test";
 
-/** Path of generation below the scripted vendor's address. */
+/** Path of generation, at the gateway and below the scripted vendor's address. */
 export const GENERATION_PATH: Record<DialectName, string> = {
   chat: "/v1/chat/completions",
   messages: "/v1/messages",

@@ -11,7 +11,7 @@ import {
   isThinker,
   type Value,
 } from "./checker.ts";
-import type { VendorFault, VendorWire } from "./wire.ts";
+import { asksByBody, type VendorFault, type VendorWire } from "./wire.ts";
 
 const HEAD = { id: "chatcmpl-Lab7QkZ1", created: 1_754_432_626, system_fingerprint: "fp_ff25b2783a" };
 const USAGE = {
@@ -217,10 +217,7 @@ export const chat: VendorWire = {
   base: (url) => `${url}/v1`,
   auth: "bearer",
   check,
-  asks: ({ json }) => ({
-    stream: isObject(json) && json["stream"] === true,
-    model: isObject(json) ? String(json["model"]) : "",
-  }),
+  asks: asksByBody,
   records: recordsOf,
   whole: (reply, model) => ({
     ...HEAD,

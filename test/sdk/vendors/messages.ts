@@ -1,7 +1,7 @@
 import { isObject } from "../../../src/lib/json.ts";
 import { COUNTS, type Reply, type Step } from "../replies.ts";
 import { Checker, isBase64, isBetween, isCount, isText, isTextParts, isThinker, type Value } from "./checker.ts";
-import type { VendorFault, VendorWire } from "./wire.ts";
+import { asksByBody, type VendorFault, type VendorWire } from "./wire.ts";
 
 const USAGE = {
   input_tokens: COUNTS.fresh,
@@ -212,10 +212,7 @@ export const messages: VendorWire = {
   base: (url) => url,
   auth: "x-api-key",
   check,
-  asks: ({ json }) => ({
-    stream: isObject(json) && json["stream"] === true,
-    model: isObject(json) ? String(json["model"]) : "",
-  }),
+  asks: asksByBody,
   records: recordsOf,
   whole: (reply, model) => ({
     ...headOf(model),

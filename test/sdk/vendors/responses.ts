@@ -2,7 +2,7 @@ import { isObject } from "../../../src/lib/json.ts";
 import { COUNTS, type Reply, type Step } from "../replies.ts";
 import { openaiError } from "./chat.ts";
 import { Checker, isAddress, isBetween, isJsonObject, isText, isThinker, type Value } from "./checker.ts";
-import type { VendorWire } from "./wire.ts";
+import { asksByBody, type VendorWire } from "./wire.ts";
 
 const USAGE = {
   input_tokens: COUNTS.fresh + COUNTS.cached,
@@ -278,10 +278,7 @@ export const responses: VendorWire = {
   base: (url) => `${url}/v1`,
   auth: "bearer",
   check,
-  asks: ({ json }) => ({
-    stream: isObject(json) && json["stream"] === true,
-    model: isObject(json) ? String(json["model"]) : "",
-  }),
+  asks: asksByBody,
   records: recordsOf,
   whole: finalOf,
   error: openaiError,

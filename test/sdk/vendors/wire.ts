@@ -1,3 +1,4 @@
+import { isObject } from "../../../src/lib/json.ts";
 import type { Call } from "../../support/upstream.ts";
 import type { Reply } from "../replies.ts";
 import type { Faults } from "./checker.ts";
@@ -25,3 +26,9 @@ export type VendorWire = {
   /** The record of an overloaded vendor in the middle of a stream. */
   brokenRecord: string;
 };
+
+/** {@link VendorWire.asks} of the dialects that say both in the body. */
+export const asksByBody: VendorWire["asks"] = ({ json }) => ({
+  stream: isObject(json) && json["stream"] === true,
+  model: isObject(json) ? String(json["model"]) : "",
+});
