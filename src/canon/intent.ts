@@ -117,18 +117,18 @@ export type Orders = {
   reasoning: ReasoningOrder;
   /** What the client said of reasoning is read by nobody: it is named as dropped. */
   isReasoningIgnored?: boolean;
-  /** Reasoning is active: temperature and top_p (and top_k) are removed (interface 4.8). */
+  /** Reasoning is active: temperature, top_p and top_k are removed (interface 4.8). */
   dropSampling: boolean;
   /** Top-level wire fields that this vendor or model refuses. */
   remove: readonly string[];
-  /** By which its vendor finds a session's cache: a top-level wire field, and what it says where the client says nothing in it. */
+  /** The top-level wire field by which the vendor finds a session's cache, and the key to write into it where the client has written nothing. */
   session?: { field: string; key: string };
   /**
-   * messages: the vendor wants back what was thought before calls, and some of that is gone, or takes no forced call while its model thinks: it is to think
-   * no more.
+   * messages: thinking is switched off for this request, since the vendor refused it: some of the thinking before earlier calls is gone, which it wants back;
+   * or a call is forced, which it does not take while its model thinks.
    */
   missesThought?: boolean;
-  /** messages: the vendor does not know adaptive thinking, only that of a budget. */
+  /** messages: the vendor does not know adaptive thinking; it is asked to think by a budget. */
   thinksByBudget?: boolean;
   /** The name by which the vendor knows a model that a body names by its ID here; any other name as it is. */
   vendorName?: (model: string) => string;

@@ -57,19 +57,19 @@ export type Quirks = {
   noJsonObject?: boolean;
   /** chat: no `response_format` beside tools: JSON and its schema are asked for in words (Groq, Cerebras). */
   noFormatBesideTools?: boolean;
-  /** chat: tools and formats are told in a subset of JSON Schema, with a type everywhere (Moonshot). */
+  /** chat: the schemas of tools and formats are brought to a subset of JSON Schema, with a type everywhere (Moonshot). */
   plainSchemas?: boolean;
-  /** chat: a function is refused whose schema names no properties, be there none (LM Studio). */
+  /** chat: a function's schema must have `properties`, even empty ones (LM Studio). */
   namedProperties?: boolean;
-  /** chat: all tools must say the same of `strict`: where they do not, none is strict (Cerebras). */
+  /** chat: `strict` must be the same for all tools; where it is not, it is taken from all of them (Cerebras). */
   evenStrictTools?: boolean;
-  /** chat: a tool that says whether it is strict is refused (Cohere). */
+  /** chat: `strict` on a tool is refused (Cohere). */
   noStrictTools?: boolean;
   /** chat: a tool's name must begin with a letter (Moonshot). */
   letterFirstNames?: boolean;
   /** chat: a tool's name is made of letters, digits and `_`, and no digit begins it (Cohere). */
   wordNames?: boolean;
-  /** chat, responses: a stream is refused: the reply is asked for whole, and told as a stream. */
+  /** chat, responses: a stream is refused: the reply is asked for whole, and written for the client as a stream. */
   noStreams?: boolean;
   /** chat: `stream_options` is refused. */
   noStreamOptions?: boolean;
@@ -78,15 +78,19 @@ export type Quirks = {
   /** chat, responses: the role `developer` is unknown and becomes `system`. */
   noDeveloperRole?: boolean;
   /**
-   * chat: a forced tool_choice is spelled `any` (Mistral), or not known at all, or not while the model reasons, or only where it is told not to:
-   * it becomes `auto` and a word in the system prompt. `auto-alone`: no other word is known at all, so that for `none` no tools are told (Z.ai, Ollama).
-   * `unnamed`: a choice that names its tool is passed over or refused, so that this tool is told alone (llama.cpp, LM Studio, Moonshot). messages: `auto`.
+   * chat, and messages for `auto`: how the vendor takes a tool_choice that forces a call. Default: as OpenAI does.
+   * - `any`: it is spelled so (Mistral).
+   * - `auto`, `auto-while-reasoning`, `auto-unless-off`: it is refused, always, or while the model reasons, or unless reasoning is switched off. `auto` is sent in
+   *   its place, and the system prompt asks for the call.
+   * - `auto-alone`: as `auto`; `none` is not known either, so that no tools are sent for it (Z.ai, Ollama).
+   * - `unnamed`: a choice that names its tool is ignored or refused, so that this tool alone is sent, with `required` (llama.cpp, LM Studio, Moonshot).
    */
   toolChoiceRequired?: "any" | "auto" | "auto-alone" | "auto-while-reasoning" | "auto-unless-off" | "unnamed";
   /**
-   * chat, responses: the vendor knows custom tools (dialects.md 1.1). False: they are functions to it, whoever wrote them; in the responses dialect so are
-   * all tools of a client's own, and no item is told that only OpenAI knows. Absent: in the chat dialect a chat client's own pass as they are, and those
-   * of other clients are functions; in the responses dialect all pass until the vendor refuses them (see {@link UpstreamDialect.plainer}).
+   * chat, responses: the vendor knows custom tools (dialects.md 1.1).
+   * False: all are sent as functions; in the responses dialect so are the other tools that a client runs itself, and no item that only OpenAI knows is sent.
+   * Absent: in the chat dialect those of chat clients are sent as they are, and those of others as functions; in the responses dialect all are sent as they are
+   * until the vendor refuses them (see {@link UpstreamDialect.plainer}).
    */
   customTools?: boolean;
   /** chat: the vendor still knows `functions` and `function_call`; elsewhere they become tools. */
@@ -98,7 +102,7 @@ export type Quirks = {
   prefill?: "prefix" | "partial" | "continue" | "none" | "refused";
   /** chat: a null assistant content is refused, `""` is sent. */
   emptyContent?: boolean;
-  /** chat: calls beside which nothing is said are refused, be it null or `""`: a blank stands there (Databricks' Claude). */
+  /** chat: a turn of calls alone is refused with null or `""` as its content: a blank is sent (Databricks' Claude). */
   blankContent?: boolean;
   /**
    * chat: fields that are null are refused; left out they mean the same. mlx-lm (containers/ramalama #2465) and KoboldCpp (LostRuins/koboldcpp #1503) break the
@@ -111,13 +115,13 @@ export type Quirks = {
   nineCharacterToolIds?: boolean;
   /** chat: no user's turn may stand right behind a tool's result, and no system message behind that or an assistant's turn (Mistral). */
   strictRoleOrder?: boolean;
-  /** chat: behind the system messages the user has to speak first: a word stands for one who does not (Z.ai). */
+  /** chat: the first turn behind the system messages must be the user's: a word is put there where it is not (Z.ai). */
   userFirst?: boolean;
   /** chat: behind the system messages, which all stand first, user and assistant take turns: neighbours of one role become one message (Perplexity). */
   alternatingRoles?: boolean;
-  /** chat: the system does not speak (Gemma's first templates): what it says, the user says first. */
+  /** chat: there is no system role (Gemma's first templates): its words are put before the user's first ones. */
   noSystemRole?: boolean;
-  /** chat: the system speaks once, and first: what it says later is joined to that (Qwen's template). */
+  /** chat: one system message at the beginning is taken, and no other: later ones are joined to it (Qwen's template). */
   oneSystemMessage?: boolean;
   /** chat: at most this many stop sequences; the gateway drops and names the rest. Default 4. */
   maxStopSequences?: number;
@@ -135,7 +139,7 @@ export type Quirks = {
   acceptsTopK?: boolean;
   /** chat: the vendor takes `cache_control` marks inside content parts (OpenRouter). False: it refuses them, and they are left out. */
   acceptsCacheControl?: boolean;
-  /** chat: how a model of which nobody knows how it is steered is told not to think, by clients of other dialects. Absent: it is not told. */
+  /** chat: the form in which a model of unknown control is told not to think, for clients of other dialects. Absent: it is not told. */
   reasoningOff?: ReasoningForm;
   /** chat: completion_tokens leave reasoning out (xAI). Also recognised by arithmetic where the totals show it. */
   exclusiveReasoningTokens?: boolean;
@@ -143,7 +147,7 @@ export type Quirks = {
   inlineThinkTags?: boolean;
   /** messages: the vendor rejects temperature above 1; larger values are clamped. Default true. */
   unclampedTemperature?: boolean;
-  /** messages: the vendor signs no thinking, and takes it back without a signature. From others it is left out (dialects.md 4.8 #6). */
+  /** messages: the vendor signs no thinking, and takes it back without a signature. To other vendors unsigned thinking is not sent (dialects.md 4.8 #6). */
   unsignedThinking?: boolean;
   /** responses: a summary of the reasoning is refused, so that none is asked for of the gateway's own accord (OpenAI, to who is not verified). */
   noReasoningSummary?: boolean;
@@ -152,58 +156,59 @@ export type Quirks = {
    * list of another name; and a function may not have the name of a tool that the vendor runs (Perplexity's Agent API).
    */
   agentTerms?: boolean;
-  /** messages: the vendor reads Claude Code's billing line in the system prompt. From others it is kept (field.md 12). */
+  /** messages: the vendor reads Claude Code's billing line in the system prompt. To other vendors the line is not sent (field.md 12). */
   ownBillingLine?: boolean;
   /** messages: the vendor's models do not all take cache marks, so none are added to what clients of other dialects send. */
   noAddedCacheMarks?: boolean;
   /** messages: they are added for those of its models alone that are known by their names to take them: it refuses the whole request of another (Bedrock). */
   knownCacheMarks?: boolean;
   /**
-   * messages: the vendor knows text, images, thinking, functions and their calls alone: all else is told as these. Absent: it is told all until it refuses
-   * it (see {@link UpstreamDialect.plainer}).
+   * messages: the vendor knows nothing but text, images, thinking, functions and their calls: everything else is written as one of these. Absent: everything is
+   * sent as it is until the vendor refuses it (see {@link UpstreamDialect.plainer}).
    */
   plainBlocks?: boolean;
   /** messages: the dialect's version of this name stands in the body, and neither model nor stream does (Bedrock). */
   versionInBody?: string;
   /**
-   * messages: what the dialect's own vendor knows and this one refuses, betas and newer fields, is left out from then on and named: which it
-   * knows changes, and from model to model (Bedrock).
+   * messages: betas and newer fields that this vendor refuses are left out from then on, and named: which ones it knows changes in time, and from model to
+   * model (Bedrock).
    */
   refusesExtras?: boolean;
   /** The header, or else the top-level field, by which the vendor brings the requests of a session to where its prompt cache is. Absent: it knows none. */
   sessionHeader?: string;
   sessionField?: string;
-  /** It refuses a request without: where a client names no session, its conversation is one. */
+  /** The vendor refuses a request that names no session: where the client names none, its conversation counts as one. */
   needsSession?: boolean;
   /** The vendor counts the tokens of a request itself, in the dialect's own way. */
   countTokens?: boolean;
   /** gemini: the counter takes the request's own fields, not a request inside a field (Vertex). */
   bareCountBody?: boolean;
   /**
-   * The vendor itself runs the web tools that its dialect knows; the gateway runs them for others (issue 6), and for servers that nobody says it of: of
-   * those that speak Anthropic's or OpenAI's dialect nearly all leave such a tool out without a word, or refuse it.
+   * The vendor itself runs the web tools that its dialect knows; for all others the gateway does (issue 6). Absent for servers of which nothing is known: nearly
+   * all that speak Anthropic's or OpenAI's dialect leave such a tool out without a word, or refuse it.
    */
   webTools?: boolean;
   /** Images and documents at URLs that the vendor fetches by itself; the gateway fetches the others. Default: as its dialect's own vendor does. */
   remoteMedia?: RemoteMedia;
 };
 
-/**
- * What is minded of a vendor for one request: its quirks, fields that it has refused, see {@link Orders.missesThought}, and that its model thinks as much as
- * its effort says, and by no budget, or the other way round ({@link Orders.thinksByBudget}).
- */
+/** In what terms a request is written for a vendor: its row's quirks, and what it has taught by refusing. */
 export type VendorTerms = {
   quirks: Quirks;
+  /** Top-level fields that it has refused. */
   refuses?: readonly string[] | undefined;
+  /** See {@link Orders.missesThought}. */
   missesThought?: boolean | undefined;
+  /** messages: its model takes an effort where a client says a budget. */
   thinksByEffort?: boolean | undefined;
+  /** See {@link Orders.thinksByBudget}. */
   thinksByBudget?: boolean | undefined;
 };
 
-/** Terms that a refusal teaches. `isOnce`: it was of a value, or of what stood beside it, and says nothing of the next request. */
+/** Terms that a refusal teaches. `isOnce`: they are for this request alone, since a value was refused, or two things beside each other. */
 export type Lesson = VendorTerms & { isOnce?: boolean };
 
-/** What the way upstream changed of a request, as far as its reply must be changed back. */
+/** What was changed in a request on its way to the vendor that its reply must be changed back for. */
 export type ReplyChanges = {
   /** Tool names: the upstream's → the client's. */
   toolNames?: ReadonlyMap<string, string>;
@@ -263,9 +268,9 @@ export interface Decoder {
   end(): Event[];
   /** The terminator was seen, or an error: what follows is to be dropped. */
   readonly done: boolean;
-  /** What was seen would do as an end, though the terminator is missing: the upstream is given a short while for it and its usage. */
+  /** The reply is complete but for its terminator, and perhaps its usage: the upstream is given a short while for these. */
   readonly finishing: boolean;
-  /** What the vendor has counted so far and no event has told yet: usage stands between blocks only. For a reply that somebody ends in the midst of one. */
+  /** The vendor's counts so far that no event has told yet, since usage is told between blocks only: for a reply that is ended inside a block. */
   readonly untold?: Usage | undefined;
   /** Records that would each add text to the block that is open, and do nothing else: they may come as one frame with a `run`. */
   readonly pattern?: TextPattern | undefined;
@@ -368,11 +373,11 @@ export interface UpstreamDialect {
   readonly demandsOutputCeiling?: boolean;
   /** Its vendors prove their reasoning, and want the proof back for the same model. */
   readonly provesReasoning?: boolean;
-  /** Its proofs are good for the very model that gave them, and do not say which that was (dialects.md 2.9). */
+  /** Its proofs count only for the model that gave them, and do not say which that was (dialects.md 2.9). */
   readonly bindsReasoning?: boolean;
   /** Some of its vendors give calls the ids of earlier ones, which no other call of a conversation may have (see {@link DecodeContext.usedCallIds}). */
   readonly repeatsCallIds?: boolean;
-  /** It says of each text what it is to its turn, and wants that back with the text (OpenAI's `phase`). */
+  /** Its vendors mark each text with its part in the turn, and want the mark back with the text (OpenAI's `phase`). */
   readonly marksTexts?: boolean;
   /** Arguments of calls are objects in it, not texts: long numbers keep their digits only when it is read for that (dialects.md 4.8 #43). */
   readonly hasObjectArguments?: boolean;
@@ -392,21 +397,21 @@ export interface UpstreamDialect {
   repairs?(body: Record<string, unknown>, edits: Edits, orders: Orders, quirks: Quirks): string[];
   /** On the diagonal: what `amend` changes of a client's body so that its reply must be changed back; usually nothing. */
   replyChanges?(body: Record<string, unknown>, quirks: Quirks): ReplyChanges | undefined;
-  /** On the diagonal: throws GatewayError (invalid_request, with param) for a body whose reply cannot be written anew. Absent: every one can. */
+  /** On the diagonal: throws GatewayError (invalid_request, with param) for a body whose reply cannot be written anew from its events. Absent: every one can. */
   refuseWriting?(body: Record<string, unknown>): void;
   /**
-   * By what a body of the dialect's own client is told in terms that every server of it knows, where it says more than that and nothing is known of the
-   * vendor; else undefined. Absent: no server knows less than others.
+   * The quirks by which a body of a client of this dialect is written in terms that every server of the dialect knows; undefined where it already is, or where
+   * `quirks` say what the vendor knows. Absent: no server of the dialect knows less than others.
    */
   plainer?(body: Record<string, unknown>, quirks: Quirks): Quirks | undefined;
   /**
-   * What a refusal in these words may teach of a vendor of which no more than `terms` is known, the likeliest first: before {@link plainer}, which asks what
-   * the request holds. Absent: its servers refuse for the one reason that that knows.
+   * What a refusal in these words may teach beyond `terms`, the likeliest first. Asked before {@link plainer}, which looks at the request and not at the words.
+   * Absent: the words of its servers' refusals teach nothing.
    */
   lessons?(words: string, terms: VendorTerms): Lesson[];
   /**
-   * Paths of what a refusal in these words says that the vendor does not know of the dialect, and of nothing else (`input.0.status`; a number stands for
-   * every entry): it is left out from then on, and named. Absent: no refusal is read so.
+   * Paths of the fields that the vendor does not know, where a refusal in these words names them and nothing else (`input.0.status`; a number stands for every
+   * entry): they are left out from then on, and named. Absent: no refusal is read so.
    */
   refusedFields?(words: string, quirks: Quirks): string[];
   /** On the diagonal: client headers that this vendor wants in the body, as edits of it. */
