@@ -1,4 +1,5 @@
 import type { GatewayError } from "../canon/errors.ts";
+import { NOT_LOADED } from "../dialects/refusals/meant-status.ts";
 import { SHORTEST_LIMIT_SECONDS } from "../dialects/refusals/upstream-error.ts";
 import { exceedsCredit, meansNoCredit, meansUsedUp } from "../dialects/refusals/vendor-account.ts";
 import { vendorSaid } from "../dialects/refusals/vendor-said.ts";
@@ -212,7 +213,7 @@ export class VendorHealth {
       return this.#rest(isKeysFault(error) ? keyName(way) : wayName(way), REFUSED_KEY_MS);
     }
     const name = wayName(way);
-    if (isModelsFault(error) || isTooDear(error)) {
+    if (isModelsFault(error) || isTooDear(error) || isUnloaded(error)) {
       if (!this.breakers.idle) this.breakers.succeeded(name);
       return undefined;
     }
@@ -256,6 +257,9 @@ const isVendorsFault = ({ code }: GatewayError): boolean => code.startsWith("ups
 
 /** The vendor answered, and its model spoiled the reply: Gemini tells so by the reply's end, such as MALFORMED_FUNCTION_CALL. */
 const isModelsFault = (error: GatewayError): boolean => typeof vendorSaid(error).finish === "string";
+
+/** It answers at once, and whoever is told so loads the model, and is to be served the moment that it is there. */
+const isUnloaded = (error: GatewayError): boolean => NOT_LOADED.test(String(vendorSaid(error).message));
 
 /** Another request, for less, is served all the same. */
 const isTooDear = (error: GatewayError): boolean => exceedsCredit(vendorSaid(error));

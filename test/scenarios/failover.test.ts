@@ -1060,6 +1060,16 @@ describe("several keys of a vendor", () => {
     },
   );
 
+  const unloaded = (words: string) =>
+    json({ error: { message: words, type: "invalid_request_error", param: "model" } }, { status: 400 });
+  const toldUnloaded = async (app: TestApp, words: string) => {
+    const told = await talk(app, "well?");
+    expect([told.status, told.headers.get("x-should-retry"), await told.json()]).toMatchObject([
+      ...[502, "false"],
+      { error: { message: `The vendor has not loaded this model. It says: ${words}` } },
+    ]);
+  };
+
   test.each([
     ["No models loaded. Please load a model in the developer page or use the 'lms load' command."],
     ["Failed to load model: Model type bert not supported."],
@@ -1067,20 +1077,21 @@ describe("several keys of a vendor", () => {
     "a model that is not loaded is none that asking again loads, and told with what its server says: %s",
     async (words) => {
       const app = await twoVendors();
-      first.always(
-        PATH,
-        json({ error: { message: words, type: "invalid_request_error", param: "model" } }, { status: 400 }),
-      );
+      first.always(PATH, unloaded(words));
       second.always(PATH, json(chatReply("two")));
       expect((await say(app, "well?")).status).toBe(200);
-      const alone = await appWith({ vendors: [withKeys("key-a1")], models });
-      const told = await talk(alone, "well?");
-      expect([told.status, told.headers.get("x-should-retry"), await told.json()]).toMatchObject([
-        ...[502, "false"],
-        { error: { message: `The vendor has not loaded this model. It says: ${words}` } },
-      ]);
+      await toldUnloaded(await appWith({ vendors: [withKeys("key-a1")], models }), words);
     },
   );
+
+  test("so it is however often it is asked for, and is served once it is loaded", async () => {
+    const words = "No models loaded. Please load a model in the developer page or use the 'lms load' command.";
+    const alone = await appWith({ vendors: [withKeys("key-a1")], models });
+    first.always(PATH, unloaded(words));
+    for (let count = 0; count < 8; count++) await toldUnloaded(alone, words);
+    first.always(PATH, json(chatReply("one")));
+    expect((await talk(alone, "and now?")).status).toBe(200);
+  });
 
   test("a model that has reached its end of life (410) is none that asking again brings back", async () => {
     const app = await twoVendors();

@@ -73,10 +73,12 @@ export const beginsWithName = (words: string): boolean => NAMED_FIELD.test(words
 
 /**
  * How servers say that they have a model, and that somebody has to load it there: llama.cpp's router (gsanhueza/pi-llama-cpp #24), LM Studio, Foundry Local
- * (microsoft/Foundry-Local, `chat_completions_handler.cc`), Unsloth's and older TabbyAPI; or that it is none that they can load: mlx-vlm (Blaizzy/mlx-vlm #1717).
+ * (microsoft/Foundry-Local, `chat_completions_handler.cc`), Unsloth's and older TabbyAPI.
  */
 export const NOT_LOADED =
-  /^(?:model is not loaded$|Model not loaded: |No models? (?:loaded\. |are currently loaded\.)|Failed to load model: )/;
+  /^(?:model is not loaded$|Model not loaded: |No models? (?:loaded\. |are currently loaded\.))/;
+/** And that a model is none that they can load: mlx-vlm (Blaizzy/mlx-vlm #1717). */
+export const UNLOADABLE = /^Failed to load model: /;
 
 /** How llama.cpp says that a model's template refuses a conversation, behind a piece of the template. */
 export const TEMPLATE_REFUSED = /^.*\bError: (?=Jinja Exception: )/s;
@@ -159,6 +161,7 @@ const MISNOMERS: readonly Misnomer[] = [
   { at: BAD_REQUEST, words: NAMED_MODEL, means: 404 },
   // No overload, which agents ask again: Claude Code for minutes, and of what an overload says it shows nothing (anthropics/claude-code #72390).
   { at: BAD_REQUEST, words: NOT_LOADED, means: 404 },
+  { at: BAD_REQUEST, words: UNLOADABLE, means: 404 },
   // A model that is down, by NVIDIA (tashfeenahmed/freellmapi #522) and Volcengine ("currently closed or temporarily unavailable":
   // volcengine.com/docs/82379/1299023), or that could not be loaded, by LM Studio (tinyhumansai/openhuman #4181, continuedev/continue #12794): nothing ran,
   // and asking later helps.

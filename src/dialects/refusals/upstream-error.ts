@@ -1,6 +1,14 @@
 import { type ErrorCode, GatewayError } from "../../canon/errors.ts";
 import { scrub } from "../scrub.ts";
-import { codeOf, meantStatus, NEVER_TAKEN, NOT_LOADED, statusOfRawError, TEMPLATE_REFUSED } from "./meant-status.ts";
+import {
+  codeOf,
+  meantStatus,
+  NEVER_TAKEN,
+  NOT_LOADED,
+  statusOfRawError,
+  TEMPLATE_REFUSED,
+  UNLOADABLE,
+} from "./meant-status.ts";
 import { ContextOverflow, readOverflow } from "./overflow.ts";
 import { plainFaults } from "./python-faults.ts";
 import { type RawError, readRawError } from "./raw-error.ts";
@@ -110,8 +118,10 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
     ...(isRefused && raw.details && { extra: { details: raw.details } }),
     retryAfterSeconds: waitOf(code, retryAfterSeconds ?? raw.retryAfterSeconds),
   };
-  if (meant === 404)
-    return new GatewayError(code, NOT_LOADED.test(told) ? `${UNLOADED} It says: ${told}` : UNKNOWN, details);
+  if (meant === 404) {
+    const isUnloaded = NOT_LOADED.test(told) || UNLOADABLE.test(told);
+    return new GatewayError(code, isUnloaded ? `${UNLOADED} It says: ${told}` : UNKNOWN, details);
+  }
   if (isTooDear) return new GatewayError(code, TOO_DEAR, details);
   if (retry === false) return new GatewayError(code, isUsedUp ? USED_UP : NO_CREDIT, details);
   const words = (meant === 403 ? FORBIDDEN : WORDS[code]) ?? "The vendor answered with an error.";
