@@ -1,6 +1,6 @@
 import { type GatewayError, invalidField } from "../canon/errors.ts";
 import { findFetched } from "../dialects/chat/fetched-fields.ts";
-import type { RemoteMedia, UpstreamDialectName } from "../dialects/dialect.ts";
+import type { Quirks, RemoteMedia, UpstreamDialectName } from "../dialects/dialect.ts";
 import { OWN_ADDRESS } from "../dialects/gemini/media.ts";
 import { isTextType, sniffMediaType } from "../dialects/media/type.ts";
 import { STORED_ADDRESS } from "../dialects/media/url.ts";
@@ -200,9 +200,9 @@ const foundNothing = (): Found => ({ remote: new Map(), sound: new Map(), lost: 
 /** Undefined for nearly every request: there is nothing to be done. */
 function findMedia(asked: Asked, target: Target): Found | undefined {
   const { name } = target.upstream;
-  const reach = target.vendor.quirks.remoteMedia ?? FETCHED_BY_VENDOR[name];
+  const reachOf = ({ remoteMedia = FETCHED_BY_VENDOR[name] }: Quirks): RemoteMedia => remoteMedia;
   const body = asked.body.value;
-  if (reach === "none") refuseFetched(body, target);
+  if (reachOf(target.vendor.quirks) === "none") refuseFetched(body, target);
   let found: Found | undefined;
   replaceMedia(body, (media) => {
     const words = wordsFor(media, asked, target);
@@ -214,7 +214,7 @@ function findMedia(asked: Asked, target: Target): Found | undefined {
     }
     if (media.isDrawn) return undefined;
     refuseUnread(media, name);
-    const isFetched = isOutOfReach(media, reach, name);
+    const isFetched = isOutOfReach(media, reachOf(termsFor(asked, target).quirks), name);
     const mended = isFetched ? undefined : soundMedia(media);
     refuseUntaken(media, mended?.mediaType ?? media.said ?? saidIn(media.url), name);
     if (!isFetched && !mended) return undefined;

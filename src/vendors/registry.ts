@@ -285,6 +285,8 @@ export const registry: readonly VendorRow[] = [
       sessionField: "prompt_cache_key",
       plainSchemas: true,
       letterFirstNames: true,
+      // "unsupported image url": it takes bytes, and addresses of its own files (OpenHands/software-agent-sdk #3155).
+      remoteMedia: "none",
       maxStopSequences: 5,
     },
   },

@@ -673,6 +673,39 @@ async function refusal(response: Response): Promise<{ param: string; message: st
   return error;
 }
 
+describe("a vendor that refuses a URL is sent the bytes, and the next ones at once", () => {
+  test.each([
+    ["copilot", "external image URLs are not supported"],
+    ["lmstudio", "'url' field must be a base64 encoded image."],
+    ["kimi", "Invalid request: unsupported image url: https://pictures.example/cat.png"],
+    ["ollama", "invalid image input"],
+    ["ollama-old", "image URLs are not currently supported, please use base64 encoded data instead"],
+    ["vllm", "The URL must be from one of the allowed domains: ['a.example']. Input URL domain: b.example"],
+  ])("%s: %s", async (name, message) => {
+    await start();
+    files.always("/a.png", file(PNG, "image/png"));
+    vendor.always("/v1/chat/completions", ({ text }) =>
+      text.includes(files.url) ? json({ error: { message } }, { status: 400 }) : json(chatReply("fine")),
+    );
+    for (const [client, attempts] of [
+      ["chat", "2"],
+      ["messages", null],
+      ["responses", null],
+    ] as const) {
+      const { status, headers } = await ask(client, `hosted/${name}`, imageIn[client](`${files.url}/a.png`));
+      expect([status, headers.get("x-sluice-attempts")]).toEqual([200, attempts]);
+    }
+    expect(vendor.calls.map(({ text }) => text.includes(PNG.toString("base64")))).toEqual([false, true, true, true]);
+  });
+
+  test("bytes that are no image are no reason to ask again", async () => {
+    await start();
+    vendor.always("/v1/chat/completions", json({ error: { message: "invalid image input" } }, { status: 400 }));
+    expect((await ask("chat", "hosted/m", imageIn.chat(PNG_URL))).status).toBe(400);
+    expect(vendor.calls).toHaveLength(1);
+  });
+});
+
 describe("what cannot be had is a 400 that names its place", () => {
   test.each(CLIENTS)("what no vendor can read, from %s: none of them is asked", async (client) => {
     await start();
