@@ -12,7 +12,7 @@ import { keepLessons, learnFromRefusal } from "./lessons/learn-from-refusal.ts";
 import { NEWER, wantsNewer } from "./lessons/newer-dialect.ts";
 import { mendHistory } from "./mend-history.ts";
 import { type Asked, prepare, refuseLoss, withFartherLoss } from "./prepare.ts";
-import { EVENT_STREAM, readableType, refuse } from "./read-reply.ts";
+import { EVENT_STREAM, JSON_TYPE, readableType, refuse } from "./read-reply.ts";
 import { inlineMedia } from "./remote-media.ts";
 import type { Candidate } from "./routes.ts";
 import { Tries } from "./routes-tries.ts";
@@ -131,8 +131,7 @@ export type Opened = { answer: Answer; type: string };
 /** {@link dispatch} for an answer that can be read. Throws GatewayError for any other. */
 export async function open(job: Job, target: Target): Promise<Opened> {
   const answer = await dispatch(job, target);
-  const type = await typeOf(answer, job, target);
-  return type === EVENT_STREAM ? { answer, type } : lookInto(answer, type);
+  return lookInto(answer, await typeOf(answer, job, target));
 }
 
 /** Bytes of a body's first piece in which its beginning is looked for, behind white space. */
@@ -142,15 +141,16 @@ const RECORD_STARTS = /^[deir:]/;
 
 /**
  * Some proxies call a stream JSON (vllm-project/vllm-ascend #6985, microsoft/foundry-dev-tools #195), plain text (containers/ramalama #2837) or nothing
- * (nearai/private-ml-sdk #20), and the vendors' SDKs, which do not ask, read it: the first piece shows what it is.
+ * (nearai/private-ml-sdk #20), and the vendors' SDKs, which do not ask, read it: the first piece shows what it is. So with a whole reply.
  */
-async function lookInto(answer: Answer, type: string): Promise<Opened> {
+export async function lookInto(answer: Answer, type: string): Promise<Opened> {
+  if (type === EVENT_STREAM) return { answer, type };
   const first = answer.read();
-  const beginsRecord = ({ value }: Read) =>
-    RECORD_STARTS.test(new TextDecoder().decode(value?.subarray(0, MAX_LOOKED_INTO)).trimStart());
+  const beginning = ({ value }: Read) => new TextDecoder().decode(value?.subarray(0, MAX_LOOKED_INTO)).trimStart();
   // A body that breaks off here is told so to whoever reads it.
-  const isStream = await first.then(beginsRecord, () => false);
-  return { answer: new BegunAnswer(answer, first), type: isStream ? EVENT_STREAM : type };
+  const start = await first.then(beginning, () => "");
+  const seen = RECORD_STARTS.test(start) ? EVENT_STREAM : start.startsWith("{") ? JSON_TYPE : type;
+  return { answer: new BegunAnswer(answer, first), type: seen };
 }
 
 /** The media type of an answer that can be read. Throws GatewayError for any other. */

@@ -12,7 +12,7 @@ import { timeoutsOf } from "../lib/timeouts.ts";
 import type { Way } from "../vendors/health.ts";
 import { breathe } from "./breathe.ts";
 import { type Chunks, type PieceTaker, tellLater } from "./chunks.ts";
-import { dispatch, open, tryRoutes, typeOf } from "./dispatch.ts";
+import { dispatch, lookInto, open, tryRoutes, typeOf } from "./dispatch.ts";
 import { Ended } from "./ended.ts";
 import { Exchange, tollHeaders } from "./exchange.ts";
 import type { GenerateRequest, Job, Reply, Services } from "./job.ts";
@@ -21,7 +21,7 @@ import { Listener } from "./listener.ts";
 import { noteFailure } from "./note-failure.ts";
 import { paymentOf, pricesOf, termsOf } from "./payment.ts";
 import { tellLoss } from "./prepare.ts";
-import { type Reading, readWhole, type Whole } from "./read-reply.ts";
+import { EVENT_STREAM, JSON_TYPE, type Reading, readWhole, type Whole } from "./read-reply.ts";
 import { refuseModel } from "./refuse-model.ts";
 import { Visit } from "./running.ts";
 import type { ServedLoop } from "./server-tools/loop.ts";
@@ -149,7 +149,9 @@ async function answerWhole(job: Job): Promise<Reply> {
         const answer = opened?.answer ?? (await dispatch(job, target));
         const kind = opened?.type ?? typeOf(answer, job, target);
         const type = typeof kind === "string" ? kind : await kind;
-        const reply = readWhole(answer, type, target, reading);
+        const isSure = opened !== undefined || type === JSON_TYPE || type === EVENT_STREAM;
+        const seen = isSure ? { answer, type } : await lookInto(answer, type);
+        const reply = readWhole(seen.answer, seen.type, target, reading);
         const read = reply instanceof Promise ? await reply : reply;
         return job.served ? { ...read, loop, way } : read;
       } catch (thrown) {

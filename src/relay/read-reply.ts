@@ -14,6 +14,8 @@ import { decoderOf, type Target } from "./target.ts";
 
 /** The media type of a stream of records. */
 export const EVENT_STREAM = "text/event-stream";
+/** And of a whole reply. */
+export const JSON_TYPE = "application/json";
 
 /** The media type of an answer that may be read, lower-case and without parameters; undefined for one that {@link refuse} explains. */
 export function readableType(answer: Answer): string | undefined {

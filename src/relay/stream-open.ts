@@ -6,7 +6,7 @@ import type { SilenceWatch } from "./deadline.ts";
 import { open } from "./dispatch.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Job } from "./job.ts";
-import { readWhole } from "./read-reply.ts";
+import { JSON_TYPE, readWhole } from "./read-reply.ts";
 import { serveTools } from "./server-tools/server-tools.ts";
 import { RoundsReader } from "./server-tools/stream.ts";
 import { FINISHING_MS, StreamReader, tooLong, type UpstreamReader } from "./stream-reader.ts";
@@ -49,7 +49,7 @@ export async function openStream(
   }
   const { answer, type } = await open(job, target);
   watch.touch();
-  if (type === "application/json") return openWhole(job, target, answer, type);
+  if (type === JSON_TYPE) return openWhole(job, target, answer, type);
   const decoder = decoderOf(target);
   onDecoder(decoder);
   const writer = streamWriter(target.upstream, target.client, target.context);

@@ -501,6 +501,21 @@ describe("the money is used up", () => {
       },
     );
 
+    test.each(["text/plain", ""])("so with what is told as another thing than it is: %p", async (type) => {
+      const headers = { "content-type": type };
+      const { answer } = lab.vendors.chat;
+      const small = (shape: "blocking" | "stream") => ask("chat", PRICED.chat, shape, { max_tokens: 300 });
+      await lab.fund(holdOf(small("blocking"), 300) * 4n);
+      // A stream to who wants a whole reply, and a whole reply to who wants a stream.
+      answer(PATH.chat, sse(soundStream(WIRES.chat), { headers }));
+      expect(await (await lab.gateway.post(PATH.chat, small("blocking"))).text()).toContain(SAID);
+      answer(PATH.chat, json(WIRES.chat.reply(), { headers }));
+      const text = await (await lab.gateway.post(PATH.chat, small("stream"))).text();
+      expect(text).toContain(SAID);
+      expect(text).toEndWith(WIRES.chat.terminator);
+      expect(lab.rows()).toMatchObject([{ output: OUTPUT }, { output: OUTPUT }]);
+    });
+
     test.each([
       ["of the account", {}],
       ["of the account, by a key that is capped in requests alone", { capRequestsDay: 100 }],

@@ -7,7 +7,7 @@ import { errorOf, type StreamWriter } from "../../dialects/translate.ts";
 import type { Answer, Read } from "../../vendors/answer.ts";
 import type { Way } from "../../vendors/health.ts";
 import type { Opened } from "../dispatch.ts";
-import { type Reading, readWhole } from "../read-reply.ts";
+import { JSON_TYPE, type Reading, readWhole } from "../read-reply.ts";
 import { nextOf, orQuiet, type Step, StreamReader, type UpstreamReader } from "../stream-reader.ts";
 import { saidBefore } from "../stream-write.ts";
 import { decoderOf } from "../target.ts";
@@ -87,7 +87,7 @@ export class RoundsReader implements UpstreamReader {
 
   #open({ answer, type }: Opened): Round {
     const { job, target } = this.loop;
-    if (type === "application/json") return wholeRound(this.loop, answer, type);
+    if (type === JSON_TYPE) return wholeRound(this.loop, answer, type);
     const decoder = decoderOf(target);
     return new StreamReader(answer, decoder, job.abort, this.watch, job.exchange.hold?.short);
   }
