@@ -5,7 +5,7 @@ import { CreatedKeyView, EntryView, KeyView, PageOf, VendorView } from "../../sr
 import { checker } from "../../src/wire/open.ts";
 import { oneProcessOnly } from "../support/black-box-config.ts";
 import { json } from "../support/upstream.ts";
-import { type AccountLab, COST, type Json, PRICED, startAccountLab, type Tenant } from "./account-lab.ts";
+import { type AccountLab, COST, DAY_MS, type Json, PRICED, startAccountLab, type Tenant } from "./account-lab.ts";
 
 /** A gateway that is a process of its own has another clock than the test: an answer is heard so long after it was made at the most. */
 const HEARD_MS = 2_000;
@@ -143,6 +143,8 @@ describe("money", () => {
 
   test("a deposit, a promotion and a correction; the same reference is booked once", async () => {
     await lab.tenant("payer", "pro");
+    const entries = async (query = "") => (await get(`/admin/v1/accounts/payer/entries${query}`)).body;
+    expect(await entries()).toEqual({ object: "list", data: [], has_more: false, next_cursor: null });
     const deposit = { amount_usd: "25.000000001", reference: "invoice-1", detail: "June" };
     const first = await post("/admin/v1/accounts/payer/deposits", deposit);
     expect(checker(EntryView)(first.body)).toBeUndefined();
@@ -157,10 +159,11 @@ describe("money", () => {
       body: { kind: "correction", amount: "5.000000000" },
     });
     expect(await balance("payer")).toBe(20.1);
-    const { body } = await get("/admin/v1/accounts/payer/entries?limit=2");
-    expect(dataOf(body).map((entry) => entry["reference"])).toEqual(["oops", "gift"]);
-    const rest = await get(`/admin/v1/accounts/payer/entries?limit=2&cursor=${body["next_cursor"]}`);
-    expect(rest.body).toMatchObject({ has_more: false, next_cursor: null, data: [{ reference: "invoice-1" }] });
+    const page = await entries("?limit=2");
+    expect(dataOf(page).map((entry) => entry["reference"])).toEqual(["oops", "gift"]);
+    const rest = await entries(`?limit=2&cursor=${page["next_cursor"]}`);
+    expect(rest).toMatchObject({ has_more: false, next_cursor: null, data: [{ reference: "invoice-1" }] });
+    expect(await entries("?limit=3")).toMatchObject({ has_more: false, next_cursor: null });
   });
 
   test.each([
@@ -274,16 +277,24 @@ describe("keys and tokens", () => {
     await lab.generate(key);
     expect((await lab.ask(key, "/v1/account")).status).toBe(403);
     const path = `/admin/v1/keys/${made.body["id"]}`;
+    const limits = { name: "build", endpoints: null, models: ["lab/*"], cap_day_usd: null };
     const changed = await post(path, { name: "build", endpoints: null, cap_day_usd: null });
-    expect(changed).toMatchObject({
+    expect(changed).toMatchObject({ status: 200, body: { ...limits, expires_at: "2027-01-31T00:00:00.000Z" } });
+    expect(await post(path, { expires_at: null })).toMatchObject({
       status: 200,
-      body: { name: "build", endpoints: null, models: ["lab/*"], cap_day_usd: null },
+      body: { ...limits, expires_at: null },
     });
     expect((await lab.ask(key, "/v1/account")).status).toBe(200);
     const list = await get("/admin/v1/keys?account=team&limit=1000");
     expect(checker(PageOf(KeyView, "x"))(list.body)).toBeUndefined();
     expect(JSON.stringify(list.body)).not.toContain(key);
     expect(dataOf(list.body).map((row) => row["name"])).toEqual(["team's key", "build"]);
+    // By its whole id in its own list, and by nothing else that a command would take for it.
+    const id = String(made.body["id"]);
+    for (const other of [`keys/${id.slice(0, -1)}`, `keys/${key}`, `tokens/${id}`]) {
+      expect((await lab.ask(lab.admin, `/admin/v1/${other}`, { method: "DELETE" })).status).toBe(404);
+    }
+    expect((await lab.ask(key, "/v1/account")).status).toBe(200);
     const revoked = await lab.ask(lab.admin, path, { method: "DELETE" });
     expect(Math.abs(Date.parse(String(revoked.body["revoked_at"])) - lab.clock.now())).toBeLessThan(HEARD_MS);
     expect((await lab.ask(key, "/v1/account")).status).toBe(401);
@@ -328,6 +339,8 @@ describe("keys and tokens", () => {
       body: { object: "token", kind: "token", endpoints: ["web"], cap_requests_day: 50 },
     });
     expect(made.body["key"]).toStartWith("slt-");
+    const endsAt = Date.parse(String(made.body["expires_at"]));
+    expect(Math.abs(endsAt - lab.clock.now() - 7 * DAY_MS)).toBeLessThan(HEARD_MS);
     expect(dataOf((await get("/admin/v1/tokens")).body).map((row) => row["id"])).toEqual([made.body["id"]]);
     const revoked = await lab.ask(lab.admin, `/admin/v1/tokens/${made.body["id"]}`, { method: "DELETE" });
     expect(revoked.body["revoked_at"]).not.toBeNull();
