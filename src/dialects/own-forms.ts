@@ -19,7 +19,8 @@ const NOTHING: readonly string[] = [];
 export function inOwnForms(client: ClientDialect, body: JsonText): Told {
   const { value } = body;
   if (!client.ownForms || !isObject(value)) return { body, lost: NOTHING };
-  if (value["messages"] === undefined && value["input"] != null) return asChat(value);
+  const isOwn = client.name === dialects.responses.name;
+  if (!isOwn && value["messages"] === undefined && value["input"] != null) return asChat(value);
   const told = client.ownForms(value);
   if (!told) return { body, lost: NOTHING };
   // Whole numbers of its calls that are longer than a double is exact stay as they came.

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { json, sse } from "../support/upstream.ts";
+import { startApp, vendorAt } from "../support/app.ts";
+import { json, sse, startUpstream } from "../support/upstream.ts";
 import { ONE_ROUTE, PATH, type ScenarioLab, startScenarioLab } from "./lab.ts";
 import { readRecords, SAID, type Side, saidIn, soundStream, WIRES } from "./wires.ts";
 
@@ -121,6 +122,34 @@ describe("a chat client that tells its tools as another dialect does", () => {
   test("is told of a tool without a name, as before", async () => {
     const { status, told } = await ask({ messages: [user], tools: [{ type: "custom", description: "Patches." }] });
     expect([status, told.error?.param]).toEqual([400, "tools[0].custom"]);
+  });
+});
+
+describe("a responses client that says its effort as the chat dialect does", () => {
+  const summary = { summary: "auto" };
+  test.each<[string, Wire, Wire | undefined]>([
+    ["alone", { reasoning_effort: "medium" }, { effort: "medium" }],
+    [
+      "beside what else is said of reasoning",
+      { reasoning_effort: "medium", reasoning: summary },
+      { ...summary, effort: "medium" },
+    ],
+    ["beside its own", { reasoning_effort: "medium", reasoning: { effort: "low" } }, { effort: "low" }],
+    ["in no word at all", { reasoning_effort: null }, undefined],
+  ])("is heard: %s", async (_how, said, reasoning) => {
+    const upstream = startUpstream();
+    const app = await startApp({ vendors: [{ ...vendorAt(upstream, "responses", "agents"), models: "any" }] });
+    try {
+      upstream.answer("/v1/responses", json({ id: "r", object: "response", status: "completed", output: [] }));
+      const response = await app.post("/v1/responses", { model: "agents/m", input: "Hi", ...said });
+      await response.text();
+      const sent = upstream.calls[0]?.json as Wire;
+      expect([sent["reasoning"], sent["reasoning_effort"] ?? undefined]).toEqual([reasoning, undefined]);
+      expect(response.headers.get("x-sluice-dropped")).toBeNull();
+    } finally {
+      await app.stop();
+      upstream.close();
+    }
   });
 });
 

@@ -11,6 +11,7 @@ import { encodeRequest } from "./encode-request.ts";
 import { encodeStream } from "./encode-stream.ts";
 import { encodeErrorFrame } from "./errors.ts";
 import { readIntent } from "./intent.ts";
+import { ownForms } from "./own-forms.ts";
 import { PING } from "./records.ts";
 import { readRefusedFields } from "./refused-fields.ts";
 import { relabelReply, relabelStream } from "./relabel.ts";
@@ -25,6 +26,7 @@ export const responses: Dialect = {
   pathFor: () => "/responses",
   // Headers that name an organisation or a project belong to the client's own account at a vendor, not to this gateway's.
   passHeaders: ["openai-beta"],
+  ownForms,
   intent: readIntent,
   reasoningFields: ["reasoning.effort"],
   ownNames: {
