@@ -113,6 +113,25 @@ test("doctor says why a vendor is not reached, and what to do of every fault", a
   expect(of("old")?.advice).toBeUndefined();
 });
 
+test("of a certificate whose time is another one, doctor says to look at the clock too", async () => {
+  const certificates = join(import.meta.dir, "../fixtures/certificates");
+  const file = (name: string) => Bun.file(join(certificates, `${name}.txt`));
+  using vendor = Bun.serve({
+    ...{ port: 0, hostname: "127.0.0.1", tls: { key: file("key"), cert: file("expired") } },
+    fetch: () => Response.json({ data: [] }),
+  });
+  const path = join(folder, "late.yaml");
+  const row = `{ id: late, dialect: chat, base_url: "https://127.0.0.1:${vendor.port}/v1", api_key: k }`;
+  writeFileSync(path, `vendors: [ ${row} ]\nlocal_discovery: false\n`, { mode: 0o600 });
+  const trusting = { NODE_EXTRA_CA_CERTS: join(certificates, "authority.txt") };
+  const { stdout } = await sluice(folder, ["doctor", "--json", "--config", path], trusting);
+  const findings = JSON.parse(stdout) as { check: string; detail: string; advice?: string }[];
+  expect(findings.find(({ check }) => check === "vendor late")).toMatchObject({
+    detail: `127.0.0.1:${vendor.port} cannot be reached: its certificate is not for this machine's time (CERT_HAS_EXPIRED)`,
+    advice: "set this machine's clock if it is wrong; else the server's certificate has to be renewed",
+  });
+});
+
 test("a folder of the server's that is a file is told at the start in a sentence, and by doctor", async () => {
   const data = join(folder, "data");
   mkdirSync(data, { mode: 0o700 });

@@ -19,19 +19,34 @@ import { VERSION } from "../version.ts";
 /** How long a vendor may take to answer, ms. */
 const ANSWER_MS = 5_000;
 
-type Unreached = readonly [codes: RegExp, meaning: string, advice: string];
+type Unreached = { codes: RegExp; meaning: string; advice: string; ofServer?: true };
 
-const NO_TLS: Unreached = [
-  /CERT|TLS|SSL|EPROTO|HOSTNAME|UNABLE_TO|INVALID_CA/,
-  "no TLS connection came about",
-  "check http or https in base_url, and the server's certificate (of an authority of your own: NODE_EXTRA_CA_CERTS)",
-];
-
-/** Codes of a connection that did not come about, what they mean, and what to do. First match wins. */
+/** Codes of a connection that did not come about, what they mean, and what to do. First match wins. `ofServer`: of its certificate, also behind a proxy. */
 const UNREACHED: readonly Unreached[] = [
-  [/ENOTFOUND|EAI_|DNS/, "its name is not known", "check the host in base_url, and this machine's name server"],
-  [/ECONNREFUSED|ConnectionRefused/, "nothing listens there", "start it, or check the host and the port in base_url"],
-  NO_TLS,
+  {
+    codes: /ENOTFOUND|EAI_|DNS/,
+    meaning: "its name is not known",
+    advice: "check the host in base_url, and this machine's name server",
+  },
+  {
+    codes: /ECONNREFUSED|ConnectionRefused/,
+    meaning: "nothing listens there",
+    advice: "start it, or check the host and the port in base_url",
+  },
+  {
+    // To a machine whose clock is wrong all certificates are over, or still to come.
+    codes: /CERT_(?:HAS_EXPIRED|NOT_YET_VALID)/,
+    meaning: "its certificate is not for this machine's time",
+    advice: "set this machine's clock if it is wrong; else the server's certificate has to be renewed",
+    ofServer: true,
+  },
+  {
+    codes: /CERT|TLS|SSL|EPROTO|HOSTNAME|UNABLE_TO|INVALID_CA/,
+    meaning: "no TLS connection came about",
+    advice:
+      "check http or https in base_url, and the server's certificate (of an authority of your own: NODE_EXTRA_CA_CERTS)",
+    ofServer: true,
+  },
 ];
 
 const PROXY_ADVICE =
@@ -44,9 +59,10 @@ const PROXY_ADVICE =
 function diagnoseProxy(check: string, host: string, proxy: string, error: GatewayError): Finding | undefined {
   const { code, status } = vendorSaid(error);
   const word = stringOf(code);
-  const known = UNREACHED.find(([codes]) => codes.test(word));
-  if (status !== 407 && (error.code !== "upstream_unreachable" || known === NO_TLS)) return undefined;
-  const why = word === "ERR_PROXY_TUNNEL" || status === 407 ? "it lets nobody through" : (known?.[1] ?? error.message);
+  const known = UNREACHED.find(({ codes }) => codes.test(word));
+  if (status !== 407 && (error.code !== "upstream_unreachable" || known?.ofServer)) return undefined;
+  const why =
+    word === "ERR_PROXY_TUNNEL" || status === 407 ? "it lets nobody through" : (known?.meaning ?? error.message);
   const detail = `${host} cannot be reached through the proxy ${new URL(proxy).host}: ${why}${word ? ` (${word})` : ""}`;
   return fault(check, detail, PROXY_ADVICE);
 }
@@ -54,10 +70,10 @@ function diagnoseProxy(check: string, host: string, proxy: string, error: Gatewa
 /** A vendor that is not reached: why, where the system says it. */
 function diagnoseUnreached(check: string, host: string, error: GatewayError): Finding {
   const code = stringOf(vendorSaid(error).code);
-  const known = UNREACHED.find(([codes]) => codes.test(code));
-  const why = known?.[1] ?? error.message;
+  const known = UNREACHED.find(({ codes }) => codes.test(code));
+  const why = known?.meaning ?? error.message;
   const detail = `${host} cannot be reached: ${why}${code ? ` (${code})` : ""}`;
-  return fault(check, detail, known?.[2] ?? "check base_url, the network, and a firewall in between");
+  return fault(check, detail, known?.advice ?? "check base_url, the network, and a firewall in between");
 }
 
 /** Whether the address, which no row of the registry has, lacks what nearly all servers of its dialect have at its end (contract 2). */
