@@ -5,7 +5,7 @@ import { writeFields } from "../lib/http1/fields.ts";
 import { type Text, wholeText } from "../lib/json.ts";
 import { hasNoFileLeft } from "../lib/open-files.ts";
 import { type Answer, ResponseAnswer, readText } from "./answer.ts";
-import { isSigned, sendSigned } from "./auth/authorize.ts";
+import { askSigned, isSigned } from "./auth/authorize.ts";
 import type { CallRules } from "./http/call.ts";
 import { ConnectFailed, ConnectionLost, NoFileLeft } from "./http/faults.ts";
 import { Pool } from "./http/pool.ts";
@@ -168,7 +168,7 @@ async function sendSpecially(
     return new ResponseAnswer(isRedirect(answer) ? await refuseRedirect(answer) : answer);
   }
   const ask = (request: UpstreamRequest) => sendOverNetwork(vendor, request, abort, onSent);
-  const answer = isSigned(vendor) ? await sendSigned(vendor, given, ask) : await ask(given);
+  const answer = await askSigned(vendor, "POST", given, ask, (refused) => refused.cancel());
   if (!vendor.framing) return answer;
   const { unframe } = await import("./event-stream.ts");
   return new ResponseAnswer(unframe(toResponse(answer)));

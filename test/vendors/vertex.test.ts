@@ -360,6 +360,29 @@ describe("through the front door", () => {
     }
   });
 
+  test("a token that Google takes no more, since this machine's clock stood still for its host's sleep, is changed for another one", async () => {
+    let given = 2;
+    upstream.always(TOKEN_PATH, () => tokenAnswer(`t-${given++}`));
+    const refused = json({ error: { code: 401, message: "expired", status: "UNAUTHENTICATED" } }, { status: 401 });
+    const good = json(reply([{ text: "Hi" }], "STOP"));
+    const path = `${BASE}/models/${MODEL}:generateContent`;
+    let old: string | undefined;
+    upstream.always(path, ({ headers }) => {
+      old ??= headers["authorization"];
+      return headers["authorization"] === old ? refused : good;
+    });
+    const asked = () => upstream.calls.filter((call: Call) => call.path === path).length;
+    expect((await ask("/v1/chat/completions")).status).toBe(200);
+    expect(asked()).toBe(2);
+    expect((await ask("/v1/chat/completions")).status).toBe(200);
+    expect(asked()).toBe(3);
+    // Credentials that are refused with each token stay so.
+    upstream.always(path, refused);
+    given = 1;
+    expect((await ask("/v1/chat/completions")).status).toBe(502);
+    expect(asked()).toBe(5);
+  });
+
   test("a stream that ends without a finish reason is an error without a terminator", async () => {
     upstream.always(TOKEN_PATH, tokenAnswer("t-1"));
     upstream.answer(`${BASE}/models/${MODEL}:streamGenerateContent`, {

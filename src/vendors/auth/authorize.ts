@@ -1,27 +1,48 @@
-import type { Answer } from "../answer.ts";
+import type { Fields } from "../../lib/http1/fields.ts";
 import type { AuthForm, UpstreamRequest, Vendor } from "../vendor.ts";
 import type { GoogleTokens } from "./google-tokens.ts";
 
-/** Gives the headers that prove who calls, for forms that need the whole request or a call of their own. */
-type Signer = (
-  vendor: Vendor,
-  method: "GET" | "POST",
-  request: UpstreamRequest,
-  proxy?: string,
-) => Promise<Readonly<Record<string, string>>>;
+/** Where an answer is looked at: as much of it as any way of sending gives. */
+type Answered = { status: number; headers: Fields };
+
+type Signer = {
+  /** Gives the headers that prove who calls, for forms that need the whole request or a call of their own. */
+  sign(
+    vendor: Vendor,
+    method: "GET" | "POST",
+    request: UpstreamRequest,
+    proxy?: string,
+  ): Promise<Readonly<Record<string, string>>>;
+  /** Whether a refused request, whose headers these are, would be signed otherwise now. */
+  renew(vendor: Vendor, headers: Readonly<Record<string, string>>, answer: Answered): Promise<boolean>;
+};
 
 let googleTokens: GoogleTokens | undefined;
 
 /** Loaded when first wanted: most gateways never sign anything. */
 const SIGNERS: Partial<Record<AuthForm, Signer>> = {
-  async sigv4(vendor, method, request) {
-    const { signAws } = await import("./sigv4.ts");
-    return signAws(vendor, method, request);
+  sigv4: {
+    async sign(vendor, method, request) {
+      const { signAws } = await import("./sigv4.ts");
+      return signAws(vendor, method, request);
+    },
+    async renew(_vendor, headers, answer) {
+      if (answer.status !== 403) return false;
+      const { followClock } = await import("./sigv4.ts");
+      return followClock(headers, Date.parse(answer.headers.get("date") ?? ""));
+    },
   },
-  async "service-account"(vendor, _method, { signal }, proxy) {
-    const loaded = await import("./google-tokens.ts");
-    googleTokens ??= new loaded.GoogleTokens();
-    return googleTokens.headers(vendor.apiKey ?? "", signal, proxy);
+  "service-account": {
+    async sign(vendor, _method, { signal }, proxy) {
+      const loaded = await import("./google-tokens.ts");
+      googleTokens ??= new loaded.GoogleTokens();
+      return googleTokens.headers(vendor.apiKey ?? "", signal, proxy);
+    },
+    async renew(vendor, { authorization = "" }, answer) {
+      if (answer.status !== 401) return false;
+      googleTokens?.forget(vendor.apiKey ?? "", authorization);
+      return true;
+    },
   },
 };
 
@@ -40,23 +61,24 @@ export async function authorize(
 ): Promise<UpstreamRequest> {
   const signer = SIGNERS[vendor.auth];
   if (!signer) return request;
-  return { ...request, headers: { ...request.headers, ...(await signer(vendor, method, request, proxy)) } };
+  return { ...request, headers: { ...request.headers, ...(await signer.sign(vendor, method, request, proxy)) } };
 }
 
 /**
- * The answer to a request that is signed for a generation. It is signed once more where it was refused since this machine's clock is wrong, as that of a
- * virtual machine is whose host slept (WSL 2, Docker on a laptop): by the date of the answer, as Amazon's own SDKs do. Rejects as {@link authorize} and `ask` do.
+ * The answer to a request that is authorised as {@link authorize} does it, once more where it was refused for a proof that this machine took for good since
+ * its clock is wrong, as that of a virtual machine is whose host slept (WSL 2, Docker on a laptop): Amazon's and Google's own SDKs do so too. Such a refusal
+ * costs nothing. `drop` lets its answer go. Rejects as `authorize` and `ask` do.
  */
-export async function sendSigned(
+export async function askSigned<A extends Answered>(
   vendor: Vendor,
+  method: "GET" | "POST",
   given: UpstreamRequest,
-  ask: (request: UpstreamRequest) => Promise<Answer>,
-): Promise<Answer> {
-  const request = await authorize(vendor, "POST", given, vendor.proxy);
+  ask: (request: UpstreamRequest) => Promise<A>,
+  drop: (answer: A) => unknown,
+): Promise<A> {
+  const request = await authorize(vendor, method, given, vendor.proxy);
   const answer = await ask(request);
-  if (vendor.auth !== "sigv4" || answer.status !== 403) return answer;
-  const { followClock } = await import("./sigv4.ts");
-  if (!followClock(request.headers, Date.parse(answer.headers.get("date") ?? ""))) return answer;
-  answer.cancel();
-  return ask(await authorize(vendor, "POST", given, vendor.proxy));
+  if (!(await SIGNERS[vendor.auth]?.renew(vendor, request.headers, answer))) return answer;
+  drop(answer);
+  return ask(await authorize(vendor, method, given, vendor.proxy));
 }

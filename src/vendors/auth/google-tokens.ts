@@ -85,6 +85,12 @@ export class GoogleTokens {
     return headers;
   }
 
+  /** A token that was refused is not used again, whatever its time: the next request asks for another one. `authorization`: the header that it stood in. */
+  forget(key: string, authorization: string): void {
+    const entry = this.#entries.get(key);
+    if (entry?.token?.headers["authorization"] === authorization) delete entry.token;
+  }
+
   #ask(entry: Entry, key: string, proxy: string | undefined): Promise<Token> {
     entry.pending ??= this.#refresh(key, proxy)
       .then((token) => {

@@ -1,6 +1,6 @@
 import type { Clock } from "../../lib/clock.ts";
 import { ResponseAnswer } from "../answer.ts";
-import { authorize } from "../auth/authorize.ts";
+import { askSigned } from "../auth/authorize.ts";
 import { upstreamHeaders, upstreamUrl } from "../outgoing.ts";
 import { fetchUpstream, readRefusal, toBrokenBody } from "../send.ts";
 import type { Vendor } from "../vendor.ts";
@@ -100,8 +100,13 @@ export async function call(
     body: isJson ? JSON.stringify(body) : "",
     signal,
   };
-  const signed = await authorize(vendor, method === "GET" ? "GET" : "POST", plain, vendor.proxy);
-  const response = await fetchUpstream(method, body instanceof FormData ? { ...signed, body } : signed, vendor.proxy);
+  const response = await askSigned(
+    vendor,
+    method === "GET" ? "GET" : "POST",
+    plain,
+    (signed) => fetchUpstream(method, body instanceof FormData ? { ...signed, body } : signed, vendor.proxy),
+    (refused) => refused.body?.cancel(),
+  );
   const bytes = response.ok
     ? await readBytes(response, MAX_ANSWER_BYTES)
     : Buffer.from(await readRefusal(new ResponseAnswer(response)));
