@@ -72,6 +72,25 @@ describe("the estimate on the hot path", () => {
     expect(pages).toBeLessThan(12 * 1_500);
   });
 
+  test("a PDF counts as the pages that its tree or its head tells of, be they scans of megabytes or a few words each", () => {
+    const bare = estimateInputTokens(bodyOf("x"), GPT);
+    const scans = Buffer.alloc(3_000_000, 200);
+    const words = Buffer.alloc(3_000, 32);
+    const part = "4 0 obj <</Type/Pages/Parent 2 0 R/Count 900/Kids[5 0 R]>> endobj\n";
+    const tree = (pages: number) => `2 0 obj\n<< /Type /Pages\n /Kids [3 0 R 4 0 R]\n /Count ${pages} >>\nendobj\n`;
+    const files: [pages: number, pieces: (string | Buffer)[]][] = [
+      [12, ["%PDF-1.4\n", scans, part, tree(12), "%%EOF"]],
+      [40, ["%PDF-1.7\n", tree(40), words, "%%EOF\n"]],
+      [7, ["%PDF-1.7\n1 0 obj <</Linearized 1/L 3000999/O 9/E 999/N 7/T 3000000>> endobj\n", scans]],
+    ];
+    for (const [count, pieces] of files) {
+      const data = Buffer.concat(pieces.map((piece) => Buffer.from(piece))).toString("base64");
+      const source = { type: "base64", media_type: "application/pdf", data };
+      const pages = (estimateInputTokens(bodyOf([{ type: "document", source }]), GPT) - bare) / 1_500;
+      expect(Math.round(pages)).toBe(count);
+    }
+  });
+
   test("an image at an address counts as a usual one, and a document as some pages, in each dialect", () => {
     const estimated = (field: string, part: unknown) => {
       const body = new JsonText(JSON.stringify({ model: GPT, [field]: [{ role: "user", content: [part] }] }));

@@ -2,6 +2,7 @@ import { type TokenFamily, tokenFamilyOf } from "../../catalog/token-families.ts
 import { replaceMedia } from "../../dialects/media/walk.ts";
 import { isObject, type JsonText, stringEnd } from "../../lib/json.ts";
 import { BACKSLASH, COLON, isSpace } from "../../lib/json-codes.ts";
+import { glancePdfPages } from "../tokenizer/pdf-pages.ts";
 import { imageTokens, readImageSize } from "./image-tokens.ts";
 
 /**
@@ -193,11 +194,14 @@ function roughTokens(text: Sliced, from: number, to: number): number {
   return (tokens * length) / (WINDOWS * WINDOW * HUNDREDTHS);
 }
 
-/** Tokens of bytes inside a request: a picture by its size, a PDF by its length. */
+/** Tokens of bytes inside a request: a picture by its size, a PDF by its pages, or its length where it does not say how many they are. */
 function mediaTokens(text: string, open: number, close: number, family: TokenFamily): number {
   const comma = text.slice(open, open + 128).indexOf("base64,");
   const start = comma < 0 ? open : open + comma + 7;
-  if (text.startsWith("JVBERi", start)) return Math.ceil((close - start) / CHARACTERS_PER_PAGE) * family.perPage;
+  if (text.startsWith("JVBERi", start)) {
+    const pages = glancePdfPages(text.slice(start, close)) ?? Math.ceil((close - start) / CHARACTERS_PER_PAGE);
+    return pages * family.perPage;
+  }
   return imageTokens(family.image, readImageSize(text.slice(start, close)));
 }
 
