@@ -1258,6 +1258,14 @@ describe("what belongs to a page", () => {
     },
   );
 
+  test("panels and tabs whose names for each other are empty have theirs in their order", async () => {
+    const blank = (name: string) => `<a role="tab" aria-controls="">${name}</a>`;
+    const { markdown } = await readHtml(
+      `<main><p>${TEXT}</p><div><div role="tablist">${blank("A")}${blank("B")}</div><div role="tabpanel" id="">one</div><div role="tabpanel" id="">two</div></div></main>`,
+    );
+    expect(markdown).toBe(`${TEXT}\n\n**A**\n\none\n\n**B**\n\ntwo`);
+  });
+
   test("panels inside a panel have names of their own", async () => {
     const inner = `<div role="tablist">${tab("C")}</div>${panel("cc")}`;
     const { markdown } = await readHtml(

@@ -20,7 +20,7 @@ function* panelsOf(element: Element, holders: ReadonlySet<Element>): Generator<E
 }
 
 const tabAt = (tabs: ReadonlyMap<string | undefined, Element>, id: string | undefined): Element | undefined =>
-  id === undefined ? undefined : tabs.get(id);
+  id ? tabs.get(id) : undefined;
 
 /** Writes the tabs' names above what each opens, as they or their panels say, else in their order, where there is one panel for each. */
 function namePanels(list: Element, panels: readonly Element[]): void {
