@@ -123,11 +123,13 @@ for (const each of CASES) {
       const table: [number, object][] = [
         [429, { ran: "no", limited: true, retryAfterSeconds: 7 }],
         [503, { ran: "no", retryAfterSeconds: 7 }],
+        [522, { ran: "no", retryAfterSeconds: 7 }],
         [401, { ran: "no", fault: true, elsewhere: true }],
         [402, { ran: "no", fault: true, elsewhere: true }],
         [404, { ran: "no", fault: true, elsewhere: true }],
         [500, { ran: "maybe" }],
         [502, { ran: "maybe" }],
+        [520, { ran: "maybe" }],
       ];
       const whole = table.map(([status, expected]) => {
         return [status, expected, json(words, { status, headers: { "retry-after": "7" } })] as const;

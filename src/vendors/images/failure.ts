@@ -112,7 +112,9 @@ export function readFailure(
     return { kind: "failed", message, ran: "no", fault: true, elsewhere: true };
   }
   const isLimit = status === 429 || error.code === "rate_limit_exceeded";
-  if (isLimit || status === 503 || status === 529) {
+  // Of a 502 nobody knows whether it was reached.
+  const isDown = error.code === "upstream_overloaded" && status !== 502;
+  if (isLimit || isDown) {
     const limited = isLimit ? { limited: true as const } : {};
     return { kind: "failed", message, ran: "no", ...limited, retryAfterSeconds: after ?? BUSY_SECONDS };
   }
