@@ -121,6 +121,7 @@ test("Groq has back under its own name what its model thought; of one that takes
   for (const [model, back, answers] of [
     ["groq/openai/gpt-oss-120b", content, [calling, answer]],
     ["groq/llama-3.3-70b-versatile", called, [calling, refusal(NOT_BY_MODEL), answer]],
+    ["groq/moonshotai/kimi-k2-instruct", called, [calling, refusal(NOT_BY_MODEL.replaceAll("`", "")), answer]],
     ["groq/llama-3.1-8b-instant", called, [calling, refusal(UNSUPPORTED), answer]],
   ] as const) {
     upstream.answer(PATH, ...answers);
