@@ -513,6 +513,20 @@ describe("a chat server of which nothing is known", () => {
       ask(user, { role: "assistant", content: "", tool_calls: [call] }, result),
       null,
     ],
+    ...[
+      { message: "Invalid input: expected string, received null", param: "messages.1.content" },
+      {
+        message: "Invalid input",
+        param: [{ code: "invalid_type", path: ["messages", 1, "content"], message: "Invalid input: expected string" }],
+      },
+    ].map((error): [string, Wire, (body: Wire) => boolean, Refusal, Wire, null] => [
+      `null as content, told by its place beside Zod's sentence (Vercel: ${JSON.stringify(error).slice(0, 40)})`,
+      { ...ask(user, { role: "assistant", content: null, tool_calls: [call] }, result), tools: [tool] },
+      somewhere(({ content }) => content === null),
+      { body: { error: { ...error, type: "invalid_request_error", code: "invalid_request_error" } } },
+      ask(user, { role: "assistant", content: "", tool_calls: [call] }, result),
+      null,
+    ]),
     [
       "null as content, in a sentence beside the status (Fastify)",
       { ...ask(user, { role: "assistant", content: null, tool_calls: [call] }, result), tools: [tool] },
@@ -1047,6 +1061,7 @@ describe("a chat server of which nothing is known", () => {
       "`reasoning_effort` must be one of `low`, `medium`, or `high`",
       "Failed to format request body, reasoning_effort is none, not one of ['low', 'medium', 'high', 'xhigh', 'max'].",
       "reasoning_effort: Invalid enum value. Expected 'low' | 'medium' | 'high', received 'none'",
+      'Validation error: reasoning_effort: Invalid option: expected one of "high"|"medium"|"low"',
       "Failed to deserialize the JSON body into the target type: reasoning_effort: unknown variant `none`, expected one of `low`, `medium`, `high` at line 1 column 90",
     ].map((words): [string, Wire, Wire, (body: Wire) => boolean, string] => [
       `a depth of reasoning that is none of its own (vLLM, Groq, Huawei, Zod, serde: ${words.slice(0, 40)})`,

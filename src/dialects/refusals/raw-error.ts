@@ -85,6 +85,16 @@ function besideStatus(error: string, value: Record<string, unknown>): RawError {
 /** What is no name of a field: MiMo says "Param Incorrect", and why in the place where others name the field (XiaomiMiMo/MiMo #44). */
 const SENTENCE = /^\S+ \S+ \S/;
 
+/** Zod's sentences, which name no place. */
+const PLACELESS = /^(?:Invalid (?:input|option|enum value|discriminator value)\b|Expected \w+, received\b|Required$)/;
+
+/** A sentence of Zod's with the place that stands beside it (Vercel's gateway: cline/cline #8295), or with all that is wrong (vercel/ai #8815). */
+function withPlace(words: string, place: unknown): string {
+  if (!PLACELESS.test(words)) return words;
+  const [before, behind] = Array.isArray(place) ? ["", writeIssues(place)] : [text(place), ""];
+  return [before, words, behind].filter((part) => part !== "").join(": ");
+}
+
 /**
  * The sentence of an error object, by whatever name: Mistral has an object in its place, Cloudflare a list of errors, Amazon a capital letter,
  * DeepInfra a longer name, IONOS a list of messages, MiniMax words beside a status; Foundry says what is wrong in a list beside a sentence that says
@@ -145,7 +155,7 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
   const record = isObject(beside) ? beside["response"] : readRecord(text(beside));
   const behind = readBehind(value["value"], wrappings) ?? readBehind(record, wrappings);
   if (behind) return behind;
-  const words = wordsIn(value, wrappings);
+  const words = withPlace(wordsIn(value, wrappings), value["param"]);
   const place = text(value["param"]);
   const isReason = SENTENCE.test(place);
   const message = isReason ? `${words}: ${place}` : words;
