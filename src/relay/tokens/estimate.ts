@@ -60,9 +60,19 @@ const PER_ESCAPED = 80;
 const FIRST_OTHER = 0x300;
 const FIRST_IDEOGRAPH = 0x2e80;
 
+/** Scripts that the vocabulary knows less well than other letters, from their first letter to behind their last: Burmese; Ethiopic and syllables like it; Khmer. */
+const RARE_SCRIPTS: readonly (readonly [first: number, behind: number, tokens: number])[] = [
+  [0x1000, 0x10a0, 60],
+  [0x1200, 0x1680, 225],
+  [0x1780, 0x1800, 64],
+];
+const FIRST_RARE = 0x1000;
+
 function outsideAscii(code: number): number {
   if (code >= FIRST_IDEOGRAPH) return PER_IDEOGRAPH;
-  return code >= FIRST_OTHER ? PER_OTHER_LETTER : PER_LATIN;
+  if (code < FIRST_RARE) return code >= FIRST_OTHER ? PER_OTHER_LETTER : PER_LATIN;
+  for (const [first, behind, tokens] of RARE_SCRIPTS) if (code >= first && code < behind) return tokens;
+  return PER_OTHER_LETTER;
 }
 
 /** What the first character of a run costs, by its kind. */
