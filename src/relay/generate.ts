@@ -29,7 +29,7 @@ import { serveTools } from "./server-tools/server-tools.ts";
 import { finishWhole } from "./server-tools/stream.ts";
 import { Spending } from "./spending.ts";
 import { RelayedStream } from "./stream.ts";
-import { countAddressed } from "./tokens/estimate.ts";
+import { countMedia } from "./tokens/estimate.ts";
 import { settleTools } from "./vendor-tools.ts";
 
 /** Headers of a stream are sent at the latest after this, so that a client hears something while its model thinks. */
@@ -105,7 +105,7 @@ function hold(
   request.recorded = true;
   if (services.observer?.traces) exchange.identity.traceparent = request.headers.get("traceparent") ?? undefined;
   const webTools = isObject(body.value) ? client.serverTools.find(body.value).length : 0;
-  exchange.asked = { body, model: intent.model, beside: { webTools, ...countAddressed(body.value) } };
+  exchange.asked = { body, model: intent.model, beside: { webTools, ...countMedia(body.value) } };
   const wanted: HoldRequest = {
     requestId,
     accountId: caller.accountId,

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { tokenFamilies, tokenFamilyOf } from "../../src/catalog/token-families.ts";
 import { JsonText } from "../../src/lib/json.ts";
-import { countAddressed, estimateInputTokens } from "../../src/relay/tokens/estimate.ts";
+import { countMedia, estimateInputTokens } from "../../src/relay/tokens/estimate.ts";
 import { startApp, type TestApp } from "../support/app.ts";
 import { leastWork } from "../support/wait.ts";
 
@@ -75,6 +75,21 @@ describe("the estimate on the hot path", () => {
     expect(pages).toBeLessThan(12 * 1_500);
   });
 
+  test("sound counts by its length: half a minute of it is no half a million tokens of language", () => {
+    const wav = Buffer.alloc(960_000);
+    for (let at = 0; at < wav.length; at++) wav[at] = (at * at) & 255;
+    const data = wav.toString("base64");
+    const estimated = (part: unknown) => {
+      const body = new JsonText(JSON.stringify({ model: GPT, messages: [{ role: "user", content: [part] }] }));
+      return estimateInputTokens(body, GPT, countMedia(body.value));
+    };
+    for (const sound of [{ data, format: "wav" }, { format: "wav", data }, data]) {
+      const tokens = estimated({ type: "input_audio", input_audio: sound });
+      expect(tokens).toBeGreaterThan(900);
+      expect(tokens).toBeLessThan(1_100);
+    }
+  });
+
   test("a PDF counts as the pages that its tree or its head tells of, be they scans of megabytes or a few words each", () => {
     const bare = estimateInputTokens(bodyOf("x"), GPT);
     const scans = Buffer.alloc(3_000_000, 200);
@@ -97,7 +112,7 @@ describe("the estimate on the hot path", () => {
   test("an image at an address counts as a usual one, and a document as some pages, in each dialect", () => {
     const estimated = (field: string, part: unknown) => {
       const body = new JsonText(JSON.stringify({ model: GPT, [field]: [{ role: "user", content: [part] }] }));
-      return estimateInputTokens(body, GPT, countAddressed(body.value));
+      return estimateInputTokens(body, GPT, countMedia(body.value));
     };
     const bare = estimated("messages", {});
     const url = "https://pictures.example/a.png";

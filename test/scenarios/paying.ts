@@ -1,7 +1,7 @@
 import type { Config } from "../../src/config/load.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { JsonText } from "../../src/lib/json.ts";
-import { countAddressed, estimateInputTokens } from "../../src/relay/tokens/estimate.ts";
+import { countMedia, estimateInputTokens } from "../../src/relay/tokens/estimate.ts";
 import { startApp, type TestApp, type UsageRow, vendorAt } from "../support/app.ts";
 import { startUpstream, type Upstream } from "../support/upstream.ts";
 import { HIDDEN_MODEL, type Side } from "./wires.ts";
@@ -103,7 +103,7 @@ export function costOf(input: number, output: number): bigint {
 
 /** The gateway's own estimate of a body's input. */
 export function estimateOf(body: { model: string }, webTools = 0): number {
-  return estimateInputTokens(new JsonText(JSON.stringify(body)), body.model, { webTools, ...countAddressed(body) });
+  return estimateInputTokens(new JsonText(JSON.stringify(body)), body.model, { webTools, ...countMedia(body) });
 }
 
 /** What is held for a body's input and so much output: a tenth is added to the estimate (contract 5). */

@@ -15,7 +15,7 @@ import type { Job } from "../job.ts";
 import { keepLessons, learnFromRefusal } from "../lessons/learn-from-refusal.ts";
 import { Tries } from "../routes-tries.ts";
 import type { Target } from "../target.ts";
-import { countAddressed, estimateInputTokens } from "../tokens/estimate.ts";
+import { countMedia, estimateInputTokens } from "../tokens/estimate.ts";
 import { boundOutput, reserveInput, watchSpending } from "./bounds.ts";
 import { faultOf, runCall } from "./call.ts";
 import { Sources } from "./cite.ts";
@@ -327,7 +327,7 @@ export class ServedLoop {
     const { job } = this;
     const { exchange, intent } = job;
     await exchange.collector?.kept;
-    const beside = countAddressed(job.body.value);
+    const beside = countMedia(job.body.value);
     const estimate = () => estimateInputTokens(job.body, intent.model, beside);
     const bounded = boundOutput(job);
     if (!bounded || !(await reserveInput(job, estimate))) {

@@ -4,6 +4,7 @@ import { isObject, type JsonText, stringEnd } from "../../lib/json.ts";
 import { BACKSLASH, COLON, isSpace } from "../../lib/json-codes.ts";
 import { glancePdfPages } from "../tokenizer/pdf-pages.ts";
 import { imageTokens, readImageSize } from "./image-tokens.ts";
+import { soundTokens } from "./measure.ts";
 
 /**
  * A text of at most this length is looked at whole; of a longer one, {@link WINDOWS} samples, characters. Over 700 texts of many kinds that is within
@@ -23,6 +24,9 @@ const CHARACTERS_PER_PAGE = 22_000;
 const ADDRESS = /^\s*https?:/i;
 /** Pages of a document of which nothing but its address is known. */
 const UNKNOWN_PAGES = 10;
+/** The field of sound, which stands before its bytes within so many characters. */
+const SOUND = '"input_audio"';
+const BEFORE_SOUND = 64;
 /** A function that stands for a web tool, in o200k tokens: its name, what is said of it, and its schema. */
 const PER_WEB_TOOL = 115;
 /** A list of tools that is not empty. */
@@ -204,10 +208,11 @@ function roughTokens(text: Sliced, from: number, to: number): number {
   return (tokens * length) / (WINDOWS * WINDOW * HUNDREDTHS);
 }
 
-/** Tokens of bytes inside a request: a picture by its size, a PDF by its pages, or its length where it does not say how many they are. */
+/** Tokens of bytes inside a request: a picture by its size, a sound by its length, a PDF by its pages, or its length where it does not say how many they are. */
 function mediaTokens(text: string, open: number, close: number, family: TokenFamily): number {
   const comma = text.slice(open, open + 128).indexOf("base64,");
   const start = comma < 0 ? open : open + comma + 7;
+  if (text.slice(open - BEFORE_SOUND, open).includes(SOUND)) return soundTokens(close - start);
   if (text.startsWith("JVBERi", start)) {
     const pages = glancePdfPages(text.slice(start, close)) ?? Math.ceil((close - start) / CHARACTERS_PER_PAGE);
     return pages * family.perPage;
@@ -225,9 +230,11 @@ export function textEstimator(modelId: string): (text: string) => number {
 export type Beside = {
   /** Web tools that it asks its vendor for, each of which the model is told of as a function, by the gateway or, as long, by who runs it. */
   webTools?: number;
-  /** Images and documents of which it has the addresses alone: {@link countAddressed}. Each is taken for a usual one. */
+  /** Images and documents of which it has the addresses alone: {@link countMedia}. Each is taken for a usual one. */
   images?: number;
   documents?: number;
+  /** Sounds, whose bytes stand in it and say nothing of themselves. */
+  sounds?: number;
 };
 
 /**
@@ -236,11 +243,12 @@ export type Beside = {
  * pictures and pages it is (dialects.md 6). `modelId` tells the family; without it, that of unknown models.
  */
 export function estimateInputTokens(body: JsonText, modelId = "", beside: Beside = {}): number {
-  const { webTools = 0, images = 0, documents = 0 } = beside;
+  const { webTools = 0, images = 0, documents = 0, sounds = 0 } = beside;
   const family = tokenFamilyOf(modelId);
-  const { language, media } = body.mayHoldBytes
-    ? readMedia(body.text, family)
-    : { language: roughTokens(body.held ?? body, 0, body.length), media: 0 };
+  const { language, media } =
+    body.mayHoldBytes || sounds > 0
+      ? readMedia(body.text, family)
+      : { language: roughTokens(body.held ?? body, 0, body.length), media: 0 };
   const hasTools = webTools > 0 || SOME_TOOLS.test(body.textOf("tools", TOOLS_START) ?? "");
   const tools = hasTools ? family.tools.base : 0;
   const said = (language + webTools * PER_WEB_TOOL) * family.factor;
@@ -248,12 +256,13 @@ export function estimateInputTokens(body: JsonText, modelId = "", beside: Beside
   return Math.max(1, Math.ceil(said + media + addressed + family.perRequest + tools));
 }
 
-/** The images and documents of which a client's body, parsed, has the addresses alone. */
-export function countAddressed(body: unknown): Pick<Beside, "images" | "documents"> {
-  const counts = { images: 0, documents: 0 };
+/** The images and documents of which a client's body, parsed, has the addresses alone, and its sounds. */
+export function countMedia(body: unknown): Pick<Beside, "images" | "documents" | "sounds"> {
+  const counts = { images: 0, documents: 0, sounds: 0 };
   if (!isObject(body)) return counts;
   replaceMedia(body, ({ kind, url }) => {
-    if (ADDRESS.test(url) && kind !== "audio") counts[`${kind}s`]++;
+    if (kind === "audio") counts.sounds++;
+    else if (ADDRESS.test(url)) counts[`${kind}s`]++;
     return undefined;
   });
   return counts;

@@ -19,6 +19,9 @@ const SOUND_BYTES_PER_TOKEN = 1_000;
 /** What a schema for the answer costs beside its own JSON, tokens. */
 const OUTPUT_FORMAT_TOKENS = 20;
 
+/** Tokens of sound, by the characters of its base64. */
+export const soundTokens = (characters: number): number => Math.ceil((characters * 3) / 4 / SOUND_BYTES_PER_TOKEN);
+
 class Ruler {
   readonly content: string[] = [];
   readonly tools: string[] = [];
@@ -44,7 +47,7 @@ class Ruler {
     if (part.type === "text") this.say(part.text);
     else if (part.type === "image") this.fixed += imageTokens(family.image, sizeOf(part.source));
     else if (part.type === "document") this.document(part);
-    else if (part.type === "audio") this.fixed += Math.ceil((part.data.length * 3) / 4 / SOUND_BYTES_PER_TOKEN);
+    else if (part.type === "audio") this.fixed += soundTokens(part.data.length);
     else if (part.type === "opaque") this.say(JSON.stringify(part.value, withoutBytes));
     else if (part.type === "tool-call") {
       this.fixed += family.perCall;
