@@ -90,6 +90,21 @@ describe("the estimate on the hot path", () => {
     }
   });
 
+  test("a text that comes as a file of bytes counts as the text", () => {
+    const text = PROSE.repeat(200);
+    const data = Buffer.from(text).toString("base64");
+    const files = [
+      { type: "document", source: { type: "base64", media_type: "text/plain", data } },
+      { type: "input_file", filename: "a.txt", file_data: `data:text/plain;base64,${data}` },
+      { type: "file", file: { filename: "a.json", file_data: `data:application/json;charset=utf-8;base64,${data}` } },
+    ];
+    for (const file of files) {
+      const ratio = estimateInputTokens(bodyOf([file]), GPT) / countTokens(text);
+      expect(ratio).toBeGreaterThan(0.75);
+      expect(ratio).toBeLessThan(1.35);
+    }
+  });
+
   test("a PDF counts as the pages that its tree or its head tells of, be they scans of megabytes or a few words each", () => {
     const bare = estimateInputTokens(bodyOf("x"), GPT);
     const scans = Buffer.alloc(3_000_000, 200);

@@ -1,4 +1,5 @@
 import { type TokenFamily, tokenFamilyOf } from "../../catalog/token-families.ts";
+import { textOfMedia } from "../../dialects/media/type.ts";
 import { replaceMedia } from "../../dialects/media/walk.ts";
 import { isObject, type JsonText, stringEnd } from "../../lib/json.ts";
 import { BACKSLASH, COLON, isSpace } from "../../lib/json-codes.ts";
@@ -24,9 +25,10 @@ const CHARACTERS_PER_PAGE = 22_000;
 const ADDRESS = /^\s*https?:/i;
 /** Pages of a document of which nothing but its address is known. */
 const UNKNOWN_PAGES = 10;
-/** The field of sound, which stands before its bytes within so many characters. */
+/** Before bytes, within so many characters, what they are: the field of sound, and the type that is said of a file. */
+const BEFORE_BYTES = 64;
 const SOUND = '"input_audio"';
-const BEFORE_SOUND = 64;
+const SAID_TYPE = /(?:"media_type"\s*:\s*"|"data:)([\w.+/-]+)[";]/;
 /** A function that stands for a web tool, in o200k tokens: its name, what is said of it, and its schema. */
 const PER_WEB_TOOL = 115;
 /** A list of tools that is not empty. */
@@ -208,11 +210,14 @@ function roughTokens(text: Sliced, from: number, to: number): number {
   return (tokens * length) / (WINDOWS * WINDOW * HUNDREDTHS);
 }
 
-/** Tokens of bytes inside a request: a picture by its size, a sound by its length, a PDF by its pages, or its length where it does not say how many they are. */
+/** Tokens of bytes inside a request: a picture by its size, a sound by its length, a text by what it says, a PDF by its pages, or its length where it does not say how many they are. */
 function mediaTokens(text: string, open: number, close: number, family: TokenFamily): number {
   const comma = text.slice(open, open + 128).indexOf("base64,");
   const start = comma < 0 ? open : open + comma + 7;
-  if (text.slice(open - BEFORE_SOUND, open).includes(SOUND)) return soundTokens(close - start);
+  if (text.slice(open - BEFORE_BYTES, open).includes(SOUND)) return soundTokens(close - start);
+  const [, type = ""] = SAID_TYPE.exec(text.slice(open - BEFORE_BYTES, start)) ?? [];
+  const said = textOfMedia(type.toLowerCase(), text.slice(start, close));
+  if (said !== undefined) return roughTokens(said, 0, said.length) * family.factor;
   if (text.startsWith("JVBERi", start)) {
     const pages = glancePdfPages(text.slice(start, close)) ?? Math.ceil((close - start) / CHARACTERS_PER_PAGE);
     return pages * family.perPage;
