@@ -56,6 +56,8 @@ export interface Catalog {
   all(): readonly Listing[];
   /** What {@link all} says of the model of exactly this ID. O(1). */
   listing(id: string): Listing | undefined;
+  /** Whether a vendor is switched on, or was found. */
+  hasVendor(vendorId: string): boolean;
   /** Opens the routes of a vendor that was found after the start; without effect for one that is known. */
   addVendor(vendor: VendorPolicy): void;
   /** Other rows and vendors from now on; entries that were found before stay as they are. Discovered names of vendors that stay are kept. */
@@ -209,6 +211,10 @@ class BuiltCatalog implements Catalog {
     this.#policies.clear();
     for (const vendor of sources.vendors) this.#note(vendor);
     this.#rebuild();
+  }
+
+  hasVendor(vendorId: string): boolean {
+    return this.#policies.has(vendorId);
   }
 
   addVendor(vendor: VendorPolicy): void {

@@ -1,6 +1,6 @@
 import { GatewayError } from "../canon/errors.ts";
 import { type Catalog, type Listing, requirePrefix } from "../catalog/catalog.ts";
-import { variableOf } from "../vendors/registry.ts";
+import { registry, variableOf } from "../vendors/registry.ts";
 
 /** Characters of an unknown model ID that an error repeats. */
 const MAX_SHOWN_ID = 128;
@@ -14,8 +14,17 @@ export function refuseModel(catalog: Catalog, id: string, list: string): never {
   const known = catalog.listing(id);
   if (known) throw switchedOff(known);
   const shown = id.length > MAX_SHOWN_ID ? `${id.slice(0, MAX_SHOWN_ID)}…` : id;
-  const text = `The model ${shown} does not exist here. ${list} lists those that do.`;
+  const text = `The model ${shown} does not exist here${explainOff(catalog, id)}. ${list} lists those that do.`;
   throw new GatewayError("model_not_found", text, { param: "model" });
+}
+
+/** Of a model whose vendor the gateway knows and does not have: what would give it that vendor. A local server is looked for once, at the start (contract 2). */
+function explainOff(catalog: Catalog, id: string): string {
+  const vendorId = id.slice(0, id.indexOf("/"));
+  if (catalog.hasVendor(vendorId)) return "";
+  const row = registry.find((each) => each.id === vendorId);
+  if (row?.local) return `: no ${row.name} was found when the gateway started; start it again once ${row.name} runs`;
+  return row?.env === undefined ? "" : `: ${describeVendor(vendorId)} is not switched on`;
 }
 
 /** Says what would switch each vendor of the model on. Where all are on, the lists of models in their rows leave it out. */

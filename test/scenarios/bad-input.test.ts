@@ -457,6 +457,29 @@ test("a known model whose vendors are all off says which variable switches each 
   );
 });
 
+test("a model that nobody has told of, of a vendor that is off or a local server that was not there at the start, says so", async () => {
+  const told = async (path: string, body: object) => {
+    const response = await lab.gateway.post(path, body);
+    return [response.status, ((await response.json()) as { error: { message: string } }).error.message];
+  };
+  const message = (model: string, why: string, list = "GET /v1/models") => [
+    404,
+    `The model ${model} does not exist here${why}. ${list} lists those that do.`,
+  ];
+  const late = ": no Ollama was found when the gateway started; start it again once Ollama runs";
+  for (const side of SIDES) {
+    const of = (model: string) => told(PATH[side], ask(side, model, "blocking"));
+    expect(await of("ollama/llama3.2")).toEqual(message("ollama/llama3.2", late));
+    const off = ": groq (GROQ_API_KEY) is not switched on";
+    expect(await of("groq/came-out-today")).toEqual(message("groq/came-out-today", off));
+    expect(await of("sluice/nothing")).toEqual(message("sluice/nothing", ""));
+    expect(await of("nobody/nothing")).toEqual(message("nobody/nothing", ""));
+  }
+  const images = await told("/v1/images/generations", { model: "comfyui/sdxl", prompt: "x" });
+  const why = ": no ComfyUI was found when the gateway started; start it again once ComfyUI runs";
+  expect(images).toEqual(message("comfyui/sdxl", why, "GET /v1/models?modality=image"));
+});
+
 test("a model that the configured list of its vendor's models leaves out is not said to lack a vendor", async () => {
   const vendor = { ...vendorAt(lab.spare, "chat", "listed"), models: ["other"] };
   const gateway = await startApp({ vendors: [vendor], models: [{ id: "listed/one", pricing: "free" }] });
