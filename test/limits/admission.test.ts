@@ -153,6 +153,14 @@ describe("admission by turns (reliability 4)", () => {
 });
 
 describe("more than can be done", () => {
+  test("all who waited in vain are told, though nobody comes any more and nobody waits behind them", async () => {
+    const { inside, refused, turns, overload, turn, admission } = machine();
+    await overload(2_600);
+    expect(admission.waiting).toBeLessThan(100);
+    while (turns.length > 0) await turn(10);
+    expect([inside.length + refused.length, admission.waiting]).toEqual([2_600, 0]);
+  });
+
   test("two and a half seconds in which those who wait become more: nobody waits any more, who is late is told", async () => {
     const { admission, refused, overload, askMany, turn } = machine();
     await overload(2_400);
