@@ -87,7 +87,7 @@ export type Quirks = {
    */
   toolChoiceRequired?: "any" | "auto" | "auto-alone" | "auto-while-reasoning" | "auto-unless-off" | "unnamed";
   /**
-   * chat, responses: the vendor knows custom tools (dialects.md 1.1).
+   * chat, responses: the vendor knows custom tools (dialects.md 1.1), and with them all else of its dialect: see {@link knowsAll}.
    * False: all are sent as functions; in the responses dialect so are the other tools that a client runs itself, and no item that only OpenAI knows is sent.
    * Absent: in the chat dialect those of chat clients are sent as they are, and those of others as functions; in the responses dialect all are sent as they are
    * until the vendor refuses them (see {@link UpstreamDialect.plainer}).

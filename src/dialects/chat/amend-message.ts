@@ -1,5 +1,6 @@
 import { isEmpty, isObject } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
+import { knowsLess } from "../knows-all.ts";
 import { shortCallId } from "./call-ids.ts";
 import { amendFields, joinContent, removeMarks } from "./message-fields.ts";
 import { PICTURES, refusesPictures } from "./pictures.ts";
@@ -20,8 +21,8 @@ const isRefusal = ({ content, refusal }: Wire): boolean => !content && typeof re
  * Whether an answer that is nothing but a refusal goes on as its text: OpenAI's own servers read the field it stands in, others see a turn that says
  * nothing, which DeepSeek's refuses ("Invalid assistant message: content or tool_calls must be set", carlrobertoh/ProxyAI #834).
  */
-const knowsNoRefusal = ({ customTools, emptyContent, messageFields }: Quirks): boolean =>
-  customTools === false || emptyContent === true || messageFields !== undefined;
+const knowsNoRefusal = (quirks: Quirks): boolean =>
+  knowsLess(quirks) || quirks.emptyContent === true || quirks.messageFields !== undefined;
 
 /** What this upstream takes otherwise of a turn of the model's. */
 function amendAssistant(message: Wire, quirks: Quirks, changes: Wire): void {

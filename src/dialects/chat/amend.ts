@@ -4,6 +4,7 @@ import { mapChanged } from "../../lib/map-changed.ts";
 import { withChatMarks } from "../cache-marks.ts";
 import type { Quirks } from "../dialect.ts";
 import { goingFields } from "../going-fields.ts";
+import { knowsAll, knowsLess } from "../knows-all.ts";
 import { CONTINUE_TEXT } from "../refusals/own-words.ts";
 import { amendMessage } from "./amend-message.ts";
 import { amendReasoning } from "./amend-reasoning.ts";
@@ -50,11 +51,13 @@ function amendToolStream(list: EditList, { stream }: Orders, quirks: Quirks): vo
  * The name of the ceiling. For a vendor of which nothing is known it is the client's own, else the older one (dialects.md 4.1): many servers read that
  * alone, and lose the other without a word, while OpenAI's, which refuses the older one, says so.
  */
-export const ceilingField = (
+export function ceilingField(
   { max_completion_tokens: newer }: Wire,
-  { maxTokensField, customTools }: Quirks,
-): "max_tokens" | "max_completion_tokens" =>
-  maxTokensField ?? (newer == null && customTools === undefined ? "max_tokens" : "max_completion_tokens");
+  quirks: Quirks,
+): "max_tokens" | "max_completion_tokens" {
+  const isUnknown = !knowsAll(quirks) && !knowsLess(quirks);
+  return quirks.maxTokensField ?? (newer == null && isUnknown ? "max_tokens" : "max_completion_tokens");
+}
 
 function amendMaxTokens(list: EditList, orders: Orders, quirks: Quirks): void {
   const field = ceilingField(list.body, quirks);
@@ -116,9 +119,6 @@ function amendPrefill(messages: readonly unknown[], list: EditList, quirks: Quir
   return messages;
 }
 
-/** OpenAI's own alone take whatever a model once wrote as arguments. */
-const readsArguments = (quirks: Quirks): boolean => quirks.customTools !== true;
-
 /** Mistral's models are as strict at every server that reads their conversations with its library; aggregators name them so, and their weights are. */
 const mindsRoleOrder = (quirks: Quirks, { upstreamModel }: Orders): boolean =>
   quirks.strictRoleOrder === true || upstreamModel.startsWith("mistralai/");
@@ -137,7 +137,8 @@ function amendMessages(list: EditList, orders: Orders, quirks: Quirks, choiceHin
   const sound = soundMessages(toFunctionMessages(messages, quirks));
   const named = withOwnCallIds(sound, orders.upstreamModel);
   const told = withHint(withHint(named, choiceHint), formatHint);
-  const read = readsArguments(quirks) ? withObjectArguments(told) : told;
+  // OpenAI's own servers alone take whatever a model once wrote as arguments.
+  const read = knowsAll(quirks) ? told : withObjectArguments(told);
   const taken = mapChanged(read, (message) => (isObject(message) ? amendMessage(message, quirks) : message));
   // A turn may have been no more than what this vendor does not take.
   const known = taken === told ? told : soundMessages(taken);

@@ -2,6 +2,7 @@ import { hashLetters } from "../../lib/id.ts";
 import { isObject } from "../../lib/json.ts";
 import { mapChanged, mapListIn } from "../../lib/map-changed.ts";
 import type { Quirks } from "../dialect.ts";
+import { knowsLess } from "../knows-all.ts";
 import { ownCallId } from "../tools/counted-ids.ts";
 import { DistinctNames } from "../tools/distinct-names.ts";
 
@@ -51,7 +52,6 @@ export class CallIds {
 
   #fit(id: string): string {
     if (this.quirks.nineCharacterToolIds) return shortCallId(id);
-    // OpenAI's own rows, and those nobody knows, are not marked as another vendor's.
-    return boundedCallId(id, this.quirks.customTools === false ? LONGEST_ELSEWHERE : LONGEST);
+    return boundedCallId(id, knowsLess(this.quirks) ? LONGEST_ELSEWHERE : LONGEST);
   }
 }

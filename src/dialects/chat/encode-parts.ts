@@ -1,5 +1,6 @@
 import type { DocumentPart, ImagePart, Part } from "../../canon/prompt.ts";
 import type { Quirks } from "../dialect.ts";
+import { knowsAll } from "../knows-all.ts";
 import { textOfMedia } from "../media/type.ts";
 import { dataUrl } from "../media/url.ts";
 import { withBreakpoint } from "../openai-fields.ts";
@@ -59,7 +60,7 @@ function encodeMedia(part: Part, quirks: Quirks): Wire | undefined {
 export function encodePart(part: Part, quirks: Quirks): Wire | undefined {
   const encoded = encodeMedia(part, quirks);
   if (!encoded) return undefined;
-  if (!quirks.acceptsCacheControl) return quirks.customTools ? withBreakpoint(encoded, part) : encoded;
+  if (!quirks.acceptsCacheControl) return knowsAll(quirks) ? withBreakpoint(encoded, part) : encoded;
   const mark = "cache" in part ? part.cache : undefined;
   return mark != null ? { ...encoded, cache_control: mark } : encoded;
 }

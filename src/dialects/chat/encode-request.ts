@@ -2,6 +2,7 @@ import type { OutputFormat, Prompt, TextPart, Tool, ToolChoice } from "../../can
 import { isObject, put } from "../../lib/json.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
+import { knowsAll } from "../knows-all.ts";
 import { writeSchemaFormat } from "../schema/format.ts";
 import { toFunctionSchema } from "../schema/function-schema.ts";
 import { fitStrict } from "../schema/strict-schema.ts";
@@ -34,7 +35,7 @@ function encodeSystem(system: readonly TextPart[], quirks: Quirks): Wire | undef
 /** Whether what is cached ends with this part, in the form that the vendor knows. */
 function isMarked({ text, cache, breakpoint }: TextPart, quirks: Quirks): boolean {
   if (text === "") return false;
-  return quirks.acceptsCacheControl === true ? cache != null : quirks.customTools === true && breakpoint !== undefined;
+  return quirks.acceptsCacheControl === true ? cache != null : knowsAll(quirks) && breakpoint !== undefined;
 }
 
 /** Only the four keys that every server knows: strict ones refuse others (dialects.md 4.8 #32 and #33). */
@@ -74,7 +75,7 @@ function encodeFormat(output: OutputFormat, quirks: Quirks, dropped: string[]): 
   if (output.type === "json") return { type: "json_object" };
   const { strict, ...format } = output;
   // Others than the dialect's own vendor refuse for some of their models what is said to be strict.
-  const isRefused = strict === "where-it-fits" && quirks.customTools !== true;
+  const isRefused = strict === "where-it-fits" && !knowsAll(quirks);
   return { type: "json_schema", json_schema: writeSchemaFormat(isRefused ? format : output, dropped) };
 }
 
@@ -98,7 +99,7 @@ const knowsCacheKey = ({ unknownFields = [] }: Quirks): boolean =>
  */
 function addShared(prompt: Prompt, quirks: Quirks, body: Wire, dropped: string[]): void {
   for (const [field, value] of Object.entries(prompt.shared ?? {})) {
-    const isKnown = quirks.customTools ? field !== "metadata" : field === CACHE_KEY && knowsCacheKey(quirks);
+    const isKnown = knowsAll(quirks) ? field !== "metadata" : field === CACHE_KEY && knowsCacheKey(quirks);
     if (isKnown) body[field] = value;
     else dropped.push(field);
   }
@@ -126,7 +127,7 @@ function encodeTools(prompt: Prompt, quirks: Quirks, body: Wire, dropped: string
 export function encodeRequest(given: Prompt, quirks: Quirks, upstreamModel?: string): Encoded {
   const dropped: string[] = [];
   // The dialect's own vendor answers behind such a turn (dialects.md 4.2); many others go on with it.
-  if (given.continues && (quirks.customTools || quirks.prefill === "none")) dropped.push("prefill");
+  if (given.continues && (knowsAll(quirks) || quirks.prefill === "none")) dropped.push("prefill");
   const { prompt, toolNames } = fitToolNames(given, chatNames(quirks), dropped);
   const writer = new TurnWriter(quirks, dropped, upstreamModel);
   const messages = writer.write(prompt.turns);

@@ -1,6 +1,7 @@
 import { type Edits, isEmptyList, isObject, objectsOf, stringOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
 import type { Quirks, ReplyChanges } from "../dialect.ts";
+import { knowsLess } from "../knows-all.ts";
 import { customTool, wrapInput } from "../tools/custom-tools.ts";
 import { inventCallId } from "./tool-calls.ts";
 
@@ -77,7 +78,7 @@ const isNone = (value: unknown): boolean => value == null || isEmptyList(value);
 const isFree = (choice: unknown): boolean => choice === "auto" || choice === "none";
 
 /** Null, where a client with checked types writes every field that it knows, to a vendor that does not know this one: Mistral refuses the word alone. */
-const isUnknownNull = (value: unknown, { customTools }: Quirks): boolean => value === null && customTools === false;
+const isUnknownNull = (value: unknown, quirks: Quirks): boolean => value === null && knowsLess(quirks);
 
 /** Empty lists of tools, and what only goes with tools where there are none: OpenAI refuses each of them, and they ask for nothing. */
 function withoutNoTools(body: Wire, quirks: Quirks): Edits {
@@ -100,8 +101,7 @@ const nameOf = (tool: Wire): unknown => {
 };
 
 /** A vendor that takes no other choice than by a word, whatever else is known of it, has none for some of the tools either. */
-const knowsAllowed = ({ customTools, toolChoiceRequired }: Quirks): boolean =>
-  customTools !== false && toolChoiceRequired === undefined;
+const knowsAllowed = (quirks: Quirks): boolean => !knowsLess(quirks) && quirks.toolChoiceRequired === undefined;
 
 /**
  * A choice that leaves only some of the tools, which nobody but OpenAI knows, as these tools and what else it says; undefined for every other one

@@ -3,6 +3,7 @@ import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
 import type { Lesson, Quirks, ReplyChanges, VendorTerms } from "../dialect.ts";
 import { leaveOut } from "../going-fields.ts";
+import { knowsAll, knowsLess } from "../knows-all.ts";
 import { EARLIER_REASONING, loopBegin, type Said } from "../lost-reasoning.ts";
 import { imageLessons } from "../media/blind-models.ts";
 import { isReplayable } from "../reasoning-proof.ts";
@@ -109,7 +110,7 @@ function saidIn(item: unknown): Said {
 export function repairs(body: Wire, edits: Edits, orders: Orders, quirks: Quirks): string[] {
   const unsaid = plainTerms(body, quirks)?.dropped ?? [];
   const { include } = body;
-  const cannotInclude = quirks.customTools === false && Array.isArray(include) && include.some(isUnknown);
+  const cannotInclude = knowsLess(quirks) && Array.isArray(include) && include.some(isUnknown);
   return [
     ...(body["store"] === true ? ["store"] : []),
     ...lostReasoning(body, edits, orders),
@@ -169,14 +170,14 @@ export function amend(body: Wire, orders: Orders, quirks: Quirks): Edits {
     ? { ...named, ...amendNamed({ ...body, ...named }, orders, quirks) }
     : amendNamed(body, orders, quirks);
   if (quirks.noDeveloperRole) setSystemRole(body, edits);
-  if (quirks.customTools === false) leaveOutUnknown(body, edits);
+  if (knowsLess(quirks)) leaveOutUnknown(body, edits);
   if (quirks.agentTerms) tellAgent(body, edits);
   return edits;
 }
 
 /** See {@link UpstreamDialect.plainer}: of a body that says what not every server of the dialect knows, to a vendor whose row says nothing of that. */
 export function plainer(body: Wire, quirks: Quirks): Quirks | undefined {
-  if (quirks.customTools !== undefined) return undefined;
+  if (knowsAll(quirks) || knowsLess(quirks)) return undefined;
   const plain: Quirks = { noDeveloperRole: true, ...quirks, customTools: false };
   const { include } = body;
   const isOdd = Array.isArray(include) && include.some(isUnknown);

@@ -1,5 +1,6 @@
 import type { Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
 import type { Quirks } from "../dialect.ts";
+import { knowsLess } from "../knows-all.ts";
 import { OnceLines } from "../lines.ts";
 import { nameLostReasoning } from "../lost-reasoning.ts";
 import { BREAKPOINT, withBreakpoint } from "../openai-fields.ts";
@@ -27,7 +28,7 @@ export function callIdOf(id: string): string {
 
 /** The content of what stands above the user's: one part, or as many as there are texts where one of them ends what is cached; [] for none. */
 export function systemContent(texts: readonly TextPart[], quirks: Quirks): Item[] {
-  if (quirks.customTools !== false && texts.some(({ text, breakpoint }) => text !== "" && breakpoint)) {
+  if (!knowsLess(quirks) && texts.some(({ text, breakpoint }) => text !== "" && breakpoint)) {
     const said = texts.filter(({ text }) => text !== "");
     return said.map((part) => withBreakpoint({ type: "input_text", text: cleanText(part.text) }, part));
   }
@@ -100,7 +101,7 @@ export class InputWriter {
       if (!encoded) return;
       const context = encoded["type"] === "input_text" ? undefined : contextOf(part);
       if (context !== undefined) content.push({ type: "input_text", text: context });
-      content.push(this.quirks.customTools === false ? encoded : withBreakpoint(encoded, part));
+      content.push(knowsLess(this.quirks) ? encoded : withBreakpoint(encoded, part));
     } else if (part.dialect === "responses") content.push(part.value as Item);
     else this.dropped.push(part.name);
   }
@@ -173,7 +174,7 @@ export class InputWriter {
     if (!result) return NO_RESULT;
     const all: Item[] = [];
     for (const part of result.parts) this.#encode(part, all);
-    const parts = this.quirks.customTools === false ? all.filter(isText) : all;
+    const parts = knowsLess(this.quirks) ? all.filter(isText) : all;
     if (parts.length < all.length) {
       shown.push({ type: "input_text", text: `What the tool call ${cleanText(callId)} showed:` });
       shown.push(...all.filter((part) => !isText(part)));

@@ -1,6 +1,7 @@
 import type { Prompt } from "../../canon/prompt.ts";
 import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
 import type { Quirks, ReplyChanges } from "../dialect.ts";
+import { knowsLess } from "../knows-all.ts";
 import { joinTexts } from "../text.ts";
 import { fitToolNames, responsesNames } from "../tools/tool-names.ts";
 import { decodeInput } from "./decode-input.ts";
@@ -81,7 +82,7 @@ const known = new WeakMap<Item, { quirks: Quirks; told: PlainTerms | undefined }
  * tools, namespaces and their items, or leave them out without a word. Undefined for a vendor that knows them, and for a body without any.
  */
 export function plainTerms(body: Item, quirks: Quirks): PlainTerms | undefined {
-  if (quirks.customTools !== false) return undefined;
+  if (!knowsLess(quirks)) return undefined;
   const found = known.get(body);
   if (found?.quirks === quirks) return found.told;
   const told = isPlain(body, quirks) ? undefined : tellPlainly(body, quirks);

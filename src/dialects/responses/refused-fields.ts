@@ -1,4 +1,5 @@
 import type { Quirks } from "../dialect.ts";
+import { knowsAll } from "../knows-all.ts";
 
 const PLACE = "[a-z_]\\w*(?:\\.\\w+|\\[\\d+\\])*";
 
@@ -27,8 +28,8 @@ const ESSENTIAL: ReadonlySet<string> = new Set(
 );
 
 /** See {@link UpstreamDialect.refusedFields}. Who is known to know all of the dialect is taught no more than what its model does not take, and its own organisations' rights. */
-export function readRefusedFields(words: string, { customTools }: Quirks): string[] {
-  const unknown = customTools === true && !OF_MODEL.test(words) ? undefined : UNKNOWN.exec(words)?.[1];
+export function readRefusedFields(words: string, quirks: Quirks): string[] {
+  const unknown = knowsAll(quirks) && !OF_MODEL.test(words) ? undefined : UNKNOWN.exec(words)?.[1];
   const place = unknown ?? NOT_ENABLED.exec(words)?.[1];
   if (place === undefined) return [];
   const path = place.replace(/\[(\d+)\]/g, ".$1");
