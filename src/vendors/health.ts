@@ -6,7 +6,7 @@ import { vendorSaid } from "../dialects/refusals/vendor-said.ts";
 import type { Clock } from "../lib/clock.ts";
 import { Breakers } from "./breakers.ts";
 import { NoFileLeft } from "./http/faults.ts";
-import { REFUSED_KEY_MS, type Rest, Rests } from "./keys.ts";
+import { REFUSED_KEY_MS, type Rest, Rests } from "./rests.ts";
 import { RetryBudget } from "./retry-budget.ts";
 import { isUntold } from "./retry-policy.ts";
 
@@ -172,11 +172,17 @@ export class VendorHealth {
   }
 
   /**
-   * A call along a way, made at `askedAt`, monotonic ms, failed. A key that was refused rests for ten minutes, and so does a way that a plan's hours do not allow any more; a way that
-   * was limited as long as the vendor says; whatever else is the vendor's fault counts towards the way's breaker. A refusal does not: an open one would hide it from the client. Nor does a reply that its
-   * model brought to a bad end: one conversation may have nothing else, and would close the way to all others. A way inside this process
-   * is always as good as new. `begunAt`: when its request came, monotonic ms. One that came before its vendor's row was changed
-   * goes along the way as it was then, with another key perhaps, or to another address: its failure tells nothing of what the way is now.
+   * A call along a way failed. `askedAt`, `begunAt`: when the call was made, and when its request came, both monotonic ms. What follows, by the error:
+   * - a limit: the way rests for as long as the vendor says;
+   * - a refused key or an empty account: the key rests for ten minutes; a refusal of this way alone, or a plan whose hours are used up: the way does. Neither
+   *   opens the breaker, which would hide from the client what is wrong;
+   * - anything else that is the vendor's fault: counts towards the way's breaker. Not a reply that its model brought to a bad end, nor a request that is too
+   *   dear for what is left of the credit: one conversation may have nothing else, and would close the way to all others. Nor a model that somebody has yet to load;
+   * - what is wrong with the request: the way is well;
+   * - that this process may open no more files: nothing, since no vendor was called.
+   *
+   * Nothing follows for a way inside this process, which is always as good as new; nor where the request came before its vendor's row was changed, since it went
+   * with another key perhaps, or to another address.
    */
   wentWrong(
     way: Way,

@@ -1,6 +1,6 @@
-/** Part of a vendor's lately active requests that may be repeats (reliability 6.2). */
+/** The part of a vendor's recent requests that may be repeats (reliability 6.2). */
 const SHARE = 0.2;
-/** The same for repeats of that of which nobody can know whether it ran. */
+/** The same for doubtful repeats: of requests of which nobody can know whether they ran. */
 const DOUBTFUL_SHARE = 0.02;
 /** So many at the same time are always allowed: a quiet gateway has no share to speak of. */
 const FLOOR = 3;
@@ -9,19 +9,19 @@ const WINDOW_MS = 5_000;
 
 /** What came within a window of time. */
 type Window = {
-  /** Calls that ended, repeats among them; and how many of them were. */
+  /** Calls that ended, and how many of them were repeats. */
   calls: number;
-  ended: number;
-  /** Repeats that were begun, and those of them that are doubtful. */
-  repeats: number;
-  doubtful: number;
+  repeatsEnded: number;
+  /** Repeats that were begun, and how many of them are doubtful. */
+  repeatsBegun: number;
+  doubtfulBegun: number;
 };
 /** One repeat: whether nobody can know if the request ran already, and whether another vendor does it. */
 export type Repeat = { doubtful: boolean; elsewhere: boolean };
 /** By the same vendor, of a request that did not run, or was answered. */
 export const PLAIN: Repeat = { doubtful: false, elsewhere: false };
 
-const empty = (): Window => ({ calls: 0, ended: 0, repeats: 0, doubtful: 0 });
+const empty = (): Window => ({ calls: 0, repeatsEnded: 0, repeatsBegun: 0, doubtfulBegun: 0 });
 
 /**
  * How many of a vendor's requests are repeated, there or elsewhere: at most a fifth of those of the last ten seconds, whether they go on or are over, and
@@ -45,16 +45,16 @@ export class RetryBudget {
   take(now: number, { doubtful }: Repeat): boolean {
     this.#roll(now);
     const lately = (what: keyof Window) => this.#recent[what] + this.#before[what];
-    const requests = lately("calls") - lately("ended");
+    const requests = lately("calls") - lately("repeatsEnded");
     const allows = (active: number, begun: number, share: number) =>
       active < FLOOR || Math.max(active, begun) < requests * share;
-    if (!allows(this.#active, lately("repeats"), SHARE)) return false;
-    if (doubtful && !allows(this.#doubtful, lately("doubtful"), DOUBTFUL_SHARE)) return false;
+    if (!allows(this.#active, lately("repeatsBegun"), SHARE)) return false;
+    if (doubtful && !allows(this.#doubtful, lately("doubtfulBegun"), DOUBTFUL_SHARE)) return false;
     this.#active++;
-    this.#recent.repeats++;
+    this.#recent.repeatsBegun++;
     if (!doubtful) return true;
     this.#doubtful++;
-    this.#recent.doubtful++;
+    this.#recent.doubtfulBegun++;
     return true;
   }
 
@@ -62,7 +62,7 @@ export class RetryBudget {
   give({ doubtful, elsewhere }: Repeat): void {
     this.#active--;
     if (doubtful) this.#doubtful--;
-    if (!elsewhere) this.#recent.ended++;
+    if (!elsewhere) this.#recent.repeatsEnded++;
   }
 
   #roll(now: number): void {

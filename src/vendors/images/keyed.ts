@@ -1,6 +1,6 @@
 import type { Clock } from "../../lib/clock.ts";
 import type { ImageRequest, ImageStep, ImageUpstream } from "../image-upstream.ts";
-import { REFUSED_KEY_MS, Rests } from "../keys.ts";
+import { REFUSED_KEY_MS, Rests } from "../rests.ts";
 
 /** Before the vendor's name of some work stands which key it was begun with, but for the first. */
 const BEGUN_WITH = /^key(\d{1,6})\/(.*)$/s;
