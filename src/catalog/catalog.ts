@@ -72,7 +72,7 @@ const MAX_ID_LENGTH = 256;
 /** Models whose entries are remembered though no list holds them: a caller may write any name. */
 const MAX_FREE = 1_000;
 /** Names of one vendor's model list beyond these are left out. */
-const MAX_DISCOVERED = 10_000;
+const MAX_DISCOVERED = 50_000;
 
 /** A space inside a name is not among them: local servers name models after their files (llama.cpp, ComfyUI). */
 const BLANK = /[^\S ]|\/ | $/;

@@ -13,11 +13,11 @@ import { upstreamHeaders, upstreamUrl } from "./outgoing.ts";
 import { fetchUpstream, readCapped, readRefusal } from "./send.ts";
 import type { Vendor } from "./vendor.ts";
 
-/** The largest page of a model list that is read, bytes. */
-const MAX_PAGE_BYTES = 4 * 1024 * 1024;
+/** The largest page of a model list that is read, bytes. Featherless' has 22,000 names in 7.8 MB (PipedreamHQ/pipedream #21840), and more to come. */
+const MAX_PAGE_BYTES = 16 * 1024 * 1024;
 /** Names beyond these are left out. */
-const MAX_NAMES = 10_000;
-/** Pages asked for at most; with a thousand names on each this is more than {@link MAX_NAMES}. */
+const MAX_NAMES = 50_000;
+/** Pages asked for at most: vendors that have pages have a thousand names on each, and far fewer in all. */
 const MAX_PAGES = 20;
 /** The whole list has to be there in this time, milliseconds. */
 const LIST_TIMEOUT_MS = 10_000;
@@ -38,7 +38,7 @@ const LIST_PATH: Record<UpstreamDialectName, string> = {
 };
 
 /**
- * A vendor's models with what its list says of them, in its own order, each name once: all pages, any of the shapes vendors use, at most 10,000 names, 4 MiB a
+ * A vendor's models with what its list says of them, in its own order, each name once: all pages, any of the shapes vendors use, at most 50,000 names, 16 MiB a
  * page and 10 s. Models that say of themselves that they neither chat nor draw are left out, and those that only draw where the vendor's protocol
  * of images is not known. Of several keys the first that is taken asks.
  * Throws what aborted it, and GatewayError as a generation would: unreachable, refused key, an answer that is no model list.

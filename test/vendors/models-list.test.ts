@@ -236,16 +236,31 @@ describe("listModels", () => {
     expect(upstream.calls.length).toBe(2);
   });
 
-  test("keeps ten thousand names", async () => {
-    upstream.answer("/v1/models", json({ data: Array.from({ length: 10_050 }, (_, index) => ({ id: `m${index}` })) }));
+  test("keeps fifty thousand names", async () => {
+    upstream.answer("/v1/models", json({ data: Array.from({ length: 50_050 }, (_, index) => ({ id: `m${index}` })) }));
     const models = await listModels(vendorAt(), never);
-    expect([models.length, models.at(-1)?.name]).toEqual([10_000, "m9999"]);
+    expect([models.length, models.at(-1)?.name]).toEqual([50_000, "m49999"]);
+  });
+
+  test("of 22,000 names in 8 MB, as Featherless has it, is read", async () => {
+    const about = {
+      is_gated: false,
+      model_class: "llama31-8b-16k",
+      description: "x".repeat(250),
+      context_length: 32_768,
+    };
+    upstream.answer(
+      "/v1/models",
+      json({ data: Array.from({ length: 22_000 }, (_, at) => ({ id: `m${at}`, ...about })) }),
+    );
+    const models = await listModels(vendorAt(), never);
+    expect([models.length, models.at(-1)]).toEqual([22_000, { name: "m21999", contextLength: 32_768 }]);
   });
 
   test.each([
     ["a page", html(200), "upstream_error"],
     ["something else", json({ hello: "world" }), "upstream_error"],
-    ["more than 4 MiB", json({ data: [], padding: "x".repeat(4 * 1024 * 1024) }), "upstream_error"],
+    ["more than 16 MiB", json({ data: [], padding: "x".repeat(16 * 1024 * 1024) }), "upstream_error"],
     ["a refused key", json({ error: { message: "sk-lab is wrong" } }, { status: 401 }), "upstream_auth"],
   ])("refuses %s", async (_name, answer, code) => {
     upstream.answer("/v1/models", answer);
