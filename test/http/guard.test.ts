@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { createCors, createGuard } from "../../src/http/guard.ts";
+import { createCors } from "../../src/http/cors.ts";
+import { createGuard } from "../../src/http/guard.ts";
 import { sendRaw } from "./raw-request.ts";
 
 const CORS_ORIGIN = "https://chat.example.com";
