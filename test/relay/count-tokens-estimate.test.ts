@@ -119,8 +119,12 @@ describe("the estimate on the hot path", () => {
     for (const [count, pieces] of files) {
       const data = Buffer.concat(pieces.map((piece) => Buffer.from(piece))).toString("base64");
       const source = { type: "base64", media_type: "application/pdf", data };
-      const pages = (estimateInputTokens(bodyOf([{ type: "document", source }]), GPT) - bare) / 1_500;
-      expect(Math.round(pages)).toBe(count);
+      const bareData = { type: "input_file", filename: "a.pdf", file_data: data };
+      for (const part of [{ type: "document", source }, bareData]) {
+        const body = bodyOf([part]);
+        const pages = (estimateInputTokens(body, GPT, countMedia(body.value)) - bare) / 1_500;
+        expect(Math.round(pages)).toBe(count);
+      }
     }
   });
 

@@ -238,8 +238,8 @@ export type Beside = {
   /** Images and documents of which it has the addresses alone: {@link countMedia}. Each is taken for a usual one. */
   images?: number;
   documents?: number;
-  /** Sounds, whose bytes stand in it and say nothing of themselves. */
-  sounds?: number;
+  /** Media whose bytes stand in it, in most cases without a word that they are bytes. */
+  inside?: number;
 };
 
 /**
@@ -248,10 +248,10 @@ export type Beside = {
  * pictures and pages it is (dialects.md 6). `modelId` tells the family; without it, that of unknown models.
  */
 export function estimateInputTokens(body: JsonText, modelId = "", beside: Beside = {}): number {
-  const { webTools = 0, images = 0, documents = 0, sounds = 0 } = beside;
+  const { webTools = 0, images = 0, documents = 0, inside = 0 } = beside;
   const family = tokenFamilyOf(modelId);
   const { language, media } =
-    body.mayHoldBytes || sounds > 0
+    body.mayHoldBytes || inside > 0
       ? readMedia(body.text, family)
       : { language: roughTokens(body.held ?? body, 0, body.length), media: 0 };
   const hasTools = webTools > 0 || SOME_TOOLS.test(body.textOf("tools", TOOLS_START) ?? "");
@@ -261,13 +261,13 @@ export function estimateInputTokens(body: JsonText, modelId = "", beside: Beside
   return Math.max(1, Math.ceil(said + media + addressed + family.perRequest + tools));
 }
 
-/** The images and documents of which a client's body, parsed, has the addresses alone, and its sounds. */
-export function countMedia(body: unknown): Pick<Beside, "images" | "documents" | "sounds"> {
-  const counts = { images: 0, documents: 0, sounds: 0 };
+/** The images and documents of which a client's body, parsed, has the addresses alone, and how many stand in it. */
+export function countMedia(body: unknown): Pick<Beside, "images" | "documents" | "inside"> {
+  const counts = { images: 0, documents: 0, inside: 0 };
   if (!isObject(body)) return counts;
   replaceMedia(body, ({ kind, url }) => {
-    if (kind === "audio") counts.sounds++;
-    else if (ADDRESS.test(url)) counts[`${kind}s`]++;
+    if (!ADDRESS.test(url)) counts.inside++;
+    else if (kind !== "audio") counts[`${kind}s`]++;
     return undefined;
   });
   return counts;
