@@ -1,5 +1,5 @@
 import type { ListedModel } from "../canon/listed-model.ts";
-import { isObject, listOf } from "../lib/json.ts";
+import { isObject, listOf, objectsOf } from "../lib/json.ts";
 
 type Listed = Record<string, unknown>;
 
@@ -17,40 +17,70 @@ const isSupported = (value: unknown): boolean => value === true || (isObject(val
 
 /**
  * Tokens that a model can read, as its vendor's list has it. llama.cpp says beside what it knows of the model with how much of that it was started, which
- * is what counts, once the model is loaded; TabbyAPI says nothing else.
+ * is what counts, once the model is loaded; TabbyAPI says nothing else. Hugging Face's router says it of each host, and asks any of them
+ * (huggingface/ml-intern #51).
  */
 function lengthOf(entry: Listed): number | undefined {
   const { meta, parameters } = entry;
   if (isObject(meta) && isLength(meta["n_ctx"])) return meta["n_ctx"];
   if (isObject(parameters) && isLength(parameters["max_seq_len"])) return parameters["max_seq_len"];
-  return LENGTHS.map((field) => entry[field]).find(isLength);
+  const length = LENGTHS.map((field) => entry[field]).find(isLength);
+  if (length !== undefined) return length;
+  const ofHosts = hostsOf(entry).map(({ context_length: ofHost }) => ofHost);
+  return ofHosts.filter(isLength).toSorted((one, other) => one - other)[0];
 }
 
-/** What Xinference, Lemonade and exo (exo-explore/exo #1930) say that a model can do, in words. */
-const abilitiesOf = ({ model_ability: abilities, labels, capabilities }: Listed): unknown[] => [
-  ...listOf(abilities),
-  ...listOf(labels),
-  ...listOf(capabilities),
-];
+const hostsOf = ({ providers }: Listed): Listed[] => objectsOf(providers);
+
+/**
+ * Where lists say how long an answer may be, tokens: gateways of this kind; the hosts of OpenRouter, in the form that it asks them for
+ * (docs.wandb.ai, "Inference Router Openrouter Models"); SambaNova, Groq and Featherless (docs.sambanova.ai, "Get environment's available model list metadata").
+ */
+const OUTPUTS = ["max_output_tokens", "max_output_length", "max_completion_tokens"] as const;
+
+/** What others than gateways say is no bound where it is no less than all that a model reads. */
+function outputOf(entry: Listed, contextLength = MAX_LENGTH): number | undefined {
+  const [own, ...others] = OUTPUTS.map((field) => entry[field]);
+  return isLength(own) ? own : others.filter(isLength).find((most) => most < contextLength);
+}
+
+/**
+ * What Xinference, Lemonade, exo (exo-explore/exo #1930), OpenRouter's hosts and Vercel's gateway (zed-industries/zed #50207) say that a model can do, in
+ * words.
+ */
+const abilitiesOf = (entry: Listed): unknown[] =>
+  [entry["model_ability"], entry["labels"], entry["capabilities"], entry["supported_features"], entry["tags"]].flatMap(
+    (words) => listOf(words),
+  );
+
+const TOOL_WORDS: ReadonlySet<unknown> = new Set(["tools", "tool-calling", "tool-use"]);
+
+/** What goes into a model, and what comes out: OpenRouter's own list says it in a form of its own, its hosts beside the rest. */
+const modalitiesOf = (entry: Listed, side: "input_modalities" | "output_modalities"): unknown => {
+  const { architecture } = entry;
+  return (isObject(architecture) ? architecture[side] : undefined) ?? entry[side];
+};
 
 /** OpenRouter's list names the parameters of each model; the rest say what it can do, as a gateway of this kind does (interface 2.3). */
 function takesTools(entry: Listed): boolean {
   const { supported_parameters: parameters, capabilities, supports_tools: supports } = entry;
   if (listOf(parameters).includes("tools") || supports === true) return true;
-  if (abilitiesOf(entry).some((ability) => ability === "tools" || ability === "tool-calling")) return true;
+  if (abilitiesOf(entry).some((ability) => TOOL_WORDS.has(ability))) return true;
+  if (hostsOf(entry).some(({ supports_tools: ofHost }) => ofHost === true)) return true;
   return isObject(capabilities) && (capabilities["function_calling"] === true || capabilities["tools"] === true);
 }
 
 function seesPictures(entry: Listed): boolean {
-  const { architecture, capabilities, supports_image_input: supports } = entry;
-  if (isObject(architecture) && listOf(architecture["input_modalities"]).includes("image")) return true;
+  const { capabilities, supports_image_input: supports } = entry;
+  if (listOf(modalitiesOf(entry, "input_modalities")).includes("image")) return true;
   if (supports === true || abilitiesOf(entry).includes("vision")) return true;
   return isObject(capabilities) && (isSupported(capabilities["vision"]) || isSupported(capabilities["image_input"]));
 }
 
 /** OpenRouter calls them files, Anthropic by their name. */
-function readsPdf({ architecture, capabilities }: Listed): boolean {
-  if (isObject(architecture) && listOf(architecture["input_modalities"]).includes("file")) return true;
+function readsPdf(entry: Listed): boolean {
+  const { capabilities } = entry;
+  if (listOf(modalitiesOf(entry, "input_modalities")).includes("file")) return true;
   return isObject(capabilities) && isSupported(capabilities["pdf_input"]);
 }
 
@@ -119,7 +149,7 @@ const typeOf = ({ type, model_type: modelType }: Record<string, unknown>): unkno
  */
 function mayChat(model: unknown): boolean {
   if (!isObject(model)) return true;
-  const { mode, supports_chat: supportsChat, capabilities, architecture, labels, task } = model;
+  const { mode, supports_chat: supportsChat, capabilities, labels, task } = model;
   const type = typeOf(model);
   const { supportedGenerationMethods: methods } = model;
   if (Array.isArray(methods) && !methods.includes("generateContent")) return false;
@@ -132,7 +162,7 @@ function mayChat(model: unknown): boolean {
     return false;
   if (hasLabel(labels, OTHER_LABELS) && !hasLabel(labels, CHAT_LABELS)) return false;
   if (isObject(capabilities) && capabilities["completion_chat"] === false) return false;
-  const outputs = isObject(architecture) ? architecture["output_modalities"] : undefined;
+  const outputs = modalitiesOf(model, "output_modalities");
   return !Array.isArray(outputs) || outputs.includes("text");
 }
 
@@ -142,22 +172,22 @@ const FIREWORKS_IMAGES = "FLUMINA_BASE_MODEL";
 /** Whether the entry of a model that does not chat says that it draws (Together, Fireworks, OpenRouter, LiteLLM, Xinference, Lemonade). */
 function onlyDraws(model: unknown): boolean {
   if (!isObject(model)) return false;
-  const { mode, kind, architecture, labels } = model;
+  const { mode, kind, labels } = model;
   const type = typeOf(model);
   if (kind === FIREWORKS_IMAGES || mode === "image_generation" || listOf(labels).includes("image")) return true;
   if (typeof type === "string" && /^image$/i.test(type)) return true;
-  return isObject(architecture) && listOf(architecture["output_modalities"]).includes("image");
+  return listOf(modalitiesOf(model, "output_modalities")).includes("image");
 }
 
 function factsOf(entry: unknown, name: string): ListedModel {
   if (!isObject(entry)) return { name };
   const contextLength = lengthOf(entry);
-  const { max_output_tokens: maxOutputTokens } = entry;
+  const maxOutputTokens = outputOf(entry, contextLength);
   const efforts = effortsOf(entry);
   return {
     name,
     ...(contextLength !== undefined && { contextLength }),
-    ...(isLength(maxOutputTokens) && { maxOutputTokens }),
+    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
     ...(takesTools(entry) && { tools: true }),
     ...(seesPictures(entry) && { vision: true }),
     ...(readsPdf(entry) && { pdf: true }),

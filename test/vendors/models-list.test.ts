@@ -148,6 +148,41 @@ describe("listModels", () => {
     ],
     ["vLLM", { max_model_len: 32_768 }, { contextLength: 32_768 }],
     [
+      "OpenRouter's hosts",
+      {
+        ...{ input_modalities: ["text", "image", "file"], output_modalities: ["text"], supported_features: ["tools"] },
+        ...{ context_length: 131_072, max_output_length: 32_768 },
+      },
+      { contextLength: 131_072, maxOutputTokens: 32_768, tools: true, vision: true, pdf: true },
+    ],
+    [
+      "SambaNova",
+      { context_length: 131_072, max_completion_tokens: 7168 },
+      { contextLength: 131_072, maxOutputTokens: 7168 },
+    ],
+    [
+      "Featherless of a model whose answer may be as long as all it reads",
+      { context_length: 32_768, max_completion_tokens: 32_768 },
+      { contextLength: 32_768 },
+    ],
+    [
+      "Vercel's gateway",
+      { type: "language", context_window: 200_000, max_tokens: 64_000, tags: ["reasoning", "tool-use", "vision"] },
+      { contextLength: 200_000, tools: true, vision: true },
+    ],
+    [
+      "Hugging Face's router",
+      {
+        architecture: { input_modalities: ["text", "image"], output_modalities: ["text"] },
+        providers: [
+          { provider: "a", status: "live", context_length: 262_144, supports_tools: true },
+          { provider: "b", status: "live", context_length: 131_072, supports_tools: false },
+          { provider: "c", status: "live" },
+        ],
+      },
+      { contextLength: 131_072, tools: true, vision: true },
+    ],
+    [
       "exo",
       { context_length: 262_144, capabilities: ["text", "thinking", "vision"] },
       { contextLength: 262_144, vision: true },
