@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import { messages } from "../../src/dialects/messages/index.ts";
-import { readUpstreamError } from "../../src/dialects/refusals/upstream-error.ts";
+import { asFinal, readUpstreamError } from "../../src/dialects/refusals/upstream-error.ts";
 import { hideFromExcerpts } from "../../src/dialects/scrub.ts";
 
 const shown = (message: string) => readUpstreamError(400, JSON.stringify({ error: { message } })).message;
@@ -56,6 +56,9 @@ test("a refusal in plain text is told, a web page and what is torn are not", () 
 
 test("what another gateway of this kind says of its vendor's refusal is not said twice", () => {
   expect(shown(shown("Not this."))).toBe("The vendor refused the request. It says: Not this.");
+  const failed = (message: string) => asFinal(readUpstreamError(502, JSON.stringify({ error: { message } }))).message;
+  const told = "The vendor failed, and says that asking again does not help. It says: No.";
+  expect([failed("No."), failed(failed("No."))]).toEqual([told, told]);
 });
 
 test.each([

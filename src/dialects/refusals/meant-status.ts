@@ -14,8 +14,19 @@ const REFUSED: ReadonlySet<number> = new Set([400, 409, 415, 416, 422, 446]);
 /** A body of more bytes than the vendor takes, where its words do not tell of tokens: by this status, and its type, Claude Code knows that it has to leave images out. */
 const TOO_LARGE = 413;
 
+/** What a vendor's status alone can come to. */
+export type UpstreamCode = Extract<
+  ErrorCode,
+  | "upstream_auth"
+  | "rate_limit_exceeded"
+  | "upstream_overloaded"
+  | "request_too_large"
+  | "invalid_request"
+  | "upstream_error"
+>;
+
 /** Meaning of an upstream status (reliability.md 6.2, contract 6). A vendor's 401 is never the client's 401. */
-export function codeOf(status: number): ErrorCode {
+export function codeOf(status: number): UpstreamCode {
   if (status === 401 || status === 403) return "upstream_auth";
   if (status === 429 || status === NO_ROOM_LEFT) return "rate_limit_exceeded";
   if (status === 502 || status === 503 || status === 529) return "upstream_overloaded";

@@ -8,12 +8,13 @@ import {
   statusOfRawError,
   TEMPLATE_REFUSED,
   UNLOADABLE,
+  type UpstreamCode,
 } from "./meant-status.ts";
 import { ContextOverflow, readOverflow } from "./overflow.ts";
 import { plainFaults } from "./python-faults.ts";
 import { type RawError, readRawError } from "./raw-error.ts";
 import { exceedsCredit, meansNoCredit, meansUsedUp } from "./vendor-account.ts";
-import { refusalWords } from "./vendor-said.ts";
+import { refusalWords, type VendorSaid } from "./vendor-said.ts";
 
 /** Longest `retry-after` handed on, seconds (contract 6). */
 const MAX_RETRY_AFTER = 60;
@@ -45,13 +46,13 @@ export const unreadableRecord = (cause: unknown, record = ""): GatewayError =>
 const SPOILED = "tool_use_failed";
 
 /** How long the vendor wants to be left alone: a limit for a second at the least, an overload where it says so (RFC 9110, 10.2.3). */
-function waitOf(code: ErrorCode, toldSeconds: number | undefined): number | undefined {
+function waitOf(code: UpstreamCode, toldSeconds: number | undefined): number | undefined {
   if (code !== "rate_limit_exceeded" && (code !== "upstream_overloaded" || toldSeconds === undefined)) return undefined;
   return Math.min(Math.max(SHORTEST_LIMIT_SECONDS, toldSeconds ?? 0), MAX_RETRY_AFTER);
 }
 
 /** In the midst of a stream these words are all that some agents go by: "rate limit", "overloaded" and "server error" have them ask again. */
-const WORDS: Partial<Record<ErrorCode, string>> = {
+const WORDS: Readonly<Record<UpstreamCode, string>> = {
   upstream_auth: "The vendor refused this gateway's credentials. The operator has to check the vendor's key.",
   rate_limit_exceeded: "The vendor's rate limit for this gateway's requests is reached.",
   upstream_overloaded: "The vendor is overloaded or down. Try again later.",
@@ -76,58 +77,65 @@ const UNLOADED = "The vendor has not loaded this model.";
 const TOO_DEAR =
   "The vendor refused: this gateway's account there has too little credit for a request of this size. Ask for fewer output tokens, or shorten the prompt; the operator can add credit.";
 
+/** Our words, and the vendor's reason behind them unless it is "". Another gateway of this kind has said ours already: they are not said twice. */
+function withReason(words: string, reason: string): string {
+  if (reason.startsWith(words)) return reason;
+  return reason === "" ? words : `${words} It says: ${reason}`;
+}
+
+const isUnloaded = (words: string): boolean => NOT_LOADED.test(words) || UNLOADABLE.test(words);
+
+/** Why it does not help to ask this vendor again, where its answer means that: what it does not have, or what is amiss with the account there. */
+function finalWords(meant: number, raw: RawError, told: string): string | undefined {
+  if (meant === 404) return isUnloaded(told) ? withReason(UNLOADED, told) : UNKNOWN;
+  if (exceedsCredit(raw)) return TOO_DEAR;
+  if (meansUsedUp(raw)) return USED_UP;
+  return meansNoCredit(meant, raw) ? NO_CREDIT : undefined;
+}
+
+/** {@link VendorSaid} of an error answer. `told`: its words, scrubbed. */
+function saidBy(status: number, meant: number, raw: RawError, told: string): VendorSaid {
+  return {
+    // None where a way cannot carry the request, as there may be another one. A 403 that is meant stays: by it the key is known to be in force.
+    ...(!NEVER_TAKEN.test(told) && { status: meant === 403 ? meant : status }),
+    ...{ type: raw.type, code: raw.code, message: told },
+    ...(raw.details && { details: raw.details }),
+    ...(raw.isRelayed && { isRelayed: raw.isRelayed }),
+  };
+}
+
+/** What of a refusal helps to mend the request: the field at fault, scrubbed, and what the vendor tells beside its words. */
+const helpOf = ({ param, details }: RawError) => ({
+  ...(param && { param: scrub(param).slice(0, 100) }),
+  ...(details && { extra: { details } }),
+});
+
 /**
  * What a client may know of an upstream's error answer: contract 6's code for it, our words, and for faults of the request, or what is told as one, the
  * vendor's own reason, scrubbed. Context overflow is recognised whatever the vendor calls it, and re-worded so that agents compact.
  */
 export function upstreamError(status: number, raw: RawError, retryAfterSeconds?: number): GatewayError {
   const told = scrub(plainFaults(raw.message.replace(TEMPLATE_REFUSED, "")));
-  // Without a status it is a way along which the request cannot be told: there may be another one.
-  const { type, isRelayed } = raw;
   const meant = meantStatus(status, raw);
-  const cause = {
-    // By a 403 it is known that a key is in force.
-    ...(!NEVER_TAKEN.test(told) && { status: meant === 403 ? meant : status }),
-    ...{ type, code: raw.code, message: told },
-    ...(raw.details && { details: raw.details }),
-    ...(isRelayed && { isRelayed }),
-  };
+  const cause = saidBy(status, meant, raw, told);
   if (raw.code === SPOILED) {
-    const words = `The vendor's model wrote a call that it could not read. It says: ${told}`;
+    const words = withReason("The vendor's model wrote a call that it could not read.", told);
     return new GatewayError("upstream_error", words, { cause: { ...cause, finish: SPOILED } });
   }
   const overflow = readOverflow(meant, `${raw.code} ${raw.type} ${raw.message}`);
   if (overflow) return new ContextOverflow({ ...overflow, ...raw.figures }, cause);
-  let code = codeOf(meant);
-  let retry: boolean | undefined;
-  const isTooDear = exceedsCredit(raw);
-  const isUsedUp = meansUsedUp(raw);
-  if (isTooDear || isUsedUp || meansNoCredit(meant, raw)) {
-    code = "upstream_error";
-    retry = false;
-  }
-  if (meant === 404) retry = false;
+  const final = finalWords(meant, raw, told);
+  if (final !== undefined) return new GatewayError("upstream_error", final, { cause, retry: false });
+  const code = codeOf(meant);
+  const isRefused = isOfRequest(code);
   // A model that is down, told as a bad request: its server says why, and who asks is often who can do something about it.
   const isDown = meant === 503 && codeOf(status) === "invalid_request";
-  const isRefused = isOfRequest(code);
-  const excerpt = isRefused || isDown ? told : "";
-  const details = {
+  const words = meant === 403 ? FORBIDDEN : WORDS[code];
+  return new GatewayError(code, isRefused || isDown ? withReason(words, told) : words, {
     cause,
-    retry,
-    ...(isRefused && raw.param && { param: scrub(raw.param).slice(0, 100) }),
-    ...(isRefused && raw.details && { extra: { details: raw.details } }),
+    ...(isRefused && helpOf(raw)),
     retryAfterSeconds: waitOf(code, retryAfterSeconds ?? raw.retryAfterSeconds),
-  };
-  if (meant === 404) {
-    const isUnloaded = NOT_LOADED.test(told) || UNLOADABLE.test(told);
-    return new GatewayError(code, isUnloaded ? `${UNLOADED} It says: ${told}` : UNKNOWN, details);
-  }
-  if (isTooDear) return new GatewayError(code, TOO_DEAR, details);
-  if (retry === false) return new GatewayError(code, isUsedUp ? USED_UP : NO_CREDIT, details);
-  const words = (meant === 403 ? FORBIDDEN : WORDS[code]) ?? "The vendor answered with an error.";
-  // Another gateway of this kind has said as much, and what its vendor says is not to be pushed out by it.
-  const said = excerpt.startsWith(words) ? excerpt : `${words} It says: ${excerpt}`;
-  return new GatewayError(code, excerpt === "" ? words : said, details);
+  });
 }
 
 /**
@@ -137,9 +145,8 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
 export function asFinal(error: GatewayError): GatewayError {
   const { code, retry, cause } = error;
   if (!retry || (code !== "upstream_overloaded" && code !== "upstream_error")) return error;
-  const said = refusalWords(error);
-  const words = "The vendor failed, and says that asking again does not help.";
-  return new GatewayError("upstream_error", said === "" ? words : `${words} It says: ${said}`, { retry: false, cause });
+  const words = withReason("The vendor failed, and says that asking again does not help.", refusalWords(error));
+  return new GatewayError("upstream_error", words, { retry: false, cause });
 }
 
 /** How JSON begins whose end was not read, as far as its sentence: a vendor that repeats what it was sent makes it as long as that. */
