@@ -119,31 +119,35 @@ function amendConversation(body: Record<string, unknown>, edits: Edits, orders: 
   if (answered !== body["messages"]) edits["messages"] = answered;
 }
 
+type Step = (body: Record<string, unknown>, orders: Orders, quirks: Quirks) => Edits | undefined;
+
+/** In what words the vendor takes a body, whatever is ordered of it. Each reads the body as those before it have left it, and most change nothing. */
+const WORDINGS: readonly Step[] = [
+  modelEdits,
+  (body, _orders, quirks) => plainTerms(body, quirks)?.edits,
+  (body, _orders, quirks) => nameEdits(body, quirks),
+  (body, { upstreamModel }) => liftSystem(body, upstreamModel),
+];
+
 /**
  * Orders as edits of a body's top-level fields, whether the client wrote it or `encodeRequest` (design 1). Only fields that really
  * change are named: they are spliced into the client's own bytes.
  */
 export function amend(body: Record<string, unknown>, orders: Orders, quirks: Quirks): Edits {
-  const models = modelEdits(body, orders);
-  return models ? { ...models, ...amendTold({ ...body, ...models }, orders, quirks) } : amendTold(body, orders, quirks);
+  let worded = body;
+  let before: Edits | undefined;
+  for (const step of WORDINGS) {
+    const edits = step(worded, orders, quirks);
+    if (!edits) continue;
+    before = { ...before, ...edits };
+    worded = { ...worded, ...edits };
+  }
+  const edits = amendWorded(worded, orders, quirks);
+  return before ? { ...before, ...edits } : edits;
 }
 
-/** {@link amend} of a body that names its models as its vendor does. */
-function amendTold(body: Record<string, unknown>, orders: Orders, quirks: Quirks): Edits {
-  const plain = plainTerms(body, quirks)?.edits;
-  return plain ? { ...plain, ...amendPlain({ ...body, ...plain }, orders, quirks) } : amendPlain(body, orders, quirks);
-}
-
-/** {@link amend} of a body that says only what its vendor knows. */
-function amendPlain(body: Record<string, unknown>, orders: Orders, quirks: Quirks): Edits {
-  const named = nameEdits(body, quirks);
-  const lifted = liftSystem(named ? { ...body, ...named } : body, orders.upstreamModel);
-  if (!named && !lifted) return amendNamed(body, orders, quirks);
-  return { ...named, ...lifted, ...amendNamed({ ...body, ...named, ...lifted }, orders, quirks) };
-}
-
-/** {@link amend} of a body whose tools are called as the vendor takes it, and whose turns are those that the model knows. */
-function amendNamed(body: Record<string, unknown>, orders: Orders, quirks: Quirks): Edits {
+/** {@link amend} of a body in its vendor's words. */
+function amendWorded(body: Record<string, unknown>, orders: Orders, quirks: Quirks): Edits {
   const edits: Edits = {};
   if (quirks.versionInBody === undefined) nameModel(body, edits, orders);
   else nameVersion(body, edits, quirks.versionInBody);
