@@ -1,6 +1,6 @@
 import { budgetBelow, type Orders, type ReasoningOrder } from "../../canon/intent.ts";
 import { isObject } from "../../lib/json.ts";
-import type { EditList } from "./edit-list.ts";
+import type { EditList } from "../edit-list.ts";
 import { REASONING_FIELDS } from "./intent.ts";
 
 type Wire = Record<string, unknown>;

@@ -1,9 +1,9 @@
 import { type Orders, reasons } from "../../canon/intent.ts";
 import { isObject, listOf } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
+import type { EditList } from "../edit-list.ts";
 import { callHint } from "../refusals/own-words.ts";
 import { withNamedProperties } from "../schema/function-schema.ts";
-import type { EditList } from "./edit-list.ts";
 import { evenStrict } from "./even-strict.ts";
 import { unmarkedTools } from "./message-fields.ts";
 import { withPlainSchemas } from "./plain-schema.ts";

@@ -2,6 +2,7 @@ import { type Orders, type ReasoningOrder, reasons } from "../../canon/intent.ts
 import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
 import type { Lesson, Quirks, ReplyChanges, VendorTerms } from "../dialect.ts";
+import { EditList } from "../edit-list.ts";
 import { leaveOut } from "../going-fields.ts";
 import { knowsAll, knowsLess } from "../knows-all.ts";
 import { EARLIER_REASONING, loopBegin, type Said } from "../lost-reasoning.ts";
@@ -151,15 +152,6 @@ function withFormatName(text: unknown): unknown {
   return name === format["name"] ? text : { ...text, format: { ...format, name } };
 }
 
-/** Equal as values; hardly ever is more than a word compared. */
-const isSame = (before: unknown, value: unknown): boolean =>
-  before === value || (typeof value === "object" && Bun.deepEquals(before, value));
-
-/** Edits a field whose value really changes; undefined takes it out. */
-function set(body: Wire, edits: Edits, field: string, value: unknown): void {
-  if (value === undefined ? Object.hasOwn(body, field) : !isSame(body[field], value)) edits[field] = value;
-}
-
 /**
  * Orders as edits of a body's top-level fields, whether the client wrote it or `encodeRequest` (design 1). Nothing is ever stored
  * upstream (contract 3), so that reasoning travels encrypted. Only fields that really change are named.
@@ -232,19 +224,20 @@ function leaveOutUnknown(body: Wire, edits: Edits): void {
 
 /** {@link amend} of a body whose tools are called as the vendor takes it. */
 function amendNamed(body: Wire, orders: Orders, quirks: Quirks): Edits {
-  const edits: Edits = {};
-  set(body, edits, "model", orders.upstreamModel);
-  if ((body["stream"] === true) !== orders.stream) set(body, edits, "stream", orders.stream);
+  const list = new EditList(body);
+  const { edits } = list;
+  list.set("model", orders.upstreamModel);
+  if ((body["stream"] === true) !== orders.stream) list.set("stream", orders.stream);
   // It is refused without a stream.
-  if (!orders.stream) set(body, edits, "stream_options", undefined);
+  if (!orders.stream) list.set("stream_options", undefined);
   if (orders.maxOutputTokens !== undefined) {
-    set(body, edits, "max_output_tokens", Math.max(MIN_OUTPUT_TOKENS, orders.maxOutputTokens));
+    list.set("max_output_tokens", Math.max(MIN_OUTPUT_TOKENS, orders.maxOutputTokens));
   }
-  set(body, edits, "store", false);
+  list.set("store", false);
   const reasoning = wantedReasoning(orders.reasoning, orders.dropSampling, body, quirks);
-  set(body, edits, "reasoning", withToolsInReach(reasoning, body));
-  set(body, edits, "include", wantedInclude(body["include"], orders));
-  set(body, edits, "text", withFormatName(body["text"]));
+  list.set("reasoning", withToolsInReach(reasoning, body));
+  list.set("include", wantedInclude(body["include"], orders));
+  list.set("text", withFormatName(body["text"]));
   const known = withoutGivenIds(withoutLostReasoning(body["input"], orders));
   const input = soundInput(reasons(orders) || isMute(orders) ? withoutLoneIds(known) : known);
   if (input !== body["input"]) edits["input"] = input;

@@ -1,11 +1,10 @@
-import type { Edits } from "../../lib/json.ts";
+import type { Edits } from "../lib/json.ts";
 
 type Wire = Record<string, unknown>;
 
-/** Equal as JSON. Hardly ever is more than a word compared. */
+/** Equal as values, in whatever order the keys of an object stand. Hardly ever is more than a word compared. */
 const isSame = (before: unknown, value: unknown): boolean =>
-  before === value ||
-  (typeof before === "object" && typeof value === "object" && JSON.stringify(before) === JSON.stringify(value));
+  before === value || (typeof value === "object" && Bun.deepEquals(before, value));
 
 /** The edits of one body: a field counts as edited only when its value really changes, so that all else stays byte-equal. */
 export class EditList {
