@@ -1,7 +1,7 @@
 import { type Edits, editedField, isObject, listOf, stringOf } from "../../lib/json.ts";
 import { JSON_INSTRUCTION } from "../refusals/own-words.ts";
 import { textsOf } from "../server-tools.ts";
-import { isSearch } from "./server-tools.ts";
+import { isSearch, lostOfSearch } from "./server-tools.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -56,9 +56,8 @@ export function lostOnAgent({ text, tools }: Wire): string[] {
   const lost = isObject(text) && stringOf(text["verbosity"]) !== "" ? ["text.verbosity"] : [];
   for (const [at, tool] of listOf(tools).entries()) {
     if (!isSearch(tool)) continue;
-    const { external_web_access: web, search_content_types: types, user_location: location } = tool;
-    if (web === false) lost.push(`tools[${at}].external_web_access`);
-    if (textsOf(types).some((type) => type !== "text")) lost.push(`tools[${at}].search_content_types`);
+    lost.push(...lostOfSearch(tool, `tools[${at}]`));
+    const { user_location: location } = tool;
     if (isObject(location) && location["timezone"] != null) lost.push(`tools[${at}].user_location.timezone`);
   }
   return lost;

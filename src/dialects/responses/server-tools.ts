@@ -40,7 +40,15 @@ const OFFER_FIELDS: ReadonlySet<string> = new Set([
 ]);
 const FILTER_FIELDS: ReadonlySet<string> = new Set(["allowed_domains", "blocked_domains"]);
 
-/** Paths of what only the vendor's own tool heeds: hosts beyond those that an engine is told, that its index alone is searched and nothing on the web is asked, and that images are found. */
+/** Paths of what OpenAI alone heeds of a search: that its index is all that is searched and nothing on the web is asked, and that images are found. */
+export function lostOfSearch(entry: Wire, place: string): string[] {
+  const lost = entry["external_web_access"] === false ? [`${place}.external_web_access`] : [];
+  if (textsOf(entry["search_content_types"]).some((type) => type !== "text"))
+    lost.push(`${place}.search_content_types`);
+  return lost;
+}
+
+/** Paths of what only the vendor's own tool heeds, hosts beyond those that an engine is told among it. */
 function lostOf(entry: Wire, place: string): string[] {
   const lost = [
     ...unknownPaths(entry, OFFER_FIELDS, place),
@@ -48,10 +56,7 @@ function lostOf(entry: Wire, place: string): string[] {
   ];
   const { allowed_domains: allowed } = isObject(entry["filters"]) ? entry["filters"] : {};
   if (textsOf(allowed).length > MAX_DOMAINS) lost.push(`${place}.filters.allowed_domains`);
-  if (entry["external_web_access"] === false) lost.push(`${place}.external_web_access`);
-  if (textsOf(entry["search_content_types"]).some((type) => type !== "text"))
-    lost.push(`${place}.search_content_types`);
-  return lost;
+  return [...lost, ...lostOfSearch(entry, place)];
 }
 
 function readOffer(entry: Wire, place: string, maxUses: number | undefined): OfferedTool {
