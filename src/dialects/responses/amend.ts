@@ -13,7 +13,7 @@ import { effortLessons } from "../refusals/refused-effort.ts";
 import { formatName } from "../schema/format.ts";
 import { wholeLessons } from "../whole-replies.ts";
 import { lostOnAgent, tellAgent } from "./agent-terms.ts";
-import { isCall, isOutput } from "./client-tools.ts";
+import { isClientCall, isClientOutput } from "./client-tools.ts";
 import { isAgentMessage, isMessage, isReasoning } from "./items.ts";
 import { isGivenHere } from "./output-items.ts";
 import { plainTerms } from "./plain-terms.ts";
@@ -100,8 +100,8 @@ function withoutGivenId(item: unknown): unknown {
 /** What an item is to the tool loop that the input stands in. */
 function saidIn(item: unknown): Said {
   if (!isObject(item)) return undefined;
-  if (isReasoning(item) || isCall(item)) return "answer";
-  if (isOutput(item)) return "results";
+  if (isReasoning(item) || isClientCall(item)) return "answer";
+  if (isClientOutput(item)) return "results";
   if (isAgentMessage(item)) return "words";
   if (!isMessage(item)) return undefined;
   return item["role"] === "assistant" ? "answer" : item["role"] === "user" ? "words" : undefined;

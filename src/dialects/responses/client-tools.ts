@@ -207,11 +207,11 @@ export function clientAnswer(item: Item): string | undefined {
 }
 
 /** Whether an item is a call that its client answers. */
-export const isCall = (item: Item): boolean =>
+export const isClientCall = (item: Item): boolean =>
   isCallType(item["type"]) || (BY_CALL.has(item["type"]) && isClients(item));
 
 /** Whether an item is the client's answer to a call. */
-export const isOutput = (item: Item): boolean =>
+export const isClientOutput = (item: Item): boolean =>
   isOutputType(item["type"]) || (BY_OUTPUT.has(item["type"]) && isClients(item));
 
 /** The item of a call of the client's tool of this form, as it is announced. */

@@ -2,7 +2,7 @@ import type { Memories } from "../../canon/memory.ts";
 import { type Edits, isObject, objectsOf, stringOf } from "../../lib/json.ts";
 import { carriedIn, unpackReasoning } from "../reasoning-proof.ts";
 import { Anchor, type Conversation, type Loom, type ReplayHalf, type SpokenTurn, weave } from "../replay.ts";
-import { callIdIn, isCall, isOutput } from "./client-tools.ts";
+import { callIdIn, isClientCall, isClientOutput } from "./client-tools.ts";
 import {
   agentText,
   type Item,
@@ -19,8 +19,8 @@ type Speaker = "assistant" | "user" | "system";
 
 /** Who said an item; undefined for one that makes no turn. */
 function speakerOf(item: Item, isFirst: boolean): Speaker | undefined {
-  if (isCall(item)) return "assistant";
-  if (isOutput(item)) return "user";
+  if (isClientCall(item)) return "assistant";
+  if (isClientOutput(item)) return "user";
   if (isAgentMessage(item)) return agentText(item).text === "" ? undefined : "user";
   if (isReasoning(item))
     return reasoningText(item) === "" && stringOf(item["encrypted_content"]) === "" ? undefined : "assistant";
@@ -53,7 +53,7 @@ function runsOf(input: unknown): { speaker: Speaker | undefined; items: Item[] }
 }
 
 function callIdOf(item: Item): string | undefined {
-  return isCall(item) ? callIdIn(item) : undefined;
+  return isClientCall(item) ? callIdIn(item) : undefined;
 }
 
 function isProof(encrypted: string): boolean {

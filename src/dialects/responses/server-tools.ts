@@ -19,7 +19,7 @@ import {
   textsOf,
 } from "../server-tools.ts";
 import { unknownPaths } from "../unknown-fields.ts";
-import { FOUND_TOOLS, isCall, isHosted } from "./client-tools.ts";
+import { FOUND_TOOLS, isClientCall, isHosted } from "./client-tools.ts";
 import { BROUGHT_TOOLS } from "./decode-tools.ts";
 import { REPEATED_FIELDS } from "./response-object.ts";
 
@@ -232,7 +232,7 @@ function broughtTools({ input }: Wire): BroughtTool[] {
 const leaveBrought = (body: Wire, places: ReadonlySet<string>): Edits =>
   leavePlaces(body, ["input", "tools"], places, ({ type }) => type !== BROUGHT_TOOLS);
 
-/** Beside the calls of {@link isCall}: what stands on a screen, and whether a tool of an MCP server may be run, the client alone can say. */
+/** Beside the calls of {@link isClientCall}: what stands on a screen, and whether a tool of an MCP server may be run, the client alone can say. */
 const ASKING: ReadonlySet<unknown> = new Set(["computer_call", "mcp_approval_request"]);
 
 /** Searching for clients of the responses dialect: an item for each search, and annotations in the text. */
@@ -241,7 +241,7 @@ export const serverTools: ServerToolHalf = {
   brought: { find: broughtTools, leave: leaveBrought },
   mending: { seal: `"${SEARCH_CALL}"`, edit: mend },
   keepsResults: true,
-  isClients: (item) => isCall(item) || ASKING.has(item["type"]),
+  isClients: (item) => isClientCall(item) || ASKING.has(item["type"]),
   citesAll: true,
   lost: ["top_logprobs"],
   repeats: REPEATED_FIELDS,
