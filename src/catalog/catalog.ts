@@ -288,7 +288,7 @@ class BuiltCatalog implements Catalog {
     const modality = listed?.draws ? "image" : this.#policies.get(prefixOf(id))?.modality;
     this.#served ??= byServedName(this.#known);
     const served = this.#served.get(id);
-    // Who draws while he talks is listed by his vendor as one who talks, and stays one behind its prefix.
+    // A chat model that also draws is listed by its vendor as a chat model, and stays one, though a row has it as an image model.
     if (served && served.known.entry.modality === (modality ?? "chat"))
       return { ...served.known.entry, id, routes: [served.route] };
     return unchartedEntry(id, modality, listed);
@@ -309,7 +309,7 @@ class BuiltCatalog implements Catalog {
     return entry;
   }
 
-  /** Whether nobody knows that a vendor does not serve a name which it does not list. */
+  /** Whether a vendor may serve a name that it does not list: its list is not known yet, or leaves out the models with such a tag. */
   #isFree({ id: vendor, models, unlistedTag: tag }: VendorPolicy, id: string): boolean {
     const isListing = models === "discover" && this.#named.has(vendor);
     return !isListing || (tag !== undefined && hasTag(nameOf(id), tag));

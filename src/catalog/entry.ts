@@ -69,7 +69,7 @@ export type Entry = {
   accessTier: AccessTier;
   contextLength?: number;
   maxOutputTokens?: number;
-  /** The largest output is what its vendor's own list says: a slip there must cut no reply short, and its vendor keeps to it by itself. */
+  /** `maxOutputTokens` is from the vendor's own list, and not enforced here: a wrong figure there must cut no reply short, and the vendor keeps to its bound by itself. */
   isListed?: true;
   pricing?: Pricing;
   /** `pdf`: the model is known to read PDF files. Shown in the messages dialect alone: interface 2.3 has no place for it. */

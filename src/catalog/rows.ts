@@ -65,9 +65,9 @@ export function mergeRows(base: CatalogRow, override: CatalogRow): CatalogRow {
   const { price_changes: changes, retires_at: end, ...kept } = base;
   return {
     ...kept,
-    // Whoever has set a price means it to stay.
+    // A price that the operator has set stays, whatever changes the vendor has announced.
     ...(changes && override.pricing === undefined && { price_changes: changes }),
-    // Whoever has set where it is had is told of no other vendor's plans.
+    // With routes of the operator's own the model is not had from the built-in row's vendor any more: the day on which that one ends it does not count.
     ...(end !== undefined && override.routes === undefined && { retires_at: end }),
     ...override,
     ...(base.capabilities && { capabilities: { ...base.capabilities, ...override.capabilities } }),
@@ -162,14 +162,14 @@ export function toEntry(row: CatalogRow, charted: boolean): Entry {
   };
 }
 
-/** Of a vendor that brings any depth to what each model has. */
+/** For a vendor that turns any effort into one that the model has. */
 const ANY_DEPTH = { levels: ["none", "minimal", "low", "medium", "high", "xhigh"], default: "medium" };
-/** Of one that does so of a model which has no off: `minimal` would be taken for its off. */
+/** The same for a model that cannot be kept from reasoning: as the lowest level of a control without an off, `minimal` would be taken for the off. */
 const ANY_POSITIVE_DEPTH = { levels: ["low", "medium", "high", "xhigh"], default: "medium" };
 
 /**
  * A model that no row knows, but that a vendor serves under this name: with its kind, where that is known, and what its vendor's list says. Where that
- * names depths of reasoning, its vendor brings what it is asked to them itself: the entry stays uncharted, see {@link Entry.uncharted}.
+ * list names efforts, the vendor itself turns whatever it is asked for into one of them: the entry stays uncharted, see {@link Entry.uncharted}.
  */
 export function unchartedEntry(id: string, modality?: Modality, listed?: ListedModel): Entry {
   const { contextLength, maxOutputTokens, tools, vision, pdf, reasoning, mustReason, efforts } = listed ?? {};

@@ -15,7 +15,7 @@ import { type Taker, Turns } from "./turns.ts";
 const MAX_WAITING_BYTES = 64 * 1024;
 /** Memory of a piece that is given back before a collection comes for it, bytes. */
 const LEAST_RELEASED_BYTES = 2 * 1024;
-/** Heads that tell of a later one, such as 103, before that one must come. */
+/** Interim heads (1xx, such as 103) that are passed over before the final one must come. */
 const MAX_INTERIM = 16;
 
 /** For all answers of the process. */
@@ -151,7 +151,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     this.#forgetAsker();
     const waiting = this.#waiting;
     this.#waiting = undefined;
-    // Whoever ends a call is not to find the request closed when that returns.
+    // Not before this returns: whoever ends a call would find the request closed behind its back.
     if (waiting) queueMicrotask(() => waiting.onBroken(reason));
   }
 
@@ -173,7 +173,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   }
 
   readTo(taker: ReadTaker): void {
-    // Who reads piece by piece knows what he reads; the fields of vendors are kilobytes, and streams go on for minutes.
+    // Whoever reads a stream has looked at its header fields by now. They are kilobytes, and would be held for the minutes that it goes on.
     this.#head = this.#head?.withoutFields();
     const piece = this.#piece;
     if (piece && !this.#isMuch) {

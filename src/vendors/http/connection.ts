@@ -9,7 +9,7 @@ import { type Origin, writeBytes } from "./request.ts";
 /** A name must be found, a connection made and TLS agreed upon within this, ms (reliability 6.1). */
 const CONNECT_MS = 5_000;
 
-/** A server that closes what has rested says so at most this long after a request has gone out that it does not have: on the way they cross, ms. */
+/** How long after a request has gone out a 408 may still be about the rest before it, the two having crossed on the way, ms: the server has not had the request then. */
 const CROSSING_MS = 1_000;
 
 /** What the system says of a connection that was taken, and then torn down. Nobody who refuses one says so. */
@@ -37,7 +37,7 @@ export class Connection implements Line, Posting, Heard {
   #hasRested = false;
   /** When its request went out, by its keeper's clock. */
   #sentAt = 0;
-  /** Its last answer has only just come: that the other side has closed it behind that may be here, and not read. */
+  /** Its last answer has only just come. The other side may have closed the connection right behind it, and that may have arrived without having been read yet. */
   #isUnheard = false;
   /** Of a request that has not gone out whole. */
   #unsent: Uint8Array | undefined;

@@ -125,7 +125,7 @@ class Engine {
     return ask(this.vendor, this.row, call, this.tools, signal);
   }
 
-  /** The answer to an order. Work that gets a name in it can be stopped by that alone, so that the name is waited for also where nobody waits for the image. */
+  /** The answer to an order. Only by the id in it can the vendor be told to stop, so that it is waited for also when nobody waits for the image any more. */
   async #order(call: Call, signal: AbortSignal): Promise<Answer> {
     if (call.prepares || !this.row.wire.cancel) return this.#call(call, signal);
     const patience = new AbortController();
@@ -155,7 +155,7 @@ class Engine {
     if (!isOk(answer)) {
       const drewNothing = isPoll || call.prepares === true;
       const step = readFailure(answer, this.row.refusal, { drewNothing, now: this.tools.clock.now() });
-      // Right behind its order not every server of a vendor knows of the work.
+      // Right after the order not every server of a vendor knows the work yet: a 404 does not say that it is gone.
       return isPoll && answer.status === 404 && step.kind === "failed" ? failed(step.message, "no") : step;
     }
     let reading: Reading;
@@ -165,7 +165,7 @@ class Engine {
       if (thrown instanceof RequestFault) throw thrown;
       return failed(UNREADABLE, "maybe");
     }
-    // A page, half an answer, or an empty one: something before the vendor spoke, and says nothing of the work.
+    // A web page, half an answer or an empty one comes from a proxy in front of the vendor, and says nothing of the work.
     const isSilent = reading.kind === "failed" && reading.words === undefined && saysNothing(answer);
     if (isPoll && isSilent) return failed(UNREADABLE, "no");
     return this.#take(reading, phase, signal);
