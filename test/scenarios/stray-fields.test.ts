@@ -96,6 +96,23 @@ test.each(SIDES)("who pays the model's price is not served for a higher one: %s"
   expect(lab.vendors[side].calls[1]?.json).toMatchObject(DEARER[side]);
 });
 
+test("nor is a key with a cap of its own, which counts at the model's price, whatever its plan", async () => {
+  await lab.join("local");
+  const wanted = { accountId: lab.gateway.accountId, name: "capped", kind: "api", capDayNano: 1_000_000_000n } as const;
+  const { key } = await lab.gateway.app.keys.create(wanted);
+  const fields = { ...DEARER.chat, ...FURTHER.chat };
+  const { status, dropped, sent } = await send("chat", fields, { authorization: `Bearer ${key}` });
+  expect([status, dropped]).toEqual([200, "service_tier, models"]);
+  for (const field of Object.keys(fields)) expect(sent).not.toContainKey(field);
+});
+
+test("a field of a dearer service that says nothing is nothing lost", async () => {
+  const said = { service_tier: null };
+  const { status, dropped, sent } = await send("chat", said, { "x-sluice-strict": "true" });
+  expect([status, dropped]).toEqual([200, null]);
+  expect(sent).toMatchObject(said);
+});
+
 test.each(["fast", "scale", "ultrafast", "a tier of next year"])(
   "who pays has no other tier than those that cost no more: %p",
   async (service_tier) => {
