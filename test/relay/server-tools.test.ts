@@ -132,6 +132,7 @@ describe("the client's bounds", () => {
     const web_search_options = { search_context_size: "low" };
     for (const [path, body] of [
       ["/v1/messages", askMessages({ tools: [{ ...SEARCH, blocked_domains, user_location }] })],
+      ["/v1/messages", askMessages({ tools: [{ ...SEARCH, allowed_domains: ["https://www.a.example/open/*"] }] })],
       ["/v1/messages", askMessages({})],
       ["/v1/chat/completions", { model: modelOf("chat"), messages: [QUESTION], web_search_options }],
     ] as const) {
@@ -143,6 +144,7 @@ describe("the client's bounds", () => {
     services.runWebTool = runWebTool;
     expect(told).toEqual([
       { query: "sluice", search_domain_filter: ["-a.example"], country: "NL" },
+      { query: "sluice", search_domain_filter: ["a.example"] },
       { query: "sluice" },
       { query: "sluice", max_results: expect.any(Number) },
       { urls: ["https://a.example/"], max_content_tokens: 500 },
