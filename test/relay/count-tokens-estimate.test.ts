@@ -90,6 +90,31 @@ describe("the estimate on the hot path", () => {
     }
   });
 
+  test("bytes count as what they are however their characters are written in JSON, as PHP and .NET write slashes and plus signs", () => {
+    const asPhp = (json: string) => json.replaceAll("/", "\\/");
+    const asNet = (json: string) => json.replaceAll("+", "\\u002B");
+    // Slashes and plus signs from its first character on, and its size behind hundreds of them.
+    const segment = "ffd8ffe10404".padEnd(2 * 1_032, "fbefbeffff");
+    const jpeg = Buffer.from(`${segment}ffc0001108020002000301220002110103110`, "hex");
+    const data = Buffer.concat([jpeg, Buffer.alloc(300_000, 0xfe)]).toString("base64");
+    const text = PROSE.repeat(100);
+    const csv = `data:text/csv;base64,${Buffer.from(text).toString("base64")}`;
+    const parts = [
+      { type: "image_url", image_url: { url: `data:image/jpeg;base64,${data}` } },
+      { type: "image", source: { type: "base64", media_type: "image/jpeg", data } },
+      { type: "input_audio", input_audio: { data, format: "mp3" } },
+      { type: "file", file: { filename: "a.csv", file_data: csv } },
+    ];
+    for (const part of parts) {
+      const plain = bodyOf([part]);
+      const tokens = estimateInputTokens(plain, GPT, countMedia(plain.value));
+      for (const write of [asPhp, asNet]) {
+        const body = new JsonText(write(plain.text));
+        expect(estimateInputTokens(body, GPT, countMedia(body.value))).toBeWithin(tokens, tokens + 10);
+      }
+    }
+  });
+
   test("a text that comes as a file of bytes counts as the text", () => {
     const text = PROSE.repeat(200);
     const data = Buffer.from(text).toString("base64");

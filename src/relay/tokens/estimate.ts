@@ -15,9 +15,14 @@ const WHOLE = 2_048;
 /** Four by four. */
 const WINDOWS = 32;
 const WINDOW = 64;
-/** A string longer than this that begins as base64 does, and has no blank in it as a list of checksums has, is data, not language. */
+/**
+ * A string longer than this that begins as base64 does, and has no blank in it as a list of checksums has, is data, not language. PHP writes its slashes
+ * behind backslashes (openai-php/client, its `Payload.php`), and .NET a plus sign by its number.
+ */
 const DATA_STRING = 2_048;
-const DATA_START = /^(?:data:[^,]{1,100},)?[A-Za-z0-9+/_-]{64}/;
+const DATA_START = /^(?:data:[^,]{1,100},)?(?:[A-Za-z0-9+/_-]|\\\/|\\u002[Bb]){64}/;
+/** Characters in which such a beginning stands, however it is written. */
+const DATA_STARTS_IN = 512;
 /** Where a model is told a text, in any dialect: base64 that a tool has printed there is language to it. */
 const TEXT_FIELDS: ReadonlySet<string> = new Set(["text", "content", "input", "output", "arguments"]);
 /** Base64 characters of a usual page of a PDF. */
@@ -28,7 +33,7 @@ const UNKNOWN_PAGES = 10;
 /** Before bytes, within so many characters, what they are: the field of sound, and the type that is said of a file. */
 const BEFORE_BYTES = 64;
 const SOUND = '"input_audio"';
-const SAID_TYPE = /(?:"media_type"\s*:\s*"|"data:)([\w.+/-]+)[";]/;
+const SAID_TYPE = /(?:"media_type"\s*:\s*"|"data:)([\w.+/\\-]+)[";]/;
 /** A function that stands for a web tool, in o200k tokens: its name, what is said of it, and its schema. */
 const PER_WEB_TOOL = 115;
 /** A list of tools that is not empty. */
@@ -210,19 +215,23 @@ function roughTokens(text: Sliced, from: number, to: number): number {
   return (tokens * length) / (WINDOWS * WINDOW * HUNDREDTHS);
 }
 
+/** What stands in a string of JSON, from whole characters of it. */
+const unescaped = (text: string): string => (text.includes("\\") ? JSON.parse(`"${text}"`) : text);
+
 /** Tokens of bytes inside a request: a picture by its size, a sound by its length, a text by what it says, a PDF by its pages, or its length where it does not say how many they are. */
 function mediaTokens(text: string, open: number, close: number, family: TokenFamily): number {
   const comma = text.slice(open, open + 128).indexOf("base64,");
   const start = comma < 0 ? open : open + comma + 7;
-  if (text.slice(open - BEFORE_BYTES, open).includes(SOUND)) return soundTokens(close - start);
-  const [, type = ""] = SAID_TYPE.exec(text.slice(open - BEFORE_BYTES, start)) ?? [];
-  const said = textOfMedia(type.toLowerCase(), text.slice(start, close));
+  const before = text.slice(Math.max(0, open - BEFORE_BYTES), start);
+  const data = unescaped(text.slice(start, close));
+  if (before.includes(SOUND)) return soundTokens(data.length);
+  const [, type = ""] = SAID_TYPE.exec(before) ?? [];
+  const said = textOfMedia(type.replaceAll("\\", "").toLowerCase(), data);
   if (said !== undefined) return roughTokens(said, 0, said.length) * family.factor;
-  if (text.startsWith("JVBERi", start)) {
-    const pages = glancePdfPages(text.slice(start, close)) ?? Math.ceil((close - start) / CHARACTERS_PER_PAGE);
-    return pages * family.perPage;
+  if (data.startsWith("JVBERi")) {
+    return (glancePdfPages(data) ?? Math.ceil(data.length / CHARACTERS_PER_PAGE)) * family.perPage;
   }
-  return imageTokens(family.image, readImageSize(text.slice(start, close)));
+  return imageTokens(family.image, readImageSize(data));
 }
 
 /** A function that estimates the tokens of generated text: pieces of a stream count a little more than they would together. */
@@ -285,7 +294,7 @@ function fieldOf(text: string, open: number): string {
 /** Whether the string between these quotes is the bytes of something. */
 const isData = (text: string, open: number, close: number): boolean =>
   close - open > DATA_STRING &&
-  DATA_START.test(text.slice(open + 1, open + 256)) &&
+  DATA_START.test(text.slice(open + 1, open + DATA_STARTS_IN)) &&
   !text.slice(open + 1, close).includes(" ") &&
   !TEXT_FIELDS.has(fieldOf(text, open));
 
