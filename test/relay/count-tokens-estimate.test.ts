@@ -46,8 +46,12 @@ describe("the estimate on the hot path", () => {
     expect(ratio).toBeLessThan(1.35);
   });
 
-  test("an escaped text weighs as the text itself", () => {
-    const text = "闸门从早到晚都开着。".repeat(50);
+  test.each([
+    ["Chinese", "闸门从早到晚都开着。"],
+    ["Amharic", "በሩ ከጠዋት እስከ ማታ ክፍት ነው። "],
+    ["Russian", "Смотритель шлюза встал до восхода солнца. "],
+  ])("an escaped text weighs as the text itself: %s", (_name, sentence) => {
+    const text = sentence.repeat(50);
     const escaped = text.replace(/[^ -~]/g, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`);
     const plain = estimateInputTokens(bodyOf(text), GPT);
     const body = new JsonText(`{"model":"${GPT}","messages":[{"role":"user","content":"${escaped}"}]}`);

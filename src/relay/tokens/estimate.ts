@@ -41,6 +41,8 @@ const SOME_TOOLS = /^\[\s*\{/;
 /** It is seen in so many characters. */
 const TOOLS_START = 64;
 const LETTER_U = 117;
+/** Characters of one that is spelled by its number. */
+const ESCAPE = 6;
 
 const LETTER = 1;
 const DIGIT = 2;
@@ -85,6 +87,9 @@ function outsideAscii(code: number): number {
   for (const [first, behind, tokens] of RARE_SCRIPTS) if (code >= first && code < behind) return tokens;
   return PER_OTHER_LETTER;
 }
+
+/** A character that is spelled by its number, as PHP and Python spell all outside of ASCII, and Go what stands for something in HTML. */
+const escaped = (code: number): number => (code < 128 ? PER_ESCAPED : outsideAscii(code));
 
 /** What the first character of a run costs, by its kind. */
 const FIRST = [0, PER_WORD, PER_THREE_DIGITS, 0, PER_MARKS];
@@ -140,8 +145,10 @@ function scan(text: string, from: number, to: number): number {
       tokens += outsideAscii(code);
       state = NO_RUN;
     } else if (code === BACKSLASH && text.charCodeAt(at + 1) === LETTER_U) {
-      tokens += PER_ESCAPED;
-      at += 5;
+      // What stands before the first one is the rest of another, in the midst of which a sample may begin.
+      if (at - from < ESCAPE) tokens = 0;
+      tokens += escaped(Number.parseInt(text.slice(at + 2, at + ESCAPE), 16));
+      at += ESCAPE - 1;
       state = NO_RUN;
     } else {
       const step = STEPS[state + (KINDS[code] as number)] as number;
