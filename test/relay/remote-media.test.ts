@@ -75,6 +75,7 @@ const vendors = () => [
   vendorAt(vendor, "messages", "claude"),
   vendorAt(vendor, "messages", "rock", { remoteMedia: "none" }),
   vendorAt(vendor, "responses", "newer"),
+  vendorAt(vendor, "responses", "own", { remoteMedia: "none" }),
   geminiAt(vendor),
 ];
 const allowing = () => ({ web: { fetch: { allow_hosts: [new URL(files.url).host] } } });
@@ -740,6 +741,23 @@ describe("what cannot be had is a 400 that names its place", () => {
     expect(message).toMatch(/not one of a web server|not public/);
     expect(files.calls).toEqual([]);
   });
+
+  test.each(["own/llava", "local/llava", "newer/gpt"])(
+    "a list beside the conversation hides nothing of it: %s",
+    async (model) => {
+      await start({ config: {} });
+      for (const url of [`${files.url}/image`, "file:///etc/passwd"]) {
+        if (model.startsWith("newer") && url.startsWith("http")) continue;
+        for (const hiding of [[], [{ role: "user", content: "Hello" }]]) {
+          const body = { messages: hiding, ...bodyOf("responses", model, [imageIn.responses(url)]) };
+          const response = await app.post(PATHS.responses, body);
+          expect(response.status).toBe(400);
+          expect(await response.text()).toContain("input[0].content[1]");
+        }
+      }
+      expect([files.unexpected.length, files.calls.length, vendor.calls.length]).toEqual([0, 0, 0]);
+    },
+  );
 
   test("a film, sound and a hidden image, which a model server would fetch by itself: not asked to", async () => {
     await start();

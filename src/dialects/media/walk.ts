@@ -259,20 +259,30 @@ function sourceOf(kind: "image" | "document", media: InlineMedia): Part {
   return { type: "base64", media_type: media.mediaType, data: media.data };
 }
 
+/** Where a conversation stands, in one dialect or another, and how a part that is text is called there. */
+const CONVERSATIONS = [
+  ["messages", "text"],
+  ["input", "input_text"],
+] as const;
+
 /**
  * Shows `replace` every image, document and sound of a client's body but those that a vendor keeps, whatever the client's dialect: the
- * types of their blocks do not collide (dialects.md 1.2, 2.2). Returns the edit of the body's one field that changed, or undefined when
- * nothing was replaced. `body` itself is never changed. Numbers in that field that no double holds exactly lose their last digits.
+ * types of their blocks do not collide (dialects.md 1.2, 2.2). A body may hold a list that its dialect does not know beside its conversation: which of them
+ * its vendor reads is not to be guessed. Returns the edits of the body's fields that changed, or undefined when
+ * nothing was replaced. `body` itself is never changed. Numbers in those fields that no double holds exactly lose their last digits.
  */
 export function replaceMedia(body: Record<string, unknown>, replace: Replace): Edits | undefined {
-  const field = Array.isArray(body["messages"]) ? "messages" : "input";
-  const list = body[field];
-  if (!Array.isArray(list)) return undefined;
-  const walk = new Walk(replace, list, field === "input" ? "input_text" : "text");
-  const next = mapChanged<unknown>(list, (item, at) =>
-    isObject(item) ? walk.item(item, at, `${field}[${at}]`) : item,
-  );
-  return next === list ? undefined : { [field]: next };
+  let edits: Edits | undefined;
+  for (const [field, textType] of CONVERSATIONS) {
+    const list = body[field];
+    if (!Array.isArray(list)) continue;
+    const walk = new Walk(replace, list, textType);
+    const next = mapChanged<unknown>(list, (item, at) =>
+      isObject(item) ? walk.item(item, at, `${field}[${at}]`) : item,
+    );
+    if (next !== list) edits = { ...edits, [field]: next };
+  }
+  return edits;
 }
 
 /** Data URLs as they should be, of whatever format some vendor sees, and how many characters of what they hold show its format. */
