@@ -88,14 +88,16 @@ export function planOrders(
   const wish = isAcross ? (intent.turnReasoning ?? intent.reasoning) : intent.reasoning;
   const reasoning = planReasoning(wish, steered(entry, isAcross), withForm(route, entry, upstream));
   const maxOutputTokens = outputCeiling(intent, entry, upstream, quirks, money?.ceiling);
+  // What asks to think of a model of which nobody knows how it is steered does not cross: it thinks as it would without.
+  const isUntold = isAcross && reasoning.order.kind === "keep";
   const orders: Orders = {
     upstreamModel: route.model,
     stream: intent.stream || money?.asStream === true,
     reasoning: isAcross ? tellOff(reasoning.order, wish, quirks) : reasoning.order,
-    // What asks to think of a model of which nobody knows how it is steered does not cross: it thinks as it would without.
-    dropSampling: reasoning.active && !(isAcross && reasoning.order.kind === "keep"),
+    dropSampling: reasoning.active && !isUntold,
     remove: intent.remove ? [...intent.remove, ...reasoning.refused] : reasoning.refused,
   };
+  if (reasoning.active && isUntold) orders.mayReason = true;
   if (maxOutputTokens !== undefined) orders.maxOutputTokens = maxOutputTokens;
   if (ignoresReasoning(wish, reasoning)) orders.isReasoningIgnored = true;
   return orders;
