@@ -13,18 +13,18 @@ const LOCAL = "local";
 
 export type Account = { id: string; name: string; plan: string; createdAt: number };
 
-/** The accounts of this store. Whether a plan exists is for whoever knows the plans to ask. */
+/** The accounts of this store. It does not know the plans: its callers check that a plan exists. */
 export class Accounts {
-  /** An API key was made, in force or not, and shown then: the first start has none to show any more. */
+  /** Whether an API key was ever made, in force now or not. It was shown then, and the first start makes no other. */
   static hadApiKey(store: Store): boolean {
-    // By the index of keys apart from tokens.
+    // Written so that the index on (kind = 'token') is used.
     const keys = "select id from api_key where (kind = 'token') = 0 and kind = ? limit 1";
     return store.database.query(keys).get("api") !== null;
   }
 
   /** How many accounts are on each plan, by the plan's id. */
   static countByPlan(store: Store): ReadonlyMap<string, number> {
-    // Asked at every start, which the query builder's first use would take 2 ms.
+    // Plain SQL: this runs at every start, and the first use of the query builder would cost it 2 ms.
     const rows = store.database.query("select plan, count(*) from account group by plan").values();
     return new Map(rows.map(([plan, many]) => [String(plan), Number(many)]));
   }
@@ -36,7 +36,7 @@ export class Accounts {
     private readonly clock: Clock = systemClock,
   ) {}
 
-  /** Makes an account. Throws AccountError when the name is taken, or none ({@link checkName}). */
+  /** Makes an account. Throws AccountError when the name is taken or not valid (see {@link checkName}). */
   create(wanted: { name: string; plan: string }): Promise<Account> {
     return this.writer.run(() => this.#insert(wanted));
   }
@@ -74,13 +74,13 @@ export class Accounts {
 
   /**
    * The first start: when no API key was ever made, makes one for `local`, and `local` on plan `local` where it is not there yet, both or neither, and returns
-   * them; the key is seen this once (contract 1). Returns undefined on every later start. Throws AccountError, and makes nothing, where `key` cannot be.
+   * them; the key is shown this once (contract 1). Returns undefined on every later start. Throws AccountError, and makes nothing, where `key` is not valid.
    */
   async ensureLocal(
     key: Omit<NewKey, "accountId"> = { name: LOCAL, kind: "api" },
   ): Promise<{ account: Account; key: CreatedKey } | undefined> {
     const made = await this.writer.run(() => {
-      // Asked inside the transaction: two first starts at once make one account.
+      // Checked inside the transaction, so that two first starts at once make one account.
       if (Accounts.hadApiKey(this.store)) return undefined;
       const local = this.find(LOCAL) ?? this.#insert({ name: LOCAL, plan: LOCAL });
       return { account: local, key: this.keys.insert({ accountId: local.id, ...key }) };

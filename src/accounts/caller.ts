@@ -8,7 +8,7 @@ export type Narrowing = {
   models?: readonly string[];
   /** What it may be used for. Absent: everything but administering. */
   endpoints?: readonly Scope[];
-  /** It has caps of its own: `Keys.capsOf` knows them. */
+  /** It has caps of its own, which `Keys.capsOf` returns. */
   capped?: true;
 };
 
@@ -17,6 +17,6 @@ export type Caller = {
   accountId: string;
   plan: string;
   keyId: string;
-  /** Absent for a key that may do whatever its account may: then nothing has to be asked. */
+  /** Absent for a key that may do whatever its account may: then nothing has to be checked. */
   narrow?: Narrowing;
 };

@@ -2,15 +2,15 @@ import type { Store } from "../db/open.ts";
 
 /** What became of the keys between two states of a store. */
 export type Carried = {
-  /** Keys that were in force in the older state and are revoked now, as in the newer one. */
+  /** Keys that were not revoked in the older state, and now are, as in the newer one. */
   revoked: number;
-  /** Keys in force in both that were limited otherwise, and are limited now as in the newer one. */
+  /** Keys revoked in neither whose limits differed; they now have those of the newer one. */
   limited: number;
   /** Keys in force in the newer state that the older one does not know. */
   missing: number;
 };
 
-/** What a key is limited to, as its operator last said. */
+/** The columns of a key's limits. */
 const LIMITS = ["expires_at", "models", "endpoints", "cap_day_nano", "cap_total_nano", "cap_requests_day"] as const;
 
 type Row = { hash: Uint8Array; revoked_at: bigint | null; expires_at: bigint | null } & Record<
@@ -22,9 +22,9 @@ const columns = LIMITS.join(", ");
 const places = LIMITS.map(() => "?").join(", ");
 
 /**
- * Revokes in `older`, a backup that is about to take the place of `newer`, what was revoked since, and limits what was limited: a key that was taken away
- * or made narrower, because it leaked say, must not do again through a restore what it did before (contract 4). Keys and tokens are the same by hash.
- * Throws as SQLite does when one of the two cannot be read.
+ * Writes into `older`, a backup that is about to take the place of `newer`, which keys and tokens have been revoked since and how they are limited now: one
+ * that was revoked or narrowed, say because it leaked, must not work as before again through a restore (contract 4). They are matched by their hashes.
+ * `now` is Unix ms. Throws as SQLite does when one of the two cannot be read, or `older` not written.
  */
 export function carryKeys(newer: Store, older: Store, now: number): Carried {
   const carried: Carried = { revoked: 0, limited: 0, missing: 0 };
@@ -54,7 +54,7 @@ export function carryKeys(newer: Store, older: Store, now: number): Carried {
       }
     })
     .immediate();
-  // A statement that is left would keep its connection, and with it the names of files that are about to be another store's.
+  // A statement left open would keep its store's connection open, and so the files whose names the other store is about to take.
   for (const statement of [find, revoke, limit, all]) statement.finalize();
   return carried;
 }

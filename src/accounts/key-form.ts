@@ -11,7 +11,7 @@ const SHOWN_LENGTH = 4;
 const FORM = /^(?:sk-sluice-|sk-sluice-admin-|slt-)[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/;
 const LONGEST = PREFIXES.admin.length + SECRET_LENGTH + CHECKSUM_LENGTH;
 
-/** CRC32 of a key's text before its checksum, as six base62 characters: finds every slip of one character. */
+/** CRC32 of a key's text before its checksum, as six base62 characters: it shows every mistake in a single character. */
 function checksum(text: string): string {
   return toBase62(Bun.hash.crc32(text), CHECKSUM_LENGTH);
 }
@@ -23,8 +23,8 @@ export function makeKey(kind: KeyKind): string {
 }
 
 /**
- * The kind of a key when `text` is written as one, its checksum included; undefined for anything else. Bounded work whatever the
- * length of `text`, and no look-up: junk is turned away here (reliability 7.2).
+ * The kind of a key when `text` has the form of one and the right checksum; undefined for anything else. The work is bounded whatever
+ * the length of `text`, and nothing is looked up: junk is refused here (reliability 7.2).
  */
 export function parseKey(text: string): KeyKind | undefined {
   if (text.length > LONGEST || !FORM.test(text)) return undefined;
@@ -42,7 +42,7 @@ export function hashKey(key: string): string {
   return Bun.SHA256.hash(key, "hex");
 }
 
-/** What people tell a key by in lists: how it begins, and how it ends. */
+/** The beginning and the end of a key, by which people recognise it in lists. */
 export function shownParts(key: string): { prefix: string; last4: string } {
   const secretAt = key.length - SECRET_LENGTH - CHECKSUM_LENGTH;
   return { prefix: key.slice(0, secretAt + SHOWN_LENGTH), last4: key.slice(-SHOWN_LENGTH) };

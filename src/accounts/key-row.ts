@@ -3,7 +3,7 @@ import type { Caller, Narrowing, Scope } from "./caller.ts";
 import { type KeyLimits, NO_LIMITS } from "./key-wish.ts";
 import { isScope } from "./scopes.ts";
 
-/** A key as lists show it: never the key, never its hash. */
+/** A key as lists show it: never the key itself, never its hash. Times in Unix ms. */
 export type KeyRow = KeyLimits & {
   id: string;
   accountId: string;
@@ -16,13 +16,13 @@ export type KeyRow = KeyLimits & {
   revokedAt: number | null;
 };
 
-/** What a key may come to: nano-USD in a UTC day and in all, requests in a UTC day. Counted from when the caps were set. */
+/** What a key may use: nano-USD in a UTC day and in all, requests in a UTC day; null for no cap. Counted from when the key got caps, having had none. */
 export type KeyCaps = Pick<KeyLimits, "capDayNano" | "capTotalNano" | "capRequestsDay">;
 
-/** A key in force, as it stands in memory. */
+/** A key in force, as it is kept in memory. `expiresAt` is Unix ms, Infinity for a key that does not expire. */
 export type LiveKey = { kind: KeyKind; caller: Caller; expiresAt: number; caps: KeyCaps | undefined };
 
-/** The columns of a key's bounds. */
+/** The columns of a key's limits. */
 const BOUNDS = {
   expiresAt: apiKey.expiresAt,
   models: apiKey.models,
@@ -54,12 +54,12 @@ function readList(json: string | null): string[] | null {
   return Array.isArray(value) ? value.filter((item) => typeof item === "string") : null;
 }
 
-/** A scope that this version does not know opens nothing here, and closes everything else all the same. */
+/** Leaves out scopes that this version does not know. A key that has no others is still narrowed: to nothing. */
 function readScopes(json: string | null): Scope[] | null {
   return readList(json)?.filter(isScope) ?? null;
 }
 
-/** A row of the table as everybody else knows it. */
+/** A row of the table as a {@link KeyRow}: its lists are parsed. */
 export function toRow(stored: StoredRow): KeyRow {
   return { ...stored, models: readList(stored.models), endpoints: readScopes(stored.endpoints) };
 }
@@ -71,7 +71,7 @@ export const toColumns = ({ models, endpoints, ...rest }: KeyLimits) => ({
   endpoints: endpoints === null ? null : JSON.stringify(endpoints),
 });
 
-/** Limits that are given laid over those that were: what is absent stays, null takes a limit away. */
+/** The limits `before` with those that are given in their place: an absent one stays as it was, null removes it. */
 export function limitsOf(given: Partial<KeyLimits>, before: KeyLimits = NO_LIMITS): KeyLimits {
   const take = <Name extends keyof KeyLimits>(name: Name): KeyLimits[Name] => {
     const wanted = given[name];
@@ -119,7 +119,7 @@ export const LIVE = {
   ...BOUNDS,
 };
 
-/** A row of {@link LIVE} as the driver hands it out: every integer a BigInt. */
+/** A row of {@link LIVE} as the driver returns it: every integer a BigInt. */
 export type LiveColumns = [
   id: string,
   accountId: string,
@@ -134,7 +134,7 @@ export type LiveColumns = [
 
 const toNumber = (value: bigint | null) => (value === null ? null : Number(value));
 
-/** {@link toLive} of a row as the driver hands it out. */
+/** {@link toLive} of a row as the driver returns it. */
 export function readLive(columns: LiveColumns, plan: string): LiveKey {
   const [id, accountId, kind, expiresAt, models, endpoints, capDayNano, capTotalNano, capRequestsDay] = columns;
   const row = {

@@ -16,7 +16,7 @@ import { isScope } from "./scopes.ts";
 
 const MODELS = new RegExp(MODEL_PATTERN);
 
-/** How a key is narrowed; null where it is not. Money in nano-USD, times in Unix ms; a day is a UTC day. */
+/** The limits of a key; null for one that it does not have. Money in nano-USD, times in Unix ms; a day is a UTC day. */
 export type KeyLimits = {
   expiresAt: number | null;
   /** Patterns of the models it may call, `*` for any characters. */
@@ -44,7 +44,7 @@ function checkPatterns(patterns: readonly string[]): void {
   );
 }
 
-/** What a cap must be, in a sentence. Not a constant: writing a number as people do loads the runtime's languages, which takes a start 3 ms. */
+/** The sentence that says what a cap in USD must be. Not a constant: `toLocaleString` loads the runtime's locales, which would cost each start 3 ms. */
 export const capRule = (): string => `A cap in USD is above 0 and at most ${MAX_USD.toLocaleString("en-US")}.`;
 
 function checkCaps({ capDayNano, capTotalNano, capRequestsDay }: KeyLimits): void {
@@ -65,7 +65,7 @@ function checkToken({ expiresAt, endpoints, models }: KeyLimits, now: number): v
   if (!narrow || models !== null) throw new BadWish(`A token is for ${TOKEN_SCOPES.join(" or ")}, and no more.`);
 }
 
-/** Throws BadWish when a key of this kind cannot be narrowed so; `now` is Unix ms (contract 4). */
+/** Throws BadWish when a key of this kind cannot have these limits; `now` is Unix ms (contract 4). */
 export function checkLimits(kind: KeyKind, limits: KeyLimits, now: number): void {
   const { expiresAt, models, endpoints } = limits;
   if (expiresAt !== null && !(Number.isSafeInteger(expiresAt) && expiresAt > now)) {

@@ -29,48 +29,48 @@ import { checkName } from "./name.ts";
 
 export type { KeyCaps, KeyRow } from "./key-row.ts";
 
-/** A change by another process is looked for before a look-up when the last looking is this old, ms. */
+/** Before a key is looked up, changes by other processes are checked for if the last check is at least this old, ms. */
 const POLL_MS = 10;
-/** And without look-ups this often, for requests that are running, ms. */
+/** How often they are checked for without look-ups, for the sake of requests that are running, ms. */
 const WATCH_MS = 500;
 /** How often last uses are written, ms. */
 const LAST_USED_MS = 60_000;
-/** Last uses written in one transaction. */
+/** Most last uses that one transaction writes. */
 const LAST_USED_BATCH = 256;
-/** Characters that an abbreviated key must have at the least. */
+/** Fewest characters by which a key may be abbreviated. */
 const MIN_ABBREVIATION = 6;
 
-/** A key just made. `key` is shown this once. */
+/** A key that was just made. `key`, the key itself, is shown this once. */
 export type CreatedKey = KeyRow & { key: string };
 
-/** A key to be made. What is not said of its limits is not limited. */
+/** A key to be made. It does not have the limits that are absent. */
 export type NewKey = { accountId: string; name: string; kind: KeyKind } & Partial<KeyLimits>;
-/** What is changed of a key; null takes a limit away. */
+/** Changes to a key: what is absent stays as it is, null removes a limit. */
 export type KeyChange = { name?: string } & Partial<KeyLimits>;
 
 /** Narrow tokens are listed apart from keys. */
 export type KeyList = "keys" | "tokens";
 export type KeyPage = { accountId?: string | undefined; after?: string | undefined; limit: number };
 
-/** What is knocked at: the endpoints of callers, or those of the operator. */
+/** The endpoints at which a key was presented: those of callers, or the operator's. */
 export type Door = "keys" | "admin";
 
-/** A request at the door, as far as anybody here has to know it. */
+/** What a {@link Doorman} may read of a request. */
 type Asking = { readonly method: string; readonly url: string; readonly headers: Fields };
 
-/** Who turns away those that have presented too many wrong keys, by their address. */
+/** Bounds how many wrong keys an address may present. */
 export type Doorman = {
-  /** What this request presented was no key in force. Throws GatewayError (rate_limit_exceeded) when its address has to wait before it shows another. */
+  /** To be called when a request presented no key in force. Throws GatewayError (rate_limit_exceeded) when its address has presented too many and must wait. */
   refuse(request: Asking, door: Door): void;
 };
 
 export type KeysOptions = {
   clock?: Clock;
-  /** Told of faults of the work in the background, such as a last use that could not be written. */
+  /** Is given what the work in the background throws, such as a last use that could not be written. Absent: it goes to standard error. */
   onFault?: (thrown: unknown) => void;
 };
 
-/** What writes: made when a key is first made or used, not at the start. */
+/** The statements that write: prepared when a key is first made or its use first written, not at the start. */
 function prepareWrites(store: Store) {
   const given = sql.placeholder;
   return {
@@ -101,7 +101,7 @@ function prepareWrites(store: Store) {
   };
 }
 
-/** What every start reads. Run by SQLite itself: mapping ten thousand rows by name takes longer than reading them, and the event loop waits for it. */
+/** The statements that every start runs. Without the query builder: to map ten thousand rows by name takes longer than to read them, and blocks the event loop. */
 function prepareReads({ database }: Store) {
   const columns = Object.values(LIVE).map(({ name }) => `api_key.${name}`);
   return {
@@ -115,12 +115,12 @@ function prepareReads({ database }: Store) {
 
 /**
  * The keys: made, listed, changed, revoked, and looked up for every request. Those in force are in memory, by hash, so that a look-up asks no
- * database. A change through this object counts at once. A change by another process (`sluice keys revoke` beside a server) is seen
- * through `PRAGMA data_version`, asked before a look-up when the last asking is 10 ms old or the key is not known, and by the timer of `watch` for
- * streams that are running.
+ * database. A change through this object counts at once. A change by another process (`sluice keys revoke` beside a server) is noticed
+ * by `PRAGMA data_version`, which is read before a look-up if the last reading is 10 ms old or the key is not known, and by the timer of
+ * `watch`, for streams that are running.
  */
 export class Keys {
-  /** Watches over wrong keys, where the app has an address to know callers by. */
+  /** Bounds attempts with wrong keys; absent where the app does not know its callers' addresses. */
   doorman: Doorman | undefined;
   #live = new Map<string, LiveKey>();
   #capped = new Map<string, KeyCaps>();
@@ -128,7 +128,7 @@ export class Keys {
   #polledAt = Number.NEGATIVE_INFINITY;
   #touched = new Map<string, number>();
   #writtenAt: number;
-  /** The wall's time at the last look of `watch`. */
+  /** The wall clock at the last round of `watch`, Unix ms. */
   #lookedAt = Number.NEGATIVE_INFINITY;
   readonly #revoked = new Set<(keyId: string) => void>();
   readonly #reads: ReturnType<typeof prepareReads>;
@@ -154,8 +154,8 @@ export class Keys {
   }
 
   /**
-   * Who presents this key; undefined when it is not written as a key, is unknown, revoked or expired. A key of another kind is unknown:
-   * an admin key never calls a model (contract 4). Found by its hash, so the time it takes tells nothing about other keys.
+   * The caller that this key belongs to; undefined when it has not the form of a key, is unknown, revoked or expired. A key of another kind
+   * is unknown: an admin key never calls a model (contract 4). Found by its hash, so that the time it takes tells nothing about other keys.
    */
   find(presented: string, kind: KeyKind = "api"): Caller | undefined {
     if (parseKey(presented) !== kind) return undefined;
@@ -169,7 +169,7 @@ export class Keys {
     return found.caller;
   }
 
-  /** A key that is not known may have been made a moment ago: whoever made it was told that it counts. */
+  /** A key that is not in memory is looked for once more: another process may have made it a moment ago, and told its user that it works. */
   #known(hash: string): LiveKey | undefined {
     const found = this.#live.get(hash);
     if (found) return found;
@@ -177,12 +177,12 @@ export class Keys {
     return this.#live.get(hash);
   }
 
-  /** What a key in force may come to; undefined for one without caps. */
+  /** The caps of a key in force; undefined for one without. */
   capsOf(keyId: string): KeyCaps | undefined {
     return this.#capped.size === 0 ? undefined : this.#capped.get(keyId);
   }
 
-  /** Makes a key for an account. Throws AccountError when there is no such account, or for a name or limits that cannot be. */
+  /** Makes a key for an account. Throws AccountError when there is no such account, or the name or the limits are not valid. */
   async create(wanted: NewKey): Promise<CreatedKey> {
     const { created, plan } = await this.writer.run(() => {
       const owner = this.store.query.select().from(account).where(eq(account.id, wanted.accountId)).get();
@@ -198,7 +198,7 @@ export class Keys {
 
   /**
    * Writes a new key inside an operation of the writer; `reload` has to follow once that is committed. For callers that make an
-   * account and its key in one step.
+   * account and its key in one step. Throws AccountError when the name or the limits are not valid.
    */
   insert(wanted: NewKey): CreatedKey {
     const { accountId, kind } = wanted;
@@ -223,7 +223,7 @@ export class Keys {
     return this.#rows("tokens").all().map(toRow);
   }
 
-  /** At most `limit` of a list, from the one behind the key `after` on. Undefined: there is no key of this id in that list. */
+  /** At most `limit` keys of a list: the first ones, or those behind the key with the id `after`. Undefined: that key is not in the list. */
   page(list: KeyList, { accountId, after, limit }: KeyPage): KeyRow[] | undefined {
     if (after === undefined) return this.#rows(list, accountId).limit(limit).all().map(toRow);
     const last = this.listed(list, after);
@@ -232,13 +232,13 @@ export class Keys {
     return this.#rows(list, accountId, behind).limit(limit).all().map(toRow);
   }
 
-  /** The key of this whole id, where that list has it. */
+  /** The key with this full id; undefined where it is not in that list. */
   listed(list: KeyList, id: string): KeyRow | undefined {
     const row = this.store.query.select(SHOWN).from(apiKey).where(eq(apiKey.id, id)).get();
     return row && (row.kind === "token") === (list === "tokens") ? toRow(row) : undefined;
   }
 
-  /** Read by an index that has either list in its order, or either of one account. */
+  /** A list in its order, of all accounts or of one: there is an index for each. */
   #rows(list: KeyList, accountId?: string, behind?: SQL) {
     const isToken = sql`(${apiKey.kind} = 'token') = ${list === "tokens" ? 1 : 0}`;
     const owned = accountId === undefined ? undefined : eq(apiKey.accountId, accountId);
@@ -279,7 +279,7 @@ export class Keys {
         throw new AccountError(`The key ${found.id} is revoked: it is not changed any more.`);
       const limits = limitsOf(change, found);
       const now = this.#clock.now();
-      // An end that is not changed is judged as when it lay ahead: an expired key can still be renamed.
+      // An expiry that is not changed is checked as of a time before it, so that an expired key can still be renamed.
       const asOf = change.expiresAt === undefined ? Math.min(now, (found.expiresAt ?? now + 1) - 1) : now;
       checkLimits(found.kind, limits, asOf);
       const renamed = change.name === undefined ? found.name : checkName(change.name, "A key's");
@@ -293,12 +293,12 @@ export class Keys {
     return row;
   }
 
-  /** A key stops counting. */
+  /** Forgets the key with this id. */
   #end(keyId: string): void {
     for (const [hash, { caller }] of this.#live) if (caller.keyId === keyId) this.#forget(hash, keyId);
   }
 
-  /** It is taken from memory, and whoever listens is told. */
+  /** Takes a key from memory and calls the listeners of {@link onRevoked}. */
   #forget(hash: string, keyId: string): void {
     this.#live.delete(hash);
     this.#capped.delete(keyId);
@@ -319,15 +319,15 @@ export class Keys {
     throw new AccountError(`${rows.length} keys fit. Give the whole id: ${rows.map((key) => key.id).join(", ")}.`);
   }
 
-  /** Calls back with the id of every key that stops counting, revoked by whomever or expired. Returns a function that ends this. */
+  /** Calls back with the id of every key that is revoked, by this process or another, or expires. Returns a function that ends this. */
   onRevoked(callback: (keyId: string) => void): () => void {
     this.#revoked.add(callback);
     return () => this.#revoked.delete(callback);
   }
 
   /**
-   * Starts the work in the background: seeing other processes' changes and expired keys twice a second, and writing last uses. Returns
-   * its end.
+   * Starts the work in the background: it checks for other processes' changes and for expired keys twice a second, and writes last uses
+   * every minute. Returns a function that ends it.
    */
   watch(): () => void {
     const look = () => {
@@ -349,7 +349,7 @@ export class Keys {
     });
   }
 
-  /** Writes all last uses that are still to be written. Never rejects: a fault is told of. */
+  /** Writes all last uses that are still to be written. Never rejects: what is thrown goes to `onFault`. */
   async close(): Promise<void> {
     try {
       while (this.#touched.size > 0) await this.saveLastUses();
@@ -360,7 +360,7 @@ export class Keys {
 
   #endExpired(): void {
     const now = this.#clock.now();
-    // A clock that stood ahead and was set right: what had ended by it alone counts again.
+    // The clock was ahead and has been set back: keys that had expired by the wrong time alone are in force again.
     if (now < this.#lookedAt) this.reload();
     this.#lookedAt = now;
     for (const [hash, { caller, expiresAt }] of this.#live) if (now >= expiresAt) this.#forget(hash, caller.keyId);
@@ -376,7 +376,7 @@ export class Keys {
     this.#polledAt = this.#clock.monotonic();
   }
 
-  /** Reads all keys in force, and tells of those that were in force and are no longer. */
+  /** Reads all keys in force, and calls the listeners of {@link onRevoked} for those that no longer are. */
   reload(): void {
     const live = new Map<string, LiveKey>();
     const capped = new Map<string, KeyCaps>();

@@ -3,8 +3,8 @@ import { MAX_NAME } from "../wire/bounds.ts";
 import { BadWish } from "./account-error.ts";
 
 /**
- * A name without the spaces around it, each half of a character replaced as the store would. Throws BadWish for none, one above 100 characters, and one with signs in it that cannot be shown.
- * `whose`: "A key's", at the start of a sentence.
+ * A name without the spaces around it, each lone surrogate replaced by U+FFFD as the store would. Throws BadWish when it is empty, has more than 100
+ * characters, or holds control characters. `whose` begins the sentence of the error: "A key's".
  */
 export function checkName(given: string, whose: string): string {
   const name = given.toWellFormed().trim();

@@ -1,8 +1,6 @@
 import { usdToNano } from "../lib/usd.ts";
 
-/**
- * What an account may use and how fast (contract 4; the web figures are the interface's, section 8). `undefined` is "no limit". Money is nano-USD.
- */
+/** What an account may use and how fast (contract 4; the web figures are the interface's, section 8). `undefined` means no limit. Money in nano-USD. */
 export type Plan = {
   id: string;
   /** Requests are paid for: plan `local` is counted and never charged. */
@@ -131,7 +129,7 @@ export function createPlans(settings: Readonly<Record<string, PlanFigures>> = {}
   return plans;
 }
 
-/** Gives `plans`, which others hold, the figures of `next`. Plans that stay as they are stay the same objects. */
+/** Changes `plans` in place, since others hold it, to the plans of `next`. Plans that stay as they are stay the same objects. */
 export function replacePlans(plans: Plans, next: Plans): void {
   const held = plans as Map<string, Plan>;
   for (const id of [...held.keys()]) if (!next.has(id)) held.delete(id);

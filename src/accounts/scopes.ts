@@ -20,7 +20,7 @@ export function isScope(text: string): text is Scope {
   return SCOPES.some((scope) => scope === text);
 }
 
-/** The scopes any one of which opens a method and path (without query); none for a path that narrowed keys never reach. */
+/** The scopes of which a narrowed key needs one for this method and path (without query); none for a path that such keys never reach. */
 export function scopesOf(method: string, path: string): readonly Scope[] {
   const scope = PATHS.find(([prefix]) => path === prefix || path.startsWith(`${prefix}/`))?.[1];
   if (scope === undefined) return [];

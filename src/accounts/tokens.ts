@@ -4,7 +4,7 @@ import type { TokenScope } from "../wire/scopes.ts";
 import type { Scope } from "./caller.ts";
 import type { NewKey } from "./keys.ts";
 
-/** What a token is made with where nothing is said (contract 4). The cap bounds what a token that leaks in a log can use up in a day. */
+/** A token's lifetime in days, and its cap in requests of a UTC day, where none is given (contract 4). The cap bounds the use of a token that leaked in a log. */
 export const DEFAULT_TOKEN_DAYS = 30;
 const DEFAULT_TOKEN_CALLS = 1_000;
 
@@ -17,8 +17,8 @@ export type NewToken = {
 };
 
 /**
- * A narrow token (`slt-…`, contract 4) as a key that is to be made: a credential for clients that cannot send headers, good for little and for a while; by
- * default for the web tools alone, for 30 days, with 1,000 calls a day. It is kept with the keys and lives by their rules. `now` is Unix ms.
+ * A narrow token (`slt-…`, contract 4) as a key to be made: a credential for clients that cannot send headers, which may do little and soon expires; by
+ * default it is for the web tools alone, for 30 days, with 1,000 calls a day. It is kept with the keys, by the same rules. `now` is Unix ms.
  */
 export function toKey(wanted: NewToken, now: number): Omit<NewKey, "accountId"> {
   const { name, scopes = ["web"], days = DEFAULT_TOKEN_DAYS, callsPerDay = DEFAULT_TOKEN_CALLS } = wanted;
