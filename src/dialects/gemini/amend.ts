@@ -19,7 +19,7 @@ const NONE: readonly Wire[] = [];
 const toCamelCase = (field: string): string =>
   field.replace(/_([a-z])/g, (_whole, letter: string) => letter.toUpperCase());
 
-/** `thinkingConfig` of an order: a level or a budget, never both (dialects.md 5.1). Forms of other dialects write nothing here. */
+/** The `thinkingConfig` that an order means: a level or a budget, never both (dialects.md 5.1); undefined for an order in the form of another dialect. */
 function thinkingConfig(order: ReasoningOrder, active: boolean, traits: ModelTraits): Wire | undefined {
   if (order.kind === "keep" || order.kind === "nothing") return undefined;
   const shown = active ? { includeThoughts: true } : {};
@@ -40,13 +40,13 @@ const isCall = (part: Wire): boolean => isObject(part["functionCall"]);
 const isPicture = (part: Wire): boolean => isObject(part["inlineData"]);
 
 /**
- * The first call of each step, and every image that the model made, carries a signature, or the word that stands for one in foreign history
- * (dialects.md 3.3).
+ * The contents in which the first call of each of the model's turns, and every image that it made, has a signature: its own, or {@link PLACEHOLDER}
+ * where that is lost (dialects.md 3.3).
  */
 const signModels = (contents: readonly Wire[]): readonly Wire[] =>
   mapChanged(contents, (content) => (content["role"] === "model" ? sign(content) : content));
 
-/** The contents without signatures that are known not to be this vendor's, and without the parts and turns that were there for them alone. */
+/** The contents without the signatures that are known not to be this vendor's, and without the parts and turns that held nothing else. */
 function withoutForeignProofs(contents: readonly Wire[], isForeign: (proof: string) => boolean): readonly Wire[] {
   const unsign = (part: Wire): Wire[] => {
     const { thoughtSignature: proof, ...rest } = part;
@@ -67,17 +67,17 @@ function sign(content: Wire): Wire {
   );
 }
 
-/** The user's turn behind a last one that the model would refuse to continue, so that it is known again. */
+/** The user's turn that is put behind a last turn of the model's, which it would refuse to continue. One object, by which {@link repairs} finds it. */
 const ANSWER: Wire = { role: "user", parts: [{ text: CONTINUE_TEXT }] };
 
-/** The system prompt as the opening of the first user content, for models that know no other place (dialects.md 3.1). */
+/** The contents with the system prompt at the beginning of the first one, for models without `systemInstruction` (dialects.md 3.1). */
 function prependSystem(contents: readonly Wire[], system: unknown): readonly Wire[] {
   const [first, ...rest] = contents;
   const parts = isObject(system) ? listOf(system["parts"]) : NONE;
   return first ? [{ ...first, parts: [...parts, ...listOf(first["parts"])] }, ...rest] : [...contents];
 }
 
-/** Tools with their schemas in the older form. */
+/** Tools with their schemas in the OpenAPI subset. Throws GatewayError (invalid_request) as {@link toOpenApiSchema} does. */
 function toOpenApiTools(tools: unknown): Wire[] {
   const copies = new CopyAllowance();
   const declaration = ({ parametersJsonSchema: schema, ...rest }: Wire): Wire =>
@@ -88,13 +88,16 @@ function toOpenApiTools(tools: unknown): Wire[] {
   });
 }
 
-/** A wanted JSON answer as a sentence, for models that refuse a response format beside tools. */
+/** The sentence that asks for an answer in JSON, for models that refuse a response format beside tools. */
 function jsonInstruction(schema: unknown): Wire {
   const rule = isObject(schema) ? ` It must fit this JSON Schema: ${JSON.stringify(schema)}` : "";
   return { text: JSON_INSTRUCTION + rule };
 }
 
-/** What is written for this model otherwise than for a current one: where the system prompt, the answer's format and the schemas stand. */
+/**
+ * Edits of `body`, and changes to `config`, its generation config, that depend on the model: where the system prompt, the answer's format and the schemas
+ * stand, signatures, and a last turn that it does not continue.
+ */
 function amendForModel(body: Wire, config: Wire, traits: ModelTraits, { isForeignProof }: Orders): Wire {
   const edits: Wire = {};
   let { systemInstruction } = body;
@@ -126,11 +129,11 @@ function amendForModel(body: Wire, config: Wire, traits: ModelTraits, { isForeig
 
 const PENALTIES = ["frequency_penalty", "presence_penalty"];
 
-/** The fields that the model is not told, by the names that clients know them by. */
+/** The fields that are not sent to the model, by their names in the chat dialect. */
 const untoldFields = (orders: Orders, { penalties }: ModelTraits): readonly string[] =>
   penalties ? goingFields(orders) : [...goingFields(orders), ...PENALTIES];
 
-/** Fields that went: they stand inside another one here, where whoever compares the top level does not see them. */
+/** The fields that {@link amend} takes away from the generation config: a comparison of the bodies' top level does not show them. */
 function lostFields(body: Wire, orders: Orders): string[] {
   const { generationConfig: config } = body;
   if (!isObject(config)) return [];
@@ -140,8 +143,8 @@ function lostFields(body: Wire, orders: Orders): string[] {
 }
 
 /**
- * What went, a call's or an image's signature that is lost, so that the vendor's own word for that stands in its place, and a last turn that was to be
- * continued and is answered.
+ * What of the request was lost by {@link amend}, by name, for `x-sluice-dropped`: fields, `prefill` for a last turn that was to be continued and is answered,
+ * and `thought_signature` for a signature in whose place {@link PLACEHOLDER} stands.
  */
 export function repairs(body: Wire, edits: Edits, orders: Orders): string[] {
   const isLost = (part: Wire) => part["thoughtSignature"] === PLACEHOLDER;
@@ -154,8 +157,8 @@ export function repairs(body: Wire, edits: Edits, orders: Orders): string[] {
 }
 
 /**
- * Orders as edits of a body that `encodeRequest` wrote: no client speaks this dialect, so it is written anew where the model wants it.
- * Model and stream stand in the path. Throws GatewayError (invalid_request) for a schema that the model cannot be told.
+ * Orders as edits of a body that `encodeRequest` wrote; no client speaks this dialect, so nothing in it has to stay as it came.
+ * Model and stream are not in the body but in the path. Throws GatewayError (invalid_request) for a schema that is too large or nested too deep to be rewritten.
  */
 export function amend(body: Record<string, unknown>, orders: Orders): Edits {
   const traits = traitsOf(orders.upstreamModel);

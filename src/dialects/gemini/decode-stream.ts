@@ -19,7 +19,7 @@ type Part = Record<string, unknown>;
 
 const NO_RECORD: Part = Object.freeze({});
 
-/** What a record with a call has in it. */
+/** Every record with a call contains this. */
 const CALL = '"functionCall"';
 
 /** The first candidate: the gateway never asks for more than one. */
@@ -36,24 +36,25 @@ function partsOf(candidate: Part | undefined): readonly unknown[] {
 }
 
 /**
- * Reads one reply of this dialect (dialects.md 3.2, 3.3): records are whole replies one behind the other, and the end of the body is the
- * terminator, if a finish reason or a block reason was seen before it.
+ * Reads one reply of this dialect (dialects.md 3.2, 3.3). Each record has the form of a whole reply and holds the next piece of it. The end of the
+ * body is the terminator, if a finish reason or a block reason came before it.
  */
 export class GeminiDecoder implements Decoder {
   done = false;
   #started = false;
   #open: BlockStart["kind"] | undefined;
-  /** Arguments of the open call, while they come in pieces. */
+  /** The arguments of the open call, where they come in pieces. */
   #partial: PartialArguments | undefined;
   #calledTool = false;
   #usage: RawUsage = NO_RAW_USAGE;
   #reported: RawUsage = NO_RAW_USAGE;
   #finish: Finish | undefined;
+  /** The vendor's finish reason. */
   #word: string | undefined;
-  /** The vendor's sentence about that. */
+  /** The vendor's `finishMessage` beside it. */
   #message: unknown;
   readonly #answer = new AnswerText();
-  /** The last record since the last block of text that said what the text rests on: each says all that is known by then. */
+  /** The last candidate with sources since the last block of text: each repeats those of the ones before it. */
   #citing: Part | undefined;
   readonly #citer = new BlockCiter();
 
@@ -69,7 +70,7 @@ export class GeminiDecoder implements Decoder {
     if (this.done || frame.data === "" || frame.data.trim() === "[DONE]") return [];
     let value: unknown;
     try {
-      // Arguments are an object here, and its numbers are to keep their digits (dialects.md 4.8 #43).
+      // Arguments come as an object here, whose numbers must keep all their digits (dialects.md 4.8 #43).
       value = frame.data.includes(CALL) && mayBeInexact(frame.data) ? parseExactly(frame.data) : frame.value;
     } catch (cause) {
       return this.#fail(unreadableRecord(cause));
@@ -109,7 +110,7 @@ export class GeminiDecoder implements Decoder {
   #fail(error: GatewayError): Event[] {
     const out: Event[] = [];
     if (this.#started) {
-      // Each record counts all that came before: what a reply cost until it broke off is known, and paid (contract 5).
+      // Each record's counts include those before it: what a reply used until it broke off is known, and charged (contract 5).
       this.#partial = undefined;
       this.#close(out);
       this.#report(out);
@@ -169,7 +170,7 @@ export class GeminiDecoder implements Decoder {
     out.push({ type: "block-end" });
   }
 
-  /** What the block of text that ends rests on, each with its place in that block. */
+  /** The sources of the block of text that ends, each with its place in that block instead of in the whole answer. */
   #endText(out: Event[]): void {
     const { before } = this.#citer;
     const isHere = ({ end }: Cited) => end === undefined || end > before;
@@ -182,7 +183,7 @@ export class GeminiDecoder implements Decoder {
     out.push(...this.#citer.end(this.#answer.length - before, cited));
   }
 
-  /** Usage stands between blocks only, so a count that comes inside one waits for its end. */
+  /** Reports new counts. To be called between blocks only: usage events do not stand inside one. */
   #report(out: Event[]): void {
     if (sameUsage(this.#usage, this.#reported)) return;
     this.#reported = this.#usage;
@@ -194,7 +195,7 @@ export class GeminiDecoder implements Decoder {
     const signature = stringOf(part["thoughtSignature"]);
     if (isObject(call)) return this.#readCall(call, signature, out);
     if (typeof part["text"] !== "string") {
-      // What it drew while it thought is no answer (dialects.md 7).
+      // An image that the model drew while it thought is not part of the answer (dialects.md 7).
       if (part["thought"] !== true) this.#readPicture(part["inlineData"], signature, out);
       return undefined;
     }
@@ -203,7 +204,7 @@ export class GeminiDecoder implements Decoder {
       this.#sign("thought", signature, out);
       return undefined;
     }
-    // Reasoning before a text carries its signature, since clients send that back.
+    // A text's signature goes on the reasoning right before it, if there is any: clients send reasoning back.
     const onReasoning = this.#open === "reasoning";
     if (onReasoning) this.#sign("text", signature, out);
     this.#append("text", part["text"], out);
@@ -228,13 +229,13 @@ export class GeminiDecoder implements Decoder {
     out.push({ type: "block-delta", text });
   }
 
-  /** Puts a signature on the open block. That of a text goes no further than the gateway's own memory: clients have no place for it. */
+  /** Puts a signature on the open block. A text block's own is kept by the gateway alone: clients have no place for it. */
   #sign(place: Place, signature: string, out: Event[]): void {
     if (signature === "" || (this.#open !== "reasoning" && place !== "text")) return;
     out.push({ type: "block-signature", signature: packProof({ place, signature }) });
   }
 
-  /** A call comes whole, or as a name, pieces of arguments and an empty end, which may be missing (dialects.md 3.3). */
+  /** A call comes whole, or as its name, then pieces of its arguments, then an empty record, which may be missing (dialects.md 3.3). */
   #readCall(call: Part, signature: string, out: Event[]): GatewayError | undefined {
     const name = stringOf(call["name"]);
     if (name !== "") this.#beginCall(call, name, signature, out);
@@ -253,8 +254,8 @@ export class GeminiDecoder implements Decoder {
   }
 
   /**
-   * The signature of a call is demanded back (dialects.md 3.3), so it goes out twice: on a reasoning block before the call, made for it
-   * where there is none, which clients of every dialect with reasoning send back; and on the call itself.
+   * The vendor wants the signature of a call back (dialects.md 3.3), so it goes out twice: on the reasoning block before the call, which is made
+   * where there is none, since clients of every dialect with reasoning send that back; and on the call itself.
    */
   #beginCall(call: Part, name: string, signature: string, out: Event[]): void {
     if (signature !== "") {

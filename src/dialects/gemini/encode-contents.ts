@@ -21,9 +21,9 @@ import { type Proof, unpackProof } from "./proof.ts";
 type Wire = Record<string, unknown>;
 export type Content = { role: "user" | "model"; parts: Wire[] };
 
-/** What a call and its result say alike: its name, and its id where the model is told ids. */
+/** What a call and its result both hold: its name, and its id where the model takes ids. */
 type Named = { id?: string; name: string };
-/** A call of the model's last turn, which waits for its result. `callId`: the client's id of it. */
+/** A call of the model's last turn, which waits for its result. `callId` is the client's id for it. */
 type Waiting = { callId: string; named: Named; result?: ToolResultPart };
 
 function addText(text: string, parts: Wire[]): void {
@@ -47,7 +47,7 @@ function addUserPart(part: Part, parts: Wire[], dropped: string[]): void {
 
 const NONE: readonly Wire[] = [];
 
-/** An assistant's turn on its way: a signature that came on reasoning is handed to the part it belongs to. */
+/** An assistant's turn while it is written: a signature that stands on reasoning is moved to the part that it belongs to. */
 class ModelTurn {
   readonly parts: Wire[] = [];
   calls: Waiting[] | undefined;
@@ -68,14 +68,14 @@ class ModelTurn {
     else this.dropped.push(("place" in part && part.place) || `assistant ${part.type}`);
   }
 
-  /** A text's signature came at its end, and goes back in a part of its own as it may have come (dialects.md 3.3). */
+  /** A text's signature came at its end, and goes back in an empty part behind it, as the vendor itself may send it (dialects.md 3.3). */
   #text(part: TextPart): void {
     addText(part.text, this.parts);
     const proof = unpackProof(part.signature);
     if (proof) this.parts.push({ text: "", thoughtSignature: proof.signature });
   }
 
-  /** What the model drew before, which it may be asked to change. */
+  /** An image that the model drew earlier, which it may be asked to change. */
   #image(part: ImagePart): void {
     const proof = unpackProof(part.signature);
     this.parts.push({ ...encodeMedia(part), ...(proof && { thoughtSignature: proof.signature }) });
@@ -108,7 +108,7 @@ class ModelTurn {
   }
 }
 
-/** Writes the turns of one request, keeping in mind which calls still wait for their result. */
+/** Writes the turns of one request, and keeps track of the calls that still wait for their results. */
 class ContentWriter {
   readonly contents: Content[] = [];
   #waiting: Waiting[] | undefined;
@@ -156,7 +156,7 @@ class ContentWriter {
     if (model.calls) for (const call of model.calls) this.#unanswered.add(call.callId, call);
   }
 
-  /** The answers to all waiting calls, behind them what the answers hold beside text; calls that nobody answered get an error. */
+  /** The results of all waiting calls, and behind them the media of these results. A call without a result gets an error. */
   takeResults(): readonly Wire[] {
     if (!this.#waiting) return NONE;
     const attached: Wire[] = [];
@@ -169,7 +169,7 @@ class ContentWriter {
     return [...responses, ...attached];
   }
 
-  /** What a tool gave back, as the object that this dialect wants; media go beside it, with a word on both sides of where they went. */
+  /** A tool's result as the object that this dialect wants. Its media are added to `attached`; a label in both places connects them. */
   #response(result: ToolResultPart, attached: Wire[]): Wire {
     const lines: string[] = [];
     for (const part of result.parts) {
@@ -187,7 +187,7 @@ class ContentWriter {
     return result.isError ? { error: text } : { output: text };
   }
 
-  /** A result whose call is not in the turn before it: this dialect refuses it as such, so the user says it (dialects.md 4.3). */
+  /** A result whose call is not in the turn before it: this dialect refuses that, so it becomes text of the user's (dialects.md 4.3). */
   #addStrayResult(part: ToolResultPart, parts: Wire[]): void {
     parts.push({ text: strayHead(cleanText(part.callId)) });
     for (const inner of part.parts) addUserPart(inner, parts, this.dropped);
@@ -196,8 +196,8 @@ class ContentWriter {
 
 /**
  * Turns as `contents` (dialects.md 3.1, 4.4, 4.8 #3-#5): user first, roles alternating, every call answered in the very next content, no
- * part and no content empty. `tellsIds`: calls and their results say whose they are, else the vendor tells by name and order. Throws GatewayError
- * (invalid_request, with the part's place) for media this dialect cannot carry.
+ * part and no content empty. What this dialect cannot carry is named in `dropped`. `tellsIds`: calls and their results have ids; without, the vendor
+ * matches them by name and order. Throws GatewayError (invalid_request, with the part's place) for media that this dialect cannot carry.
  */
 export function encodeContents(turns: readonly Turn[], dropped: string[], tellsIds: boolean): Content[] {
   const writer = new ContentWriter(dropped, tellsIds ? new ToolIds() : undefined);

@@ -21,7 +21,7 @@ const MAX_TEMPERATURE = 2;
 /** Seeds are 32-bit integers here. */
 const MAX_SEED = 2_147_483_647;
 
-/** The system prompt: its parts, then system turns from mid-conversation, lifted up in order (dialects.md 4.1). */
+/** The system prompt: its parts, then those of system turns in the conversation, in their order (dialects.md 4.1). */
 function encodeSystem(prompt: Prompt): Wire | undefined {
   const parts: Wire[] = [];
   const add = (part: Part) => {
@@ -85,7 +85,7 @@ function encodeGeneration(prompt: Prompt, stop: readonly string[]): Wire {
   put(config, "topK", topK);
   if (stop.length > 0) config["stopSequences"] = stop;
   if (seed !== undefined) config["seed"] = toSeed(seed);
-  // Clients often send the 0 that says nothing; which models refuse any other is for `amend`.
+  // Clients often send 0, which is the default. `amend` takes any other away from models that refuse it.
   if (frequencyPenalty) config["frequencyPenalty"] = frequencyPenalty;
   if (presencePenalty) config["presencePenalty"] = presencePenalty;
   addOutput(prompt.output, config);
@@ -94,9 +94,10 @@ function encodeGeneration(prompt: Prompt, stop: readonly string[]): Wire {
 }
 
 /**
- * A prompt as a body of this dialect (dialects.md 3.1, 4.1, 4.4). Model and stream stand in the path; reasoning, and what else than the ids
- * of calls depends on the model, come with `amend`. Throws GatewayError (invalid_request, with the part's place) for file ids, web addresses and schemas that this
- * dialect cannot carry. Stop sequences beyond what the vendor takes are watched for by the gateway itself.
+ * A prompt as a body of this dialect (dialects.md 3.1, 4.1, 4.4). Model and stream stand in the path. `upstreamModel` decides only whether calls have ids;
+ * reasoning, and all else that depends on the model, is added by `amend`. Throws GatewayError (invalid_request) for file ids and web addresses that this
+ * dialect cannot carry, with the part's place, and for schemas that are nested too deep. Stop sequences beyond {@link MAX_STOPS} are returned apart: the
+ * gateway watches for them itself.
  */
 export function encodeRequest(given: Prompt, _quirks: Quirks, upstreamModel = ""): Encoded {
   const dropped: string[] = [];

@@ -13,7 +13,10 @@ function errorIn(value: unknown): Record<string, unknown> | undefined {
 
 const detailsOf = (error: Record<string, unknown> | undefined) => objectsOf(error?.["details"]);
 
-/** A key that is wrong or has run out is told as a bad request here, not as 401 (dialects.md 3); where words alone say so, they are known to all. */
+/**
+ * Whether a refusal is about the key: this vendor answers to a wrong or expired one with 400, not 401 (dialects.md 3). Refusals that say so in words alone are
+ * recognised for all dialects in one place.
+ */
 const isAboutKey = (error: Record<string, unknown> | undefined): boolean =>
   detailsOf(error).some(({ reason }) => typeof reason === "string" && /^API_KEY_/.test(reason));
 
@@ -25,7 +28,7 @@ export function errorInside(value: unknown): GatewayError | undefined {
   return upstreamError(isAboutKey(error) ? 401 : statusOfRawError(raw), raw);
 }
 
-/** An upstream's error answer as what the client may know (contract 6; dialects.md 3). `retryAfterSeconds` is what its headers said. */
+/** A vendor's error answer as the error that the client may see (contract 6; dialects.md 3). `retryAfterSeconds`: the wait that its headers ask for. */
 export function decodeError(status: number, body: string, retryAfterSeconds: number | undefined): GatewayError {
   let value: unknown;
   try {

@@ -23,7 +23,7 @@ const MEANING: Readonly<Record<string, FinishReason>> = {
   ESCALATION: FILTERED,
 };
 
-/** Words for an answer that went wrong at the vendor; trying again, or elsewhere, may help (dialects.md 3.2). */
+/** Finish reasons of an answer that failed at the vendor; to ask again, or another vendor, may help (dialects.md 3.2). */
 const FAILURES: ReadonlySet<string> = new Set([
   "MALFORMED_FUNCTION_CALL",
   "UNEXPECTED_TOOL_CALL",
@@ -43,8 +43,8 @@ export const finishWord = (value: unknown): string | undefined =>
   typeof value === "string" && value !== "" && value !== "FINISH_REASON_UNSPECIFIED" ? value : undefined;
 
 /**
- * The error that a finish reason means, if it means one. `message`: the candidate's `finishMessage`, which alone says what was wrong with a call
- * that fails in the same way each time.
+ * The error that a finish reason means; undefined where it means none. `message`: the candidate's `finishMessage`. The error repeats it: nothing else says
+ * why a call fails in the same way each time.
  */
 export function failureOf(word: string, message: unknown): GatewayError | undefined {
   if (!FAILURES.has(word)) return undefined;
@@ -59,14 +59,14 @@ const explained = (finish: Finish, message: unknown): Finish =>
     : finish;
 
 /**
- * The finish that a word tells; one that nobody knows is a natural end. A call that was made is to be answered (dialects.md 4.5). `message`: the
- * candidate's `finishMessage`.
+ * The finish that a finish reason means. An unknown one counts as a natural end, and a natural end behind a tool call as `tool-calls` (dialects.md 4.5).
+ * `message`: the candidate's `finishMessage`.
  */
 export function readFinish(word: string, calledTool: boolean, message: unknown): Finish {
   const reason = entryOf(MEANING, word) ?? "stop";
   return explained({ reason: reason === "stop" && calledTool ? "tool-calls" : reason, raw: word }, message);
 }
 
-/** The finish of a prompt that was not let in: an answer without content (dialects.md 3.2). `message`: its `blockReasonMessage`. */
+/** The finish of a prompt that the vendor blocked: an answer without content (dialects.md 3.2). `message`: its `blockReasonMessage`. */
 export const blockedFinish = (blockReason: string, message: unknown): Finish =>
   explained({ reason: FILTERED, raw: blockReason }, message);

@@ -14,15 +14,15 @@ function bytesOf(point: number): number {
 
 const START = { bytes: 0, units: 0 };
 
-/** An answer's text as far as it has come, whose vendor tells places in it by bytes of UTF-8 (Segment of its API). */
+/** An answer's text as far as it has come. It converts places in it: the vendor counts bytes of UTF-8 (Segment of its API), events UTF-16 units. */
 export class AnswerText {
   /** UTF-16 units. */
   length = 0;
-  /** How much at the beginning is ASCII, where bytes and units are the same. */
+  /** The length of its beginning that is ASCII, where bytes and units are the same. */
   #plain = 0;
-  /** All behind that, without which no place in it could be found. */
+  /** All behind that, which is kept to find places in it. */
   #rest = "";
-  /** Where in that the last place was found: bytes and units before it. Vendors tell places in their order, and each is looked for from there. */
+  /** The last place found in `#rest`, as the bytes and units before it: places mostly come in order, so the next one is looked for from there. */
   #found = START;
 
   add(text: string): void {
@@ -30,12 +30,12 @@ export class AnswerText {
     if (this.#rest === "" && isAscii(text)) this.#plain += text.length;
     else {
       this.#rest += text;
-      // Half a character at the end may be whole now.
+      // The text before may have ended in half a surrogate pair, which is whole now.
       this.#found = START;
     }
   }
 
-  /** The place of a byte, in UTF-16 units; undefined for what is no place in the text. */
+  /** The place of a byte, in UTF-16 units; undefined where `byte` is no place in the text. */
   placeOf(byte: unknown): number | undefined {
     if (typeof byte !== "number" || !Number.isInteger(byte) || byte < 0) return undefined;
     if (byte <= this.#plain) return byte;
@@ -51,11 +51,11 @@ export class AnswerText {
   }
 }
 
-/** The pages that are named, at the part of the text that a segment tells; the default of a number is not written. */
+/** The pages as sources of the part of the text that `segment` names. The vendor leaves numbers out that are 0. */
 function citedBy(pages: readonly unknown[], segment: unknown, text: AnswerText): Cited[] {
   const named = pages.filter(isObject).flatMap(({ uri, title }) => citedPage(uri, title, ""));
   const { startIndex = 0, endIndex, partIndex = 0 } = isObject(segment) ? segment : ({} as Wire);
-  // Where another part begins is not known in a stream, whose parts are pieces of one.
+  // Places in further parts cannot be converted: in a stream parts are pieces of one, and where another begins is not known.
   if (named.length === 0 || endIndex === undefined || partIndex !== 0) return named;
   const [start, end] = [text.placeOf(startIndex), text.placeOf(endIndex)];
   return named.map((cited) => citedAt(cited, start, end));
@@ -64,7 +64,7 @@ function citedBy(pages: readonly unknown[], segment: unknown, text: AnswerText):
 const pageOf = (chunk: unknown): unknown =>
   isObject(chunk) ? (chunk["web"] ?? chunk["retrievedContext"] ?? chunk["maps"]) : undefined;
 
-/** The pages that a search of the vendor's found, where the text rests on them; all of them, where it does not say on which. */
+/** The pages that the vendor's own search found, each at the text that it supports; without places where the vendor gives none. */
 function groundsIn(metadata: unknown, text: AnswerText): Cited[] {
   if (!isObject(metadata)) return [];
   const chunks = listOf(metadata["groundingChunks"]).slice(0, MAX_CITED);
@@ -78,11 +78,11 @@ function groundsIn(metadata: unknown, text: AnswerText): Cited[] {
   });
 }
 
-/** Whether a candidate says where its text stands elsewhere. */
+/** Whether a candidate names sources of its text. */
 export const isCiting = (candidate: Wire): boolean =>
   isObject(candidate["groundingMetadata"]) || isObject(candidate["citationMetadata"]);
 
-/** The pages that a candidate's text rests on, and those that it repeats (its API: CitationMetadata, by two names), with their places in all of the text. */
+/** The pages that a candidate's text rests on, and those that it quotes (CitationMetadata, whose list has two names), with their places in all of the text. */
 export function citedIn({ groundingMetadata: grounds, citationMetadata: repeats }: Wire, text: AnswerText): Cited[] {
   const sources = isObject(repeats) ? [...listOf(repeats["citationSources"]), ...listOf(repeats["citations"])] : [];
   return [

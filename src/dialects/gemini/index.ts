@@ -9,7 +9,7 @@ import { encodeRequest } from "./encode-request.ts";
 import { decodeError } from "./errors.ts";
 import { decodeReply } from "./reply.ts";
 
-/** A model's name as one step of a path, whatever it holds. */
+/** A model's name as one segment of a path, whatever characters it has. */
 const stepOf = remember((model: string): string => encodeURIComponent(model.replace(/^models\//, "")));
 
 /** Google's own wire protocol, as Gemini and Vertex speak it (dialects.md 3). No client does, so it has only this half. */

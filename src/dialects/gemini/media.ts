@@ -18,7 +18,7 @@ const inline = (mimeType: string, data: string): Wire => ({ inlineData: { mimeTy
 
 const isYouTube = (address: string): boolean => /^https:\/\/(?:www\.)?youtu/.test(address);
 
-/** The media type of what is at such an address, by its ending; undefined where that does not tell. */
+/** The media type of the file at one of {@link OWN_ADDRESS}, by the address' ending; undefined where that does not show it. */
 function typeAt(address: string): string | undefined {
   if (isYouTube(address)) return "video/mp4";
   const [ending] = /\.[a-z\d]{1,8}$/i.exec(address) ?? [];
@@ -44,7 +44,7 @@ export function encodeMedia(part: ImagePart | DocumentPart): Wire {
   throw unsayable(part, source.kind === "url" ? URL_UNSEEN : FILE_UNSEEN);
 }
 
-/** The text of a source that is one, whatever it is held as. */
+/** The text of a source, given as text or as a text file's bytes; undefined for any other source. */
 function textIn(source: MediaSource): string | undefined {
   if (source.kind === "text") return source.text;
   return source.kind === "base64" ? textOfMedia(mediaTypeOf(source.mediaType, source.data), source.data) : undefined;
@@ -60,8 +60,8 @@ export function encodeDocument(part: DocumentPart): Wire[] {
 }
 
 /**
- * Audio as a part; the format is a file ending such as `wav` or `mp3`, unless a `data:` URL says better. Throws GatewayError
- * (invalid_request, with the part's place) for an address, which clients of Qwen and Mistral send.
+ * Audio as a part. Its media type is that of a `data:` URL, else follows from the format, a file ending such as `wav` or `mp3`. Throws
+ * GatewayError (invalid_request, with the part's place) for a web address, which clients of Qwen and Mistral send.
  */
 export function encodeAudio(part: AudioPart): Wire {
   const read = parseDataUrl(part.data);
@@ -72,8 +72,8 @@ export function encodeAudio(part: AudioPart): Wire {
 }
 
 /**
- * A film as chat clients send it (`video_url`): its bytes, or an address that the vendor itself can read (dialects.md 3.1). Undefined for any
- * other address and for what is no film.
+ * A video as chat clients send it (`video_url`), as a part: its bytes, or an address that the vendor itself can read (dialects.md 3.1).
+ * Undefined for any other address and for what is no video.
  */
 export function encodeVideo(value: unknown): Wire | undefined {
   if (!isObject(value) || value["type"] !== "video_url") return undefined;

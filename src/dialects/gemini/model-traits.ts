@@ -4,19 +4,19 @@ import { remember } from "../../lib/remember.ts";
 export type ModelTraits = {
   /**
    * Gemini 3 and later. Function calls of earlier turns must carry a thought signature, and tools may stand beside a response format. Calls have ids, and
-   * results must have them too: without, the model answers nothing, or calls in words (BerriAI/litellm #34603, earendil-works/pi #7047). Older models'
-   * doors know no ids.
+   * results must have them too: without, the model answers nothing, or writes its calls as text (BerriAI/litellm #34603, earendil-works/pi #7047). For
+   * older models the API knows no ids.
    */
   current: boolean;
   /** Schemas may be plain JSON Schema; older models know only the OpenAPI subset. */
   jsonSchema: boolean;
-  /** `systemInstruction` is known. */
+  /** The field `systemInstruction` is taken. */
   systemInstruction: boolean;
-  /** `frequencyPenalty` and `presencePenalty` are known: Gemini 2.5 and later refuse a request for either ("Penalty is not enabled"). */
+  /** `frequencyPenalty` and `presencePenalty` are taken: Gemini 2.5 and later refuse a request with either ("Penalty is not enabled"). */
   penalties: boolean;
   /**
-   * Continues a last turn of its own. Gemini 3.5 Flash-Lite, 3.6 and later refuse it ("Requests ending with a model turn are not supported"; ai.google.dev,
-   * "What's new in Gemini 3.6 Flash and 3.5 Flash-Lite"), and 3.6 Flash is what answers for 3.5 Flash ("automatically routed"; "Release notes", October 8, 2026).
+   * The model continues a last turn of its own. Gemini 3.5 Flash-Lite, 3.6 and later refuse that ("Requests ending with a model turn are not supported";
+   * ai.google.dev, "What's new in Gemini 3.6 Flash and 3.5 Flash-Lite"), and 3.6 Flash is what answers for 3.5 Flash ("automatically routed"; "Release notes", October 8, 2026).
    */
   prefill: boolean;
   /** Smallest and largest thinking budget, tokens. */

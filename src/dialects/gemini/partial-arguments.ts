@@ -1,16 +1,16 @@
 import { isObject } from "../../lib/json.ts";
 
-/** Deepest place, and largest array, that fragments may speak of. */
+/** Bounds of a place that a fragment may name: its steps, and the index in an array. */
 const MAX_DEPTH = 64;
 const MAX_ITEMS = 10_000;
 
 type Step = string | number;
 type Container = Record<Step, unknown>;
 
-/** One step. A backslash is read in one way only, always with what it escapes: in two, as many of them would be tried in all their combinations. */
+/** One step. A backslash matches only together with the character that it escapes: with two ways to match one, many of them would take exponential time. */
 const STEP = /\.([^.[\]]+)|\[(\d+)\]|\[(["'])((?:\\.|(?!\3|\\).)*)\3\]/y;
 
-/** `$.a.b[0]['c d']` as its steps; undefined when it is no such path or leads too far. */
+/** `$.a.b[0]['c d']` as its steps; undefined when it is no such path or beyond {@link MAX_DEPTH} or {@link MAX_ITEMS}. */
 function parsePath(path: string): Step[] | undefined {
   if (!path.startsWith("$")) return undefined;
   const steps: Step[] = [];
@@ -25,7 +25,7 @@ function parsePath(path: string): Step[] | undefined {
   return steps.length === 0 ? undefined : steps;
 }
 
-/** Keys are the model's words: without a prototype none of them is special. */
+/** An empty array or object for the step behind it. The model chooses the keys: without a prototype none of them, such as `__proto__`, is special. */
 const makeContainer = (next: Step): Container =>
   typeof next === "number" ? ([] as unknown as Container) : (Object.create(null) as Container);
 
@@ -39,14 +39,14 @@ function readValue(fragment: Record<string, unknown>): unknown {
 
 /**
  * A function call's arguments put together from `partialArgs`: each fragment names a place by a JSON path and gives its value, strings
- * piece by piece (dialects.md 3.3). They come in no order that could be written as JSON text at once, so they are collected.
+ * piece by piece (dialects.md 3.3). Their order is not that of JSON text, so they cannot be passed on as they come and are collected.
  */
 export class PartialArguments {
   readonly #root: Container = Object.create(null) as Container;
-  /** Places whose string is still to be continued. */
+  /** Paths of strings that the next fragment continues. */
   readonly #open = new Set<string>();
 
-  /** Takes the fragments of one record; false when one of them names no place. */
+  /** Takes the fragments of one record; false when one of them has no path that fits the arguments so far. */
   add(fragments: unknown): boolean {
     if (!Array.isArray(fragments)) return true;
     return fragments.every((fragment) => isObject(fragment) && this.#place(fragment));

@@ -1,10 +1,10 @@
 /** Longest proof that is taken back, characters; the vendor's own stay far below. */
 const MAX_PROOF = 4 * 1024 * 1024;
 
-/** Stands where a signature is demanded and none was ever given: documented by the vendor for foreign history (dialects.md 3.3). */
+/** Stands where the vendor demands a signature and there is none: its own documentation gives it for history that other models made (dialects.md 3.3). */
 export const PLACEHOLDER = "skip_thought_signature_validator";
 
-/** The part that a signature belongs to. It is told beside the proof, since a reasoning block may carry what its neighbour is to show. */
+/** The kind of part that a signature belongs to. It is packed with it, since a reasoning block may carry the signature of the part behind it. */
 export const PLACES = ["call", "text", "thought", "image"] as const;
 export type Place = (typeof PLACES)[number];
 export type Proof = { place: Place; signature: string };

@@ -6,8 +6,8 @@ import { GeminiDecoder } from "./decode-stream.ts";
 import { errorInside } from "./errors.ts";
 
 /**
- * A whole reply as events, `finish` last (dialects.md 3.2). Throws GatewayError: upstream_error when it is no reply or the vendor says
- * that it went wrong, and what an error object inside a 200 means.
+ * A whole reply as events, `finish` last (dialects.md 3.2). Throws GatewayError: upstream_error when it is no reply or its finish reason is a
+ * failure, and for an error object inside a 200 the error that it means.
  */
 export function decodeReply(body: unknown): Event[] {
   const error = errorInside(body);

@@ -2,11 +2,11 @@ import { GatewayError } from "../../canon/errors.ts";
 import { atPointer, entryOf, isObject, listOf, objectsOf, stringOf } from "../../lib/json.ts";
 import { openRoot } from "../schema/input-schema.ts";
 
-/** Deepest nesting of a schema that is rewritten; a deeper one is refused. */
+/** Deepest nesting of a schema that is rewritten, levels; a deeper one is refused. */
 const MAX_DEPTH = 64;
 /** Most schemas that one may come to with its references written out; a larger one is refused. */
 const MAX_NODES = 20_000;
-/** Most references that lead into one another; a longer chain of them is refused. Each is compared with all before it. */
+/** Most references that lead into one another; a longer chain is refused, since each is compared with all before it. */
 const MAX_CHAIN = 256;
 
 /**
@@ -34,7 +34,7 @@ const KEPT: ReadonlySet<string> = new Set([
   "nullable",
   "propertyOrdering",
 ]);
-/** Say nothing about a value, or are read together with another keyword. */
+/** Keywords that do not constrain a value, or are read elsewhere: they are not written into the description. */
 const SILENT: ReadonlySet<string> = new Set(
   "$schema $id $anchor $comment $defs definitions $ref type enum const format description properties required items prefixItems anyOf oneOf allOf additionalProperties examples default deprecated readOnly writeOnly".split(
     " ",
@@ -44,33 +44,33 @@ const SILENT: ReadonlySet<string> = new Set(
 const tooLarge = () =>
   new GatewayError("invalid_request", "The JSON Schema is too large or nested too deep for this model.");
 
-/** A schema without `$ref` and `allOf` at its top, and the references that were followed for it. */
+/** A schema without `$ref` and `allOf` at its top. `inside`: the references that were followed to it. */
 type Flat = { schema: Schema; inside: readonly string[] };
 
-/** What the references of one request may still add of {@link MAX_COPIED}. */
+/** Counts what the references of one request add to it, against {@link MAX_COPIED}. */
 export class CopyAllowance {
   #left = MAX_COPIED;
 
-  /** Throws GatewayError (invalid_request) when it is used up. */
+  /** Counts the JSON text of `copied`. Throws GatewayError (invalid_request) when {@link MAX_COPIED} is exceeded. */
   spend(copied: unknown): void {
     this.#left -= JSON.stringify(copied).length;
     if (this.#left < 0) throw tooLarge();
   }
 }
 
-/** What a written schema has of its own: those inside it count by themselves. */
+/** A written schema without the schemas inside it, which are counted by themselves. */
 function ownOf({ properties, items, anyOf, required, ...own }: Schema): unknown {
   return [own, isObject(properties) && Object.keys(properties)];
 }
 
-/** What of a given schema is gone through, whatever is written of it. */
+/** The lists of a given schema that are gone through, whether or not they are written. */
 const listedIn = ({ required, type, prefixItems, anyOf, oneOf }: Schema): unknown => [
   required,
   Array.isArray(type) && type,
   [prefixItems, anyOf, oneOf].map((list) => listOf(list).filter((one) => !isObject(one))),
 ];
 
-/** One schema being rewritten: its root, for references, and how much was written already. */
+/** Rewrites one schema. `root` is where references start from. */
 class Rewriter {
   #nodes = 0;
 
@@ -79,7 +79,7 @@ class Rewriter {
     readonly copies: CopyAllowance,
   ) {}
 
-  /** `inside`: the references that led here, so that one that leads back to itself is cut. */
+  /** `given` in the subset. `inside`: the references that led here, so that one which leads back into itself is cut. */
   rewrite(given: unknown, depth: number, inside: readonly string[]): Schema {
     if (!isObject(given)) return {};
     if (depth > MAX_DEPTH) throw tooLarge();
@@ -101,7 +101,7 @@ class Rewriter {
     return out;
   }
 
-  /** A schema that holds itself has no end in the subset: one turn of it is written out, and behind that anything goes. */
+  /** A schema that refers to itself cannot be written out to its end: it is once, and where it would begin again any object is allowed. */
   #flatten(given: Schema, inside: readonly string[]): Flat {
     if (++this.#nodes > MAX_NODES) throw tooLarge();
     const { $ref: reference, ...beside } = given;
@@ -127,7 +127,7 @@ class Rewriter {
     return isObject(value) ? value : undefined;
   }
 
-  /** One type, `nullable` beside it; several become `anyOf`. Only words may be enumerated. */
+  /** Writes one type, and `nullable` beside it; several types become `anyOf`. The subset has enums of strings only: others go into `said`. */
   #writeType(schema: Schema, out: Schema, said: string[], next: (schema: unknown) => Schema): void {
     const types = (Array.isArray(schema["type"]) ? schema["type"] : [schema["type"]]).filter(
       (type): type is string => typeof type === "string",
@@ -167,7 +167,7 @@ class Rewriter {
   }
 }
 
-/** What a branch of a type list must not repeat. */
+/** What the branches for each type of a list must not repeat of the schema around them. */
 const UNTOLD = { description: undefined, title: undefined, nullable: undefined };
 
 function typeOfValue(value: unknown): string {
@@ -175,13 +175,13 @@ function typeOfValue(value: unknown): string {
   return typeof value === "boolean" ? "boolean" : "string";
 }
 
-/** The names that laying a schema together with others goes through. */
+/** The names in a schema that {@link mergeSchemas} goes through. */
 const namesIn = ({ properties, required }: Schema): unknown => [
   isObject(properties) && Object.keys(properties),
   required,
 ];
 
-/** Schemas that must all hold, as one: their properties and required names together, else the later word. */
+/** One schema for several that must all hold: it has the properties and required names of all, and of any other keyword the last value. */
 function mergeSchemas(all: readonly Schema[]): Schema {
   const properties = Object.assign(
     {},
@@ -196,15 +196,16 @@ function mergeSchemas(all: readonly Schema[]): Schema {
 }
 
 /**
- * A JSON Schema as the older OpenAPI subset takes it, for models that know no other (dialects.md 3.4): references written out and cut
- * where they lead back, one type with `nullable`, only words enumerated, and every other constraint moved into the description, where
- * the model still reads it. Throws GatewayError (invalid_request) when it is too large or nested too deep.
+ * A JSON Schema in the older OpenAPI subset, for models that know no other (dialects.md 3.4): references are written out, and cut where
+ * they lead back into themselves; there is one type, with `nullable`; only strings are enumerated; every other constraint is moved into
+ * the description, where the model still reads it. `copies` is shared by all schemas of a request. Throws GatewayError (invalid_request)
+ * when it is too large or nested too deep.
  */
 export function toOpenApiSchema(schema: Schema, copies = new CopyAllowance()): Schema {
   return JSON.parse(JSON.stringify(new Rewriter(schema, copies).rewrite(schema, 0, []))) as Schema;
 }
 
-/** A schema that says nothing of its object: as the whole of a tool's parameters it must be left out (dialects.md 3.4). */
+/** Whether a schema says nothing about its object: a tool's parameters must be left out then (dialects.md 3.4). */
 export function isEmptySchema(schema: Schema): boolean {
   const { properties } = schema;
   if (isObject(properties) && Object.keys(properties).length > 0) return false;
@@ -212,8 +213,8 @@ export function isEmptySchema(schema: Schema): boolean {
 }
 
 /**
- * A JSON Schema for models that take one: `const`, which they do not know, becomes an `enum` of one, the older name of `$defs` the newer one, and a
- * reference stands alone; the rest stays as it came.
+ * A JSON Schema for models that take one: `const`, which they do not know, becomes an `enum` of one value, `definitions` becomes `$defs`, and a
+ * reference stands alone; the rest stays as it came. Throws GatewayError (invalid_request) when it is nested too deep.
  */
 export function toJsonSchema(schema: Schema): Schema {
   const { $schema: _dialect, definitions, ...rest } = "$ref" in schema ? openRoot(schema) : schema;
@@ -221,9 +222,9 @@ export function toJsonSchema(schema: Schema): Schema {
   return rewritePlain({ ...rest, ...defined }, 0) as Schema;
 }
 
-/** Keywords that hold schemas by names of the client's own, any of which may be a keyword as well. */
+/** Keywords whose values map names to schemas. The client chooses these names, and one may look like a keyword. */
 const BY_NAME: ReadonlySet<string> = new Set(["properties", "patternProperties", "$defs", "definitions"]);
-/** Keywords that hold values, which are no schemas whatever they look like. */
+/** Keywords that hold values: these are not schemas, whatever they look like. */
 const VALUES: ReadonlySet<string> = new Set(["const", "enum", "default", "examples"]);
 
 /** Where definitions stood before draft 2019-09, and where the vendor looks for them. */
@@ -231,19 +232,19 @@ const OLDER_PLACE = "#/definitions/";
 const PLACE = "#/$defs/";
 
 /**
- * A reference as the vendor takes it: "can only contain properties starting with '$' when $ref is present" (google-gemini/gemini-cli #4758; its API:
- * FunctionDeclaration). What pydantic and others write beside one, such as a default, stands beside a choice of it alone.
+ * A schema with a reference as the vendor takes it: "can only contain properties starting with '$' when $ref is present" (google-gemini/gemini-cli #4758; its
+ * API: FunctionDeclaration). What pydantic and others write beside one, such as a default, is written beside an `anyOf` that holds the reference alone.
  */
 function aloneReference({ $ref: given, ...beside }: Schema): Schema {
   const $ref = String(given).startsWith(OLDER_PLACE) ? PLACE + String(given).slice(OLDER_PLACE.length) : given;
   const others = Object.keys(beside).filter((keyword) => !keyword.startsWith("$"));
   if (others.length === 0) return { $ref, ...beside };
-  // Both hold, which cannot be said here.
+  // Both the reference and the choice must hold, which cannot be written here.
   if ("anyOf" in beside) return { $ref };
   return { ...beside, anyOf: [{ $ref }] };
 }
 
-/** `areNames`: the keys of `value` are. */
+/** `areNames`: the keys of `value` are the client's names and not keywords. */
 function rewritePlain(value: unknown, depth: number, areNames = false): unknown {
   if (depth > MAX_DEPTH * 2) {
     throw new GatewayError("invalid_request", "The JSON Schema is nested too deep for this model.");

@@ -1,7 +1,7 @@
 import { readCount, type Usage } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
 
-/** Counts as this dialect sends them: cumulative, on every record (dialects.md 3.2). */
+/** Tokens as this dialect counts them: cumulative, on every record (dialects.md 3.2). */
 export type RawUsage = { prompt: number; toolUse: number; cached: number; candidates: number; thoughts: number };
 
 export const NO_RAW_USAGE: RawUsage = { prompt: 0, toolUse: 0, cached: 0, candidates: 0, thoughts: 0 };
@@ -10,7 +10,7 @@ export const NO_RAW_USAGE: RawUsage = { prompt: 0, toolUse: 0, cached: 0, candid
 const countOf = (metadata: Record<string, unknown>, field: string, before: number): number =>
   readCount(metadata[field]) ?? before;
 
-/** `usageMetadata` over what was known before: a count that is left out stands, since some records hold none at all (dialects.md 3.2). */
+/** The counts of `usageMetadata`; one that it leaves out stays as it was `before`, since some records have none at all (dialects.md 3.2). */
 export function readUsage(metadata: unknown, before: RawUsage): RawUsage {
   if (!isObject(metadata)) return before;
   return {
@@ -29,7 +29,7 @@ export const sameUsage = (one: RawUsage, other: RawUsage): boolean =>
   one.candidates === other.candidates &&
   one.thoughts === other.thoughts;
 
-/** As disjoint counts: prompt counts include the cache, candidates leave the thoughts out (dialects.md 4.6). */
+/** The counts as disjoint ones: here the prompt's include the cached tokens, and the candidates' do not include the thoughts (dialects.md 4.6). */
 export function toUsage(raw: RawUsage): Usage {
   const prompt = raw.prompt + raw.toolUse;
   const cacheRead = Math.min(raw.cached, prompt);
