@@ -1,20 +1,20 @@
 import type { Lesson, Quirks, VendorTerms } from "../dialect.ts";
 
 /**
- * How servers say that their model sees nothing: vLLM (also of one that was started without images), Ollama, LM Studio, llama.cpp, OpenRouter, Venice, mlx-lm,
- * LMDeploy and DeepSeek, each in the same words in whatever dialect it is asked. Of what kind or how large an image may be is said otherwise.
+ * The words in which servers refuse an image since their model takes none: vLLM (also when it was started without images), Ollama, LM Studio, llama.cpp,
+ * OpenRouter, Venice, mlx-lm, LMDeploy and DeepSeek, each the same in every dialect. An image of the wrong kind or size is refused in other words.
  */
 const BLIND =
   /\bis not a multimodal model\b|\bat most 0 image|\bdoes not support image(?:s| inputs?)(?=$|[.,]| \()|^image input is not supported|\bImage content is not supported by this model\b|^No endpoints found that support image input|^Only 'text' content type|^Unsupported Responses input content part type: 'input_image'|\bunknown variant `image_url`, expected `text`|\bVision add-on is not loaded\b/i;
 
 /**
- * How servers say that they read no image from the web, or from few hosts: Copilot (caozhiyuan/copilot-api #258), LM Studio, Moonshot
- * (OpenHands/software-agent-sdk #3155), Ollama, older and newer, and vLLM, SGLang and LMDeploy that were started with a list of hosts.
+ * The words in which servers refuse an image's address since they read none from the web, or from few hosts: Copilot (caozhiyuan/copilot-api #258),
+ * LM Studio, Moonshot (OpenHands/software-agent-sdk #3155), Ollama, older and newer, and vLLM, SGLang and LMDeploy that were started with a list of hosts.
  */
 const FETCHES_NOTHING =
   /\bexternal image URLs are not supported\b|^'url' field must be a base64 encoded image\b|\bunsupported image url: |^invalid image input$|^image URLs are not currently supported\b|\bURL must be from one of the allowed domains\b/i;
 
-/** What a refusal in these words teaches of images; see {@link UpstreamDialect.lessons}. */
+/** The lessons about images in a vendor's refusal, given its words; see {@link UpstreamDialect.lessons}. */
 export function imageLessons(words: string, terms: VendorTerms): Lesson[] {
   const taught = (quirks: Quirks): Lesson[] => [{ ...terms, quirks: { ...terms.quirks, ...quirks } }];
   if (BLIND.test(words)) return taught({ noImages: true });

@@ -4,7 +4,7 @@ import { mediaTypeOf, sniffMediaType } from "./type.ts";
 import { isAddress, readDataUrl } from "./url.ts";
 import { type FoundMedia, replaceMedia } from "./walk.ts";
 
-/** What base64 is decoded into, piece by piece, to see that it is base64: nobody reads it. A multiple of three bytes. */
+/** A buffer that base64 is decoded into, piece by piece, only to see whether it is base64: it is never read. A multiple of three bytes. */
 const sink = new Uint8Array(48 * 1024);
 
 function isBase64In(text: string, alphabet: "base64" | "base64url"): boolean {
@@ -22,24 +22,24 @@ function isBase64In(text: string, alphabet: "base64" | "base64url"): boolean {
 }
 
 /**
- * Base64 of at least one byte, in either alphabet, with or without its padding and white space: each is taken by some vendor. Done by the
- * runtime's own decoder, a third of a millisecond for 5 MB, where a regular expression takes two.
+ * Whether a text is base64 of at least one byte, in either alphabet, with or without padding and white space: each is taken by some vendor. Checked
+ * by the runtime's own decoder, which takes a third of a millisecond for 5 MB; a regular expression takes two.
  */
 const isBase64 = (text: string) => isBase64In(text, "base64") || (/[-_]/.test(text) && isBase64In(text, "base64url"));
 
-/** Media types in the place of an image that some vendor takes there: Gemini's read sound, films and files as well. */
+/** Media types that some vendor takes in an image's place: Gemini reads sound, video and PDF files there. */
 const SEEN = /^(?:image|video|audio)\/|^application\/pdf$/;
 /**
- * How BMP, TIFF, and HEIC with its kin begin in base64: servers such as vLLM and Ollama go by the bytes, and clients have no name for these
- * formats where their system has none.
+ * How BMP, TIFF, HEIC and formats related to it begin in base64. Servers such as vLLM and Ollama go by the bytes; clients may send these without a media
+ * type, where their system knows none for them.
  */
 const RARE_IMAGE = /^(?:Qk|SUkqA|TU0AK|AAAA.GZ0eXB)/;
-/** How a web page begins: clients send what they got in an image's place under the name of an image. */
+/** How a web page begins: clients that got one in place of an image send it as that image. */
 const PAGE = /^\s*<(?:!doctype\s+html|html)\b/i;
-/** Characters of base64 that show its format, white space among them. */
+/** How many characters at the beginning of base64 are looked at for its format, white space included. */
 const SHOWING = 64;
 
-/** Why bytes that are said to be of a type can be no image; undefined where they may be one. */
+/** Why `data`, base64 of the media type `said`, cannot be an image; undefined where it may be one. */
 function faultOfImage(said: string, data: string): string | undefined {
   const start = data.slice(0, SHOWING).replaceAll(/\s+/g, "");
   if (PAGE.test(Buffer.from(start, "base64").toString())) return "holds no image: its bytes are a web page";
@@ -49,14 +49,14 @@ function faultOfImage(said: string, data: string): string | undefined {
   return `holds no image: ${shown}, and its bytes show none`;
 }
 
-/** Why bytes, as base64 or as text, can be no media. */
+/** Why media in the body itself, as base64 (`isBytes`) or as text, cannot be read; undefined where they may be. */
 function faultOfBytes(kind: FoundMedia["kind"], said: string, text: string, isBytes: boolean): string | undefined {
   if (text === "") return "holds no data";
   if (isBytes && !isBase64(text)) return "holds data that is not base64";
   return kind === "image" ? faultOfImage(said, isBytes ? text : "") : undefined;
 }
 
-/** What is wrong with media, whoever is asked to read it; undefined where nothing is. */
+/** Why no vendor at all can read these media; undefined where one may. */
 function faultOf({ kind, url, said }: FoundMedia): string | undefined {
   if (url === "") return "must not be empty";
   const inline = readDataUrl(url);
@@ -66,7 +66,7 @@ function faultOf({ kind, url, said }: FoundMedia): string | undefined {
 }
 
 function refuseUnreadable(found: FoundMedia): undefined {
-  // What the model drew before says nothing of where it is.
+  // An image that the model drew comes without an address or bytes (see FoundMedia.isDrawn).
   if (found.isDrawn) return;
   const fault = faultOf(found);
   if (fault === undefined) return;
@@ -76,8 +76,8 @@ function refuseUnreadable(found: FoundMedia): undefined {
 
 /**
  * Throws GatewayError (invalid_request, with param) for an image, a document or sound in a client's body, of whatever dialect, that no
- * vendor can read: bytes that are none, an image of another kind, an address that leads nowhere or into somebody's own disk. What one
- * vendor reads and another does not is decided where it is known who is asked.
+ * vendor can read: data that is not base64, an image that is none, an address that leads nowhere or to the client's own disk. Media that
+ * some vendors read and others do not are left to the place where the vendor is known.
  */
 export function checkMedia(body: unknown): void {
   if (isObject(body)) replaceMedia(body, refuseUnreadable);

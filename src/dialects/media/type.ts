@@ -12,7 +12,7 @@ export function sniffMediaType(data: string): string | undefined {
   return undefined;
 }
 
-/** The media type to write for base64 data: what its bytes show, else what was said, in its common spelling. */
+/** The media type to write for base64 data: the one its bytes show, else `said`, without parameters and in its common spelling. */
 export function mediaTypeOf(said: string, data: string): string {
   const bare = (said.split(";")[0] ?? "").trim().toLowerCase();
   return sniffMediaType(data) ?? (bare === "image/jpg" ? "image/jpeg" : bare);
@@ -20,11 +20,11 @@ export function mediaTypeOf(said: string, data: string): string {
 
 const utf8 = new TextDecoder();
 
-/** Whether bytes of this type are text, to be read as it stands. */
+/** Whether a file of this type can be read as text. */
 export const isTextType = (mediaType: string): boolean =>
   mediaType.startsWith("text/") || mediaType === "application/json";
 
-/** Text that bytes of this type are, given as base64; undefined for every type that is none. */
+/** The text of a file of this type, given as base64; undefined for a type that is not text. */
 export function textOfMedia(mediaType: string, data: string): string | undefined {
   return isTextType(mediaType) ? utf8.decode(Buffer.from(data, "base64")) : undefined;
 }

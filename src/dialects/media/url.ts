@@ -1,13 +1,13 @@
 import type { MediaSource } from "../../canon/prompt.ts";
 import { mediaTypeOf, sniffMediaType, textOfMedia } from "./type.ts";
 
-/** How every RIFF file begins in base64: WebP, which is known, and sound and films too. */
+/** How every RIFF file begins in base64: WebP, and formats of sound and video that {@link sniffMediaType} does not know. */
 const RIFF = "UklGR";
 
 /** Whether this is the beginning of a file's base64. */
 const isFile = (text: string) => text.startsWith(RIFF) || sniffMediaType(text) !== undefined;
 
-/** Percent-encoded bytes; a stray percent sign makes it plain text. */
+/** A text without its percent-encoding; as it stands where a percent sign in it encodes nothing. */
 function percentDecode(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -25,22 +25,22 @@ export const isDataUrl = (url: string): boolean => url.slice(0, 5).toLowerCase()
 
 /**
  * Addresses in a vendor's own store or in its cloud's, which nobody else can read: Cloud Storage (dialects.md 3.1), S3, and the files of
- * Moonshot (ms://), Alibaba (oss://), StepFun (stepfile://) and MiniMax (mm_file://), whose own documents name them. Each vendor has a word of
- * its own, so any may be one but those of the web and of somebody's own machine.
+ * Moonshot (ms://), Alibaba (oss://), StepFun (stepfile://) and MiniMax (mm_file://), whose own documents name them. Each vendor has a scheme of
+ * its own, so any scheme counts except those of the web and of the client's own machine.
  */
 export const STORED_ADDRESS = /^\s*(?!(?:https?|wss?|s?ftps?|file|blob):)[a-z][\w+.-]{0,30}:\/\/\S/i;
 
-/** Whether some vendor reads what stands at this address, on the web or in a store. */
+/** Whether this is an address that some vendor may read, on the web or in a vendor's store. */
 export const isAddress = (url: string): boolean =>
   STORED_ADDRESS.test(url) || (/^\s*https?:\/\//i.test(url) && URL.canParse(url.trim()));
 
-/** Whether this is a URL of any kind, which no base64 is. */
+/** Whether this is a URL of any kind: base64 holds no colon, so it never is. */
 export const hasScheme = (text: string): boolean => /^\s*[a-z][\w+.-]{0,30}:/i.test(text);
 
-/** The word for base64 among the parameters of a `data:` URL, which are looked through in one go: there is no bound to how many a stranger writes. */
+/** The word for base64 among the parameters of a `data:` URL. One pattern finds it in linear time: a client may write any number of parameters. */
 const BASE64 = /;\s*base64\s*(?:;|$)/i;
 
-/** A `data:` URL taken apart: its text is base64, or stands for itself. Undefined for anything else. */
+/** A `data:` URL taken apart: its media type, and its text, which is base64 or the data itself. Undefined for anything else. */
 export function readDataUrl(url: string): { said: string; isBase64: boolean; text: string } | undefined {
   if (!isDataUrl(url)) return undefined;
   const comma = url.indexOf(",");
@@ -48,7 +48,7 @@ export function readDataUrl(url: string): { said: string; isBase64: boolean; tex
   const head = url.slice(5, comma);
   const body = url.slice(comma + 1);
   const text = body.includes("%") ? percentDecode(body) : body;
-  // Some clients leave the word out: text does not begin as files do.
+  // Some clients leave the word `base64` out; plain text does not begin as the base64 of a file does.
   const isBase64 = BASE64.test(head) || isFile(text);
   return { said: head.split(";", 1)[0] || "text/plain", isBase64, text };
 }

@@ -6,7 +6,7 @@ import { dataUrl, hasScheme, isDataUrl, parseDataUrl } from "./url.ts";
 
 type Part = Record<string, unknown>;
 
-/** An image, a document or sound of a client's body, at an address on the web or in the body itself. */
+/** An image, a document or sound in a client's body, given by an address or by its bytes. */
 export type FoundMedia = {
   kind: "image" | "document" | "audio";
   /** Where its block stands, as errors name it: `messages[1].content[0]`. */
@@ -15,28 +15,28 @@ export type FoundMedia = {
   field: string;
   /** An address, a `data:` URL or bare base64. */
   url: string;
-  /** What is said of bare base64, perhaps nothing. Also of a `data:` URL where none belongs. */
+  /** The media type given beside bare base64, perhaps "". Also set for a `data:` URL in a place where none belongs. */
   said?: string;
-  /** Nobody asks about it just now: the model has answered since, or it is what a tool gave or was told beside that. */
+  /** It is not part of the newest question: the model has answered since, or it belongs to a tool's result. See {@link findAsked}. */
   isPast: boolean;
-  /** The model drew it in an earlier turn: words may stand in its place and nothing else, and where it is is not told. */
+  /** The model drew it in an earlier turn: only words may be put in its place, and `field` and `url` are "". */
   isDrawn?: true;
 };
 type Media = Omit<FoundMedia, "isPast" | "isDrawn">;
 
-/** Bytes as base64, and what they are. */
+/** Bytes as base64, and their media type. */
 export type InlineMedia = { mediaType: string; data: string };
 
-/** Words that stand where media stood. */
+/** Words to stand in the place of media. */
 export type Words = { words: string };
 
-/** What to put in the place of found media; undefined leaves it as it is, and sound is never put anywhere. */
+/** Gives what to put in the place of found media; undefined leaves them as they are. For sound, only words are put in its place. */
 type Replace = (media: FoundMedia) => InlineMedia | Words | undefined;
 
-/** Content may hold content (results of tools, documents made of blocks): no deeper than this. */
+/** How deep content may be nested, levels: results of tools and documents made of blocks hold content themselves. */
 const MAX_DEPTH = 3;
 
-/** The last step of an address, as the name of its file. */
+/** The last segment of an address' path, as a file's name; `document` where it is not fit to be one. */
 function fileName(url: string): string {
   const name = URL.parse(url)?.pathname.split("/").at(-1) ?? "";
   return /^[\w.-]{1,100}$/.test(name) ? name : "document";
@@ -48,14 +48,14 @@ const HOLDERS = new Map<unknown, string>([
   ["url", "url"],
 ]);
 
-/** Nothing stands here, and the vendor's own file is named beside it. */
+/** Whether a field is empty and the id of a file at the vendor stands beside it. */
 const isElsewhere = (url: string, holder: Part) => url === "" && typeof holder["file_id"] === "string";
 
-/** What stands where base64 may stand as well as a URL. */
+/** Media of a field that holds a URL or base64. */
 const dataOrUrl = (kind: FoundMedia["kind"], path: string, field: string, url: string): Media =>
   hasScheme(url) ? { kind, path, field, url } : { kind, path, field, url, said: "" };
 
-/** What stands where an address belongs, and no bytes. */
+/** Media of a field that holds an address, where a `data:` URL does not belong. */
 const urlOnly = (kind: FoundMedia["kind"], path: string, field: string, url: string): Media =>
   isDataUrl(url) ? { kind, path, field, url, said: "" } : { kind, path, field, url };
 
@@ -66,7 +66,7 @@ function isModels(item: unknown): boolean {
   return role === "assistant" || type === "reasoning" || (typeof type === "string" && type.endsWith("_call"));
 }
 
-/** Where what nobody has answered yet begins. The beginning of an answer, which the model is to go on with, is none. */
+/** The index of the first item that the model has not answered yet. A last item of the model's own is an answer to be continued, and answers nothing. */
 function findNewest(items: readonly unknown[]): number {
   let at = items.length;
   while (at > 0 && isModels(items[at - 1])) at--;
@@ -74,11 +74,11 @@ function findNewest(items: readonly unknown[]): number {
   return at;
 }
 
-/** Whether all that an item holds is what a tool gave. */
+/** Whether an item as a whole is a tool's result. */
 const isResult = (item: Part, held: string): boolean =>
   held === "output" || item["role"] === "tool" || item["role"] === "function";
 
-/** Whether a tool's result is told in an item of a conversation, in any dialect. */
+/** Whether an item of a conversation is or contains a tool's result, in any dialect. */
 function tellsResult(item: unknown): boolean {
   if (!isObject(item)) return false;
   const { content } = item;
@@ -87,16 +87,16 @@ function tellsResult(item: unknown): boolean {
 }
 
 /**
- * Where what somebody asks just now begins; the end where tools have been called and the model has not said anything since. A chat client tells the
- * pictures of its tools behind their results, in a turn of the user's: results of tools are text there (dialects.md 1.2). In a loop of tools nobody
- * can take a picture back, as one who asks can.
+ * The index of the first item of the newest question; the end where the model has called tools and not answered since. Chat clients send the pictures of
+ * their tools in a user's turn behind the results, which are text there (dialects.md 1.2): these are no question. A person who asks can leave a picture out
+ * and ask again; in a loop of tools nobody can.
  */
 function findAsked(items: readonly unknown[]): number {
   const newest = findNewest(items);
   return items.slice(newest).some(tellsResult) ? items.length : newest;
 }
 
-/** A turn of the assistant's with these words behind its own. */
+/** An assistant's turn without its images and with these words behind its own. */
 function saidBehind({ images: _drawn, ...turn }: Part, words: string): Part {
   const { content } = turn;
   if (Array.isArray(content)) return { ...turn, content: [...content, { type: "text", text: words }] };
@@ -107,17 +107,17 @@ function saidBehind({ images: _drawn, ...turn }: Part, words: string): Part {
 class Walk {
   #at = 0;
   #asked: number | undefined;
-  /** What a tool gave is being looked at. */
+  /** The walk is inside a tool's result. */
   #inResult = false;
 
-  /** `textType`: the type of a part that is text, in the dialect of these items. */
+  /** `textType`: the type of a text part in the dialect of these items. */
   constructor(
     private readonly replace: Replace,
     private readonly items: readonly unknown[],
     private readonly textType: "text" | "input_text",
   ) {}
 
-  /** The item at this place with what was replaced in it; the very same object when nothing was. */
+  /** The item at index `at` with its media replaced; the very same object when nothing was. */
   item(item: Part, at: number, path: string): Part {
     const told = this.#withoutDrawn(item, path);
     const held = Array.isArray(told["content"]) ? "content" : "output";
@@ -127,7 +127,7 @@ class Walk {
     return this.inside(told, held, path, -1);
   }
 
-  /** The item with words in the place of images that the model made itself: an item of their own, or a list beside the turn's content. */
+  /** The item with words in place of the images that the model drew: these are an item of their own, or a list beside the turn's content. */
   #withoutDrawn(item: Part, path: string): Part {
     if (item["type"] === "image_generation_call") {
       const words = item["result"] ? this.#wordsForDrawn(path) : undefined;
@@ -184,14 +184,14 @@ class Walk {
     return next;
   }
 
-  /** `holder`, which stands so deep, with what was replaced in the list it holds in `field`; the very same object when nothing was. */
+  /** `holder`, at this depth, with the media replaced in its list `field`; the very same object when nothing was. */
   inside(holder: Part, field: string, path: string, depth: number): Part {
     if (depth >= MAX_DEPTH) return holder;
     const place = `${path}.${field}`;
     return mapListIn(holder, field, (part, at) => (isObject(part) ? this.#part(part, place, at, depth + 1) : part));
   }
 
-  /** chat: an object or a bare string; responses: a string. */
+  /** In chat an object, or a bare string from some clients; in responses a string. */
   #imageUrl(part: Part, path: string, at: number): Part {
     const image = part["image_url"];
     const url = isObject(image) ? image["url"] : image;
@@ -226,7 +226,7 @@ class Walk {
     return { ...rest, filename: part["filename"] ?? fileName(url), file_data: dataUrl(media) };
   }
 
-  /** Sound is shown, and stays or goes: nobody reads it but who is sent it. */
+  /** Sound stays as it is, or words take its place. */
   #audio(part: Part, path: string, at: number): Part {
     const audio = part["input_audio"];
     const url = isObject(audio) ? audio["data"] : audio;
@@ -266,9 +266,9 @@ const CONVERSATIONS = [
 ] as const;
 
 /**
- * Shows `replace` every image, document and sound of a client's body but those that a vendor keeps, whatever the client's dialect: the
- * types of their blocks do not collide (dialects.md 1.2, 2.2). A body may hold a list that its dialect does not know beside its conversation: which of them
- * its vendor reads is not to be guessed. Returns the edits of the body's fields that changed, or undefined when
+ * Calls `replace` for every image, document and sound of a client's body, except those given by the id of a file at a vendor. It works for
+ * every client's dialect: the types of their blocks do not collide (dialects.md 1.2, 2.2). A list that the client's dialect does not know, beside its
+ * conversation, is walked as well: nobody knows which of the two a vendor reads. Returns the edits of the fields that changed, or undefined when
  * nothing was replaced. `body` itself is never changed. Numbers in those fields that no double holds exactly lose their last digits.
  */
 export function replaceMedia(body: Record<string, unknown>, replace: Replace): Edits | undefined {
@@ -285,22 +285,22 @@ export function replaceMedia(body: Record<string, unknown>, replace: Replace): E
   return edits;
 }
 
-/** Data URLs as they should be, of whatever format some vendor sees, and how many characters of what they hold show its format. */
+/** How a correct `data:` URL of a format that some vendor takes begins; and how many characters of its base64 show its format. */
 const SOUND = /^data:((?:image|video|audio)\/[\w.+-]{1,100}|application\/pdf);base64,/;
 const SHOWING = 16;
-/** Base64 is broken into lines of 64 or 76 characters, or has an end of line behind it: its ends show it. */
+/** Some clients break base64 into lines, of 64 or 76 characters, or end it with a line break: this many characters at its beginning, and its end, show that. */
 const LINE = 80;
 
-/** Whether white space stands in base64 that begins at `start`. */
+/** Whether base64 that begins at `start` has white space in its first line or at its end. */
 const hasSpace = (url: string, start: number) => /\s/.test(url.slice(start, start + LINE) + url.slice(-2));
 
-/** A file, as far as it is known, or an image of whatever format: no text, as which a `data:` URL counts that says nothing. */
+/** Whether media are to be corrected: in an image's block all but text, as which a `data:` URL without a type counts; in any other block a PDF or an image. */
 const isMeant = (kind: FoundMedia["kind"], { mediaType }: InlineMedia) =>
   (kind === "image" && !mediaType.startsWith("text/")) ||
   mediaType === "application/pdf" ||
   mediaType.startsWith("image/");
 
-/** Bare base64, made sound; undefined where it is, which costs a look at its ends only. */
+/** Bare base64 in its correct form; undefined where it has that already, which is seen from its ends alone. */
 function soundBytes(kind: FoundMedia["kind"], url: string, said: string): InlineMedia | undefined {
   const data = hasSpace(url, 0) ? url.replaceAll(/\s+/g, "") : url;
   const media = { mediaType: mediaTypeOf(said, data), data };
@@ -308,9 +308,9 @@ function soundBytes(kind: FoundMedia["kind"], url: string, said: string): Inline
 }
 
 /**
- * Media in the body itself that a strict vendor would stumble over, made sound: parameters, a wrong media type, percent signs in place of
- * base64 (dialects.md 4.8 #46), white space in it, base64 without a `data:` URL around it and with one where none belongs. Undefined for
- * what is sound, and for every address.
+ * The correct form of media in the body itself which a strict vendor would refuse: with parameters, a wrong media type, percent-encoding in place of
+ * base64 (dialects.md 4.8 #46), white space in it, base64 without a `data:` URL around it, or with one where none belongs. Undefined for
+ * media that are correct, for sound, and for every address.
  */
 export function soundMedia({ kind, url, said }: Media): InlineMedia | undefined {
   if (kind === "audio") return undefined;
