@@ -1,10 +1,10 @@
-/** A text among a tool's arguments, as JSON Schema. */
+/** The JSON Schema of a text argument. */
 export const string = (description: string) => ({ type: "string", description });
 
-/** A whole number among them. */
+/** The JSON Schema of a whole number. */
 export const integer = (description: string) => ({ type: "integer", description });
 
-/** The arguments of a tool. */
+/** The JSON Schema of a tool's arguments. */
 export const object = (properties: Record<string, unknown>, required: string[]) => ({
   type: "object",
   properties,

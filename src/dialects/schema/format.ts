@@ -7,11 +7,11 @@ type Wire = Record<string, unknown>;
 
 const LONGEST = 64;
 
-/** The name of an output format as OpenAI's two dialects take it (dialects.md 1.1): required there, and unknown to others. */
+/** A name that OpenAI's two dialects take for an output format, made from `name` (dialects.md 1.1): they require one, other dialects have none. */
 export const formatName = (name: unknown): string =>
   (typeof name === "string" && name !== "" ? name : "output").replaceAll(/[^\w-]/g, "_").slice(0, LONGEST);
 
-/** A format from the object in which OpenAI's two dialects say its schema; undefined where there is none. */
+/** The output format in the object in which OpenAI's two dialects write it; undefined where that holds no schema. */
 export function readSchemaFormat({ name, description, schema, strict }: Wire): SchemaFormat | undefined {
   if (!isObject(schema)) return undefined;
   return {
@@ -23,7 +23,7 @@ export function readSchemaFormat({ name, description, schema, strict }: Wire): S
   };
 }
 
-/** The fields of that object. Where the schema cannot be held to as strictly as was said, that is named in `dropped`. */
+/** The fields of that object for a format. Where the schema cannot be strict although the client asked for that, it is named in `dropped`. */
 export function writeSchemaFormat(
   { name, description, schema: given, strict: wish }: SchemaFormat,
   dropped: string[],
@@ -37,6 +37,6 @@ export function writeSchemaFormat(
   };
 }
 
-/** The schema of a format with what the format is for, where the schema itself says nothing: other dialects have no place beside it. */
+/** The schema of a format, with the format's description in it unless it has its own: other dialects have no place for one beside the schema. */
 export const describedSchema = ({ schema, description }: Pick<SchemaFormat, "schema" | "description">): Wire =>
   description === undefined || schema["description"] !== undefined ? schema : { ...schema, description };

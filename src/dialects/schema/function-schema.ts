@@ -5,8 +5,8 @@ type Schema = Record<string, unknown>;
 
 /**
  * A tool's JSON Schema as OpenAI's two dialects take it: an object at the root, its properties named even where there are none (dialects.md 4.1, 4.8 #32).
- * MCP lets tools without arguments say no more than `{type: "object"}`, and one such tool has OpenAI refuse the whole request ("object schema missing
- * properties", openai/openai-agents-python #449); so does one with a choice there ("schema must have type 'object' and not have
+ * MCP lets tools without arguments say no more than `{type: "object"}`, and one such tool makes OpenAI refuse the whole request ("object schema missing
+ * properties", openai/openai-agents-python #449); so does one with a choice at its root ("schema must have type 'object' and not have
  * 'oneOf'/'anyOf'/'allOf'/'enum'/'const'/'not' at the top level", goruck/home-generative-agent #545).
  */
 export function toFunctionSchema(given: Schema): Schema {
@@ -14,7 +14,7 @@ export function toFunctionSchema(given: Schema): Schema {
   return isObject(schema["properties"]) ? schema : { ...schema, properties: {} };
 }
 
-/** A chat client's functions with {@link toFunctionSchema} of those that name no properties, or say nothing of their parameters. */
+/** A chat client's `tools`, with {@link toFunctionSchema} applied to functions whose parameters are absent or have no `properties`. */
 export function withNamedProperties(tools: unknown): unknown {
   if (!Array.isArray(tools)) return tools;
   return tools.map((tool: unknown) => {

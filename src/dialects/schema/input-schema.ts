@@ -3,16 +3,16 @@ import { findReferred } from "./references.ts";
 
 type Schema = Record<string, unknown>;
 
-/** Most references that lead into one another from a root, or from one of its branches. */
+/** Most references that lead into one another which are followed, from a root or from one of its branches. */
 const MAX_CHAIN = 8;
 
-/** What the branches at the root of a schema refer to, each reference followed once: thousands may lead to one place. */
+/** Looks up what the branches at the root of a schema refer to, each reference once: thousands may lead to one place. */
 class Referred {
   readonly #found = new Map<string, Schema | undefined>();
 
   constructor(private readonly root: Schema) {}
 
-  /** A branch, and what it refers to, and so on. */
+  /** A branch, the schema that it refers to, the one that that refers to, and so on. */
   chainOf(branch: Schema): readonly Schema[] {
     const chain = [branch];
     for (let last = this.#next(branch); last && chain.length <= MAX_CHAIN; last = this.#next(last)) chain.push(last);
@@ -26,11 +26,11 @@ class Referred {
   }
 }
 
-/** The fields of that name in these, each value once, in the place of its last one: many branches may refer to the same definition. */
+/** The values of a field in these branches, each once, at the place of its last occurrence: many branches may refer to the same definition. */
 const distinct = (branches: readonly Schema[], field: string): unknown[] =>
   [...new Set(branches.map((branch) => branch[field]).reverse())].reverse();
 
-/** The properties of all of these; one that several have is a choice of what each says of it, such as the word by which they are told apart. */
+/** The properties of all these branches. Where several define one differently, such as the field that tells them apart, it becomes an `anyOf` of these. */
 function eitherOf(branches: readonly Schema[]): Schema {
   const found = new Map<string, Map<string, unknown>>();
   for (const properties of distinct(branches, "properties")) {
@@ -47,7 +47,7 @@ function eitherOf(branches: readonly Schema[]): Schema {
   return Object.fromEntries(written);
 }
 
-/** A schema whose root is a reference, as some generators write it, as what that leads to. */
+/** A schema whose root is a reference, as some generators write it, with what that refers to in its place. */
 export function openRoot(root: Schema): Schema {
   const followed = new Set<unknown>();
   let { $ref: reference, ...open } = root;
@@ -61,8 +61,8 @@ export function openRoot(root: Schema): Schema {
 }
 
 /**
- * A tool's JSON Schema with the root that Anthropic, OpenAI and Moonshot demand: type object, and no anyOf, oneOf or allOf beside it, nor a reference. The
- * branches' properties are laid together, also where a branch is a reference, required only where all of them must hold (dialects.md 4.9).
+ * A tool's JSON Schema with the root that Anthropic, OpenAI and Moonshot demand: type object, without anyOf, oneOf, allOf or a reference beside it. The
+ * properties of all branches, also of those that are references, are put together; only those of the root and of allOf stay required (dialects.md 4.9).
  */
 export function toInputSchema(given: Schema): Schema {
   const schema = "$ref" in given ? openRoot(given) : given;

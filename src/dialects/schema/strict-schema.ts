@@ -4,7 +4,7 @@ import { typesOf } from "./types.ts";
 
 type Schema = Record<string, unknown>;
 
-/** Deepest nesting of a schema that is looked into; a deeper one cannot be strict. */
+/** Deepest nesting of a schema that is looked into, levels; a deeper one cannot be strict. */
 const MAX_DEPTH = 64;
 
 const LISTS: ReadonlySet<string> = new Set(["anyOf", "prefixItems"]);
@@ -16,21 +16,21 @@ const REFUSED = [
   ...["minLength", "maxLength", "uniqueItems", "contains", "minContains", "maxContains", "unevaluatedItems"],
   ...["propertyNames", "minProperties", "maxProperties", "unevaluatedProperties"],
 ];
-/** What may be said of a reference beside it, once that stands in a choice of its own. */
+/** Keywords beside a reference that may be kept, once that stands in an `anyOf` of its own. */
 const SAID_OF_REFERENCE: ReadonlySet<string> = new Set(["title", "description"]);
 
 const isObjectType = ({ type, properties }: Schema): boolean =>
   type === "object" || (Array.isArray(type) && type.includes("object")) || isObject(properties);
 
-/** An object that wants each of its properties. */
+/** Whether a schema requires each of its properties. */
 function wantsAll({ properties, required }: Schema): boolean {
   const wanted: ReadonlySet<unknown> = new Set(listOf(required));
   return !isObject(properties) || Object.keys(properties).every((name) => wanted.has(name));
 }
 
 /**
- * Nothing may stand beside a reference ("$ref cannot have keywords {'description'}", camel-ai/camel #3001): what is said of it stands beside a choice of
- * that one. Undefined for a constraint.
+ * A schema with a reference, which nothing may stand beside ("$ref cannot have keywords {'description'}", camel-ai/camel #3001): title and description are
+ * written beside an `anyOf` that holds the reference alone. Undefined where any other keyword stands beside it.
  */
 function closeReference({ $ref: reference, ...said }: Schema): Schema | undefined {
   const words = Object.keys(said);
@@ -38,14 +38,14 @@ function closeReference({ $ref: reference, ...said }: Schema): Schema | undefine
   return words.every((word) => SAID_OF_REFERENCE.has(word)) ? { ...said, anyOf: [{ $ref: reference }] } : undefined;
 }
 
-/** With the type that its other keywords show: each must say one ("schema must have a 'type' key"). Undefined where anything goes. */
+/** The schema with a type, which each must have ("schema must have a 'type' key"), taken from its other keywords. Undefined where these show none. */
 function typed(schema: Schema): Schema | undefined {
   if ("type" in schema || "anyOf" in schema) return schema;
   const [type, ...others] = typesOf(schema);
   return type === undefined ? undefined : { type: others.length === 0 ? type : [type, ...others], ...schema };
 }
 
-/** Undefined stands for: cannot be strict. */
+/** A schema in its strict form; undefined where it cannot be strict. */
 function close(value: unknown, depth: number): unknown {
   if (!isObject(value)) return value === true ? undefined : value;
   if (depth > MAX_DEPTH || REFUSED.some((word) => word in value)) return undefined;
@@ -75,19 +75,19 @@ function closeUnder(word: string, value: unknown, depth: number): unknown {
 }
 
 /**
- * A schema as OpenAI takes it when it is strict: every object closed, and no default (dialects.md 4.8 #32). Undefined where that would
- * change its meaning (an optional property, a free one): other vendors' strict mode wants less, and a schema that is refused there would
- * fail the whole request.
+ * A schema in the form that OpenAI's strict mode demands: every object closed, and no default (dialects.md 4.8 #32). Undefined where that
+ * would change its meaning (an optional property, or any property allowed): strict modes of other vendors demand less, and a schema that OpenAI
+ * refuses would fail the whole request.
  */
 export function toStrictSchema(schema: Schema): Schema | undefined {
-  // By the same guide the whole of a schema may be no choice.
+  // By the same guide the root of a schema may not be an anyOf.
   const closed = "anyOf" in schema ? undefined : close(schema, 0);
   return isObject(closed) ? closed : undefined;
 }
 
 /**
- * The schema to send to who speaks one of OpenAI's dialects, and whether it is strict, given that strict was wished for: where it cannot be, its `path` is
- * named in `dropped` if it was said to be, and the schema goes out as it is, with items in every array.
+ * The schema to send in one of OpenAI's dialects, and the `strict` to send with it. Where it cannot be strict, it goes out as it is, with `items` in every
+ * array; if the client itself asked for strict (true), `path` is named in `dropped`.
  */
 export function fitStrict(
   given: Schema,

@@ -1,13 +1,13 @@
 import { isObject } from "../../lib/json.ts";
 
-/** The type of JSON Schema that a value is of. */
+/** A value's type, in the words of JSON Schema. */
 export function typeOfValue(value: unknown): string {
   if (value === null) return "null";
   if (typeof value === "number") return Number.isInteger(value) ? "integer" : "number";
   return Array.isArray(value) ? "array" : typeof value;
 }
 
-/** The types that a schema names, or that its other keywords show; none where anything goes. */
+/** The types that a schema names, or that its other keywords show; none where these show none. */
 export function typesOf(schema: Record<string, unknown>): readonly unknown[] {
   const { type, properties, items, enum: values } = schema;
   if (Array.isArray(type)) return [...new Set(type)];
