@@ -2,13 +2,13 @@ import type { Tool, ToolCallPart } from "../../canon/prompt.ts";
 import { isObject, stringOf } from "../../lib/json.ts";
 import { placeOf } from "./tool-place.ts";
 
-/** The one argument under which a custom tool's text stands where only functions are known (dialects.md 1.1). */
+/** The one argument that holds a custom tool's text where the upstream knows only functions (dialects.md 1.1). */
 const INPUT = "input";
-/** Longest text before the value of {@link INPUT}, characters: what begins otherwise is read as a whole, at its end. */
+/** Longest text before the value of {@link INPUT}, characters: arguments that begin in another way are read as a whole, at their end. */
 const MAX_HEAD = 64;
 const HEAD = /^\s*\{\s*"input"\s*:\s*"/;
 
-/** A custom tool as the client wrote it at `place`, told as a function too. A grammar is told to the model in words. */
+/** A custom tool that the client wrote at `place`, in a form that can also go out as a function; its grammar is then in the argument's description. */
 export function customTool(name: string, description: string, format: unknown, place: string): Tool {
   const constraint = isObject(format) && format["type"] !== "text" ? format : undefined;
   const shown = constraint && isObject(constraint["grammar"]) ? constraint["grammar"] : constraint;
@@ -25,14 +25,14 @@ export function customTool(name: string, description: string, format: unknown, p
   };
 }
 
-/** Places of the formats that are only told in words, since these tools go out as functions. */
+/** The places of the custom tools' formats, for `dropped`: where these tools go out as functions, nothing enforces their grammars. */
 export const lostFormats = (tools: readonly Tool[]): string[] =>
   tools.flatMap((tool) => (tool.custom?.format ? [`${placeOf(tool)}.format`] : []));
 
 /** A custom call's text as a function's arguments. */
 export const wrapInput = (text: string): string => JSON.stringify({ [INPUT]: text });
 
-/** The text in a function's arguments: what stands under {@link INPUT}, else the one text there is, else all of it as it came. */
+/** The text in a function's arguments: themselves where they are a JSON string, else that under {@link INPUT} or their only key, else they as they came. */
 export function unwrapInput(json: string): string {
   try {
     const value: unknown = JSON.parse(json);
@@ -48,13 +48,13 @@ export function unwrapInput(json: string): string {
   }
 }
 
-/** A custom call's own text in a canonical call. */
+/** The text of a custom tool's call. */
 export const inputOf = (call: ToolCallPart): string => unwrapInput(call.arguments);
 
-/** Whether the escape at `at` is the first half of a pair, as far as it can be seen. */
+/** Whether the escape at `at` begins as the first half of a surrogate pair. */
 const isFirstHalf = (text: string, at: number): boolean => /^\\u[dD][89abAB]/.test(text.slice(at, at + 6));
 
-/** Length of the escape at `at`, a pair's second half included; undefined when more of the string is needed to tell. */
+/** Length of the escape at `at`, characters, the second half of a surrogate pair included; undefined when more of the string must come first. */
 function escapeLength(text: string, at: number): number | undefined {
   const kind = text[at + 1];
   if (kind === undefined) return undefined;
@@ -66,7 +66,7 @@ function escapeLength(text: string, at: number): number | undefined {
   return next === "\\u" ? 12 : 6;
 }
 
-/** How much of `text`, the inside of a JSON string as far as it came, can be read, and whether the string ends there. */
+/** How many characters of `text`, the inside of a JSON string as far as it has come, can be read, and whether the string ends behind them. */
 function readable(text: string): { length: number; closed: boolean } {
   let at = 0;
   while (at < text.length) {
@@ -80,12 +80,12 @@ function readable(text: string): { length: number; closed: boolean } {
 }
 
 /**
- * Reads the text out of a function's arguments while they arrive: what stands under `input` goes out at once; arguments of any other
- * shape wait for their end.
+ * Reads a custom tool's text out of a function's arguments while they arrive: that under `input` is returned at once; of arguments in any
+ * other form, at their end.
  */
 export class InputReader {
   #json = "";
-  /** Inside of the value, as far as it is not written; undefined before it begins. */
+  /** The part of the value that is not returned yet; undefined before the value begins. */
   #rest: string | undefined;
   #closed = false;
 
@@ -93,7 +93,7 @@ export class InputReader {
   push(fragment: string): string {
     if (this.#closed) return "";
     if (this.#rest === undefined) {
-      // Nothing that comes later changes how they began, and looking into them would copy them as a whole each time.
+      // How they begin is known by then, and to look again would copy all of them with each fragment.
       const isDecided = this.#json.length >= MAX_HEAD;
       this.#json += fragment;
       if (isDecided) return "";
@@ -104,7 +104,7 @@ export class InputReader {
     return this.#take(this.#rest);
   }
 
-  /** What is left when the arguments end; half an escape is nothing. */
+  /** The text that is left when the arguments end. Half an escape at the end is left out. */
   end(): string {
     return this.#rest === undefined ? unwrapInput(this.#json) : "";
   }
@@ -117,7 +117,7 @@ export class InputReader {
   }
 }
 
-/** The text of a JSON string's inside; as it stands when it is no JSON, since a model that writes line feeds bare means line feeds. */
+/** The text that the inside of a JSON string stands for. Bare line breaks and tabs, which models write, are kept; as it stands when it is no JSON. */
 function readString(inside: string): string {
   if (!inside.includes("\\") && !/[\n\r\t]/.test(inside)) return inside;
   try {

@@ -1,13 +1,13 @@
-/** Gives each name out once: one that is taken is asked for again with the next number. Constant time, however often one is asked for. */
+/** Gives each name out once: where one is taken, it takes the next numbered one. It remembers the last number, so that many requests for one name stay fast. */
 export class DistinctNames {
-  /** Both made for the first name: most requests give none out. */
+  /** Both are made with the first name: most requests need none. */
   #used: Set<string> | undefined;
   #next: Map<string, number> | undefined;
 
-  /** `reserved`: names that nobody may have. */
+  /** `reserved`: names that are never given out. */
   constructor(private readonly reserved?: ReadonlySet<string>) {}
 
-  /** `numbered(1)` is the name as it is wanted, further numbers are its substitutes; `key` is the same for all who want this name. */
+  /** `numbered(1)` is the wanted name, further numbers give its substitutes; `key` is the same for all calls that want this name. */
   take(key: string, numbered: (count: number) => string): string {
     this.#used ??= new Set();
     this.#next ??= new Map();

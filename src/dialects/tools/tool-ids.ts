@@ -2,7 +2,7 @@ import { fingerprint } from "../fingerprint.ts";
 import { DistinctNames } from "./distinct-names.ts";
 
 const ALLOWED = /^[a-zA-Z0-9_-]+$/;
-/** Longest head that is kept of an id that is rewritten. */
+/** Most characters that are kept of an id that is rewritten. */
 const MAX_HEAD = 55;
 
 /** Whether the messages dialect takes an id of a tool call as it is (dialects.md 2.2). */

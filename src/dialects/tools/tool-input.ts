@@ -1,12 +1,12 @@
 import { isObject, keepNumber, stringEnd } from "../../lib/json.ts";
 import { CLOSE_LIST, CLOSE_OBJECT, OPEN_LIST, OPEN_OBJECT, QUOTE } from "../../lib/json-codes.ts";
 
-/** The one key under which arguments stand that are no JSON object, for dialects and servers that demand one (dialects.md 4.3). */
+/** The one key that holds arguments which are no JSON object, for dialects and servers that demand one (dialects.md 4.3). */
 const WRAPPED_INPUT_KEY = "value";
 
 /**
- * A tool call's JSON arguments as the object that they must be there: `{}` for nothing, unpacked once when a vendor encoded them twice,
- * and anything else under {@link WRAPPED_INPUT_KEY}, text that is no JSON or nested too deep included (dialects.md 4.8 #10). Never throws.
+ * A tool call's arguments, JSON text, as an object: `{}` for blank text and null, unpacked once when a vendor encoded them twice, and anything
+ * else under {@link WRAPPED_INPUT_KEY}, also text that is no JSON or nested too deep (dialects.md 4.8 #10). Never throws.
  */
 export function toInput(text: string): Record<string, unknown> {
   const value = parse(text);
@@ -19,10 +19,10 @@ export function toInput(text: string): Record<string, unknown> {
 /** Numbers of so many digits may not survive as a double: ids are often longer (dialects.md 4.8 #43). */
 const LONG_NUMBER = /\d{16}|\d\.\d{14}/;
 
-/** Deepest nesting that vendors' parsers read in a body, levels; far beyond it a value can be read here and not written again. */
+/** Deepest nesting that vendors' parsers read in a body, levels. A far deeper value can be parsed here, but not written again. */
 const MAX_DEPTH = 128;
 
-/** Whether JSON is nested deeper than {@link MAX_DEPTH}. Asked of its text: to read a million brackets takes long, and nothing bounds those in a string. */
+/** Whether JSON is nested deeper than {@link MAX_DEPTH}. Counted in its text: to parse a million brackets takes long, and nothing bounds them in a string. */
 function isDeeper(text: string): boolean {
   let depth = 0;
   for (let at = 0; at < text.length; at++) {

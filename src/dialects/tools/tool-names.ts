@@ -4,14 +4,14 @@ import { fingerprint } from "../fingerprint.ts";
 import { placeOf } from "./tool-place.ts";
 
 /**
- * Which names of tools an upstream takes: `legal` matches them. `strange` matches each character of the others that it does not take; `start`, where
- * given, what must begin a name, and `opening` what is put before one that begins otherwise.
+ * Which names of tools an upstream takes: of at most `longest` characters, and matched by `legal`. `strange` matches each character that it does not take.
+ * `start`, where given, matches names with a legal beginning; `opening` (default `_`) is put before any other.
  */
 export type NameRule = { longest: number; legal: RegExp; strange: RegExp; start?: RegExp; opening?: string };
 
 /** Names of OpenAI's two dialects (dialects.md 1.1). */
 export const OPENAI_NAMES: NameRule = { longest: 64, legal: /^[\w-]{1,64}$/, strange: /[^\w-]/g };
-/** And where a letter must begin one (Moonshot: "function name is invalid, must start with a letter"). */
+/** The same where a letter must begin a name (Moonshot: "function name is invalid, must start with a letter"). */
 const LETTER_FIRST: NameRule = {
   longest: 64,
   legal: /^[A-Za-z][\w-]{0,63}$/,
@@ -19,9 +19,9 @@ const LETTER_FIRST: NameRule = {
   start: /^[A-Za-z]/,
   opening: "t_",
 };
-/** And where they are letters, digits and `_` alone (docs.cohere.com/reference/errors). */
+/** Names of letters, digits and `_` alone (docs.cohere.com/reference/errors). */
 const WORDS: NameRule = { longest: 64, legal: /^[A-Za-z_]\w{0,63}$/, strange: /\W/g, start: /^[A-Za-z_]/ };
-/** Not one of the tools that Perplexity's Agent API runs, whose names no function may have there. */
+/** No name of a tool that Perplexity's Agent API itself runs: functions there may not have one. */
 const NOT_RESERVED = "^(?!(?:web_search|search_web|people_search|search_people|fetch_url|finance_search|sandbox)$)";
 const UNRESERVED: NameRule = {
   longest: 64,
@@ -52,14 +52,14 @@ const clean = (name: string, { strange, start, opening = "_" }: NameRule): strin
   return start && !start.test(plain) ? `${opening}${plain}` : plain;
 };
 
-/** Whether a prompt says any name of a tool. Most do not, and nothing is gathered of those. */
+/** Whether a prompt holds any name of a tool. Most do not, and their names need not be gathered. */
 function mayCall({ tools, toolChoice, turns }: Prompt): boolean {
   if (tools.length > 0 || toolChoice?.type === "tool") return true;
   for (const turn of turns) for (const part of turn.parts) if (part.type === "tool-call") return true;
   return false;
 }
 
-/** Every tool name that a prompt says: offered, forced, and called in earlier turns. */
+/** Every name of a tool in a prompt: offered, forced, and called in earlier turns. */
 function namesOf(prompt: Prompt): Set<string> {
   const names = new Set(prompt.tools.map((tool) => tool.name));
   if (prompt.toolChoice?.type === "tool") names.add(prompt.toolChoice.name);
@@ -69,7 +69,7 @@ function namesOf(prompt: Prompt): Set<string> {
   return names;
 }
 
-/** A legal name that is not taken: strange characters as `_`, an over-long one cut; a hash of the whole where that could be another's. */
+/** A legal name that is not taken: other characters become `_`; where that is taken, empty or too long, it is cut and gets a hash of the original name. */
 function fitName(name: string, rule: NameRule, taken: ReadonlySet<string>): string {
   const plain = clean(name, rule);
   if (plain !== "" && plain.length <= rule.longest && !taken.has(plain)) return plain;
@@ -79,7 +79,7 @@ function fitName(name: string, rule: NameRule, taken: ReadonlySet<string>): stri
   return fitted;
 }
 
-/** The client's names that must be written otherwise, each with its legal one; undefined when all are legal. */
+/** The client's names that must be changed, each with its legal name; undefined when all are legal. */
 function mapNames(names: ReadonlySet<string>, rule: NameRule): Map<string, string> | undefined {
   let strange: string[] | undefined;
   for (const name of names) {
@@ -98,7 +98,7 @@ function mapNames(names: ReadonlySet<string>, rule: NameRule): Map<string, strin
   return mapped;
 }
 
-/** The names that a body says. Nearly all bodies say legal ones alone, and nothing is made of those. */
+/** Gathers the names in a body. Nearly all bodies hold only legal ones, and for these nothing more is made. */
 export class SaidNames {
   readonly #names: string[] = [];
   #isStrange = false;
@@ -116,23 +116,23 @@ export class SaidNames {
   }
 }
 
-/** The way back of {@link mapNames}: the upstream's name → the client's. */
+/** The inverse of {@link mapNames}: the upstream's name → the client's. */
 const originalNames = (mapped: ReadonlyMap<string, string>): ReadonlyMap<string, string> =>
   new Map([...mapped].map(([name, fitted]) => [fitted, name]));
 
-/** `changes` with the way back of a body whose tools were renamed, if any was. */
+/** `changes` with the original names of a body's tools, if any was renamed. */
 export const withOriginalNames = (
   mapped: ReadonlyMap<string, string> | undefined,
   changes?: ReplyChanges,
 ): ReplyChanges | undefined => (mapped ? { ...changes, toolNames: originalNames(mapped) } : changes);
 
-/** Whether two tools say the same, wherever they stand. */
+/** Whether two tools are the same but for their places. */
 const isTwin = (first: object, tool: object): boolean =>
   Bun.deepEquals({ ...first, place: undefined }, { ...tool, place: undefined });
 
 /**
- * Tools of which no two have one name: vendors refuse that. The first is kept, another one that differs is named in `dropped`; those without
- * a name are no twins. The same list where there are none. `placeOf`: where the client wrote a tool, by which it is named.
+ * The tools without those whose name an earlier one has: vendors refuse two of one name. One that differs from the earlier one is named in `dropped`, by
+ * `placeOf`, its place in the client's body. Tools without a name are all kept. Returns the same list where none is left out.
  */
 export function withoutTwins<T extends { name?: unknown }>(
   tools: readonly T[],
@@ -158,8 +158,9 @@ function renameTurn(turn: Turn, renamed: (name: string) => string): Turn {
 }
 
 /**
- * A prompt whose tools are called as the upstream takes it, in definitions, choice and history alike, and the way back: upstream's name →
- * client's (dialects.md 4.3 "Tool names"). The same names give the same result; two never become one. A sound prompt comes back as it is.
+ * A prompt whose tools have names that the upstream takes, in definitions, choice and history alike; and `toolNames`, the upstream's name → the
+ * client's (dialects.md 4.3 "Tool names"). The same names always give the same result; two never become one. Left-out twins are named in `dropped`. A
+ * prompt with nothing to change is returned itself.
  */
 export function fitToolNames(
   prompt: Prompt,

@@ -1,4 +1,4 @@
 import type { Tool } from "../../canon/prompt.ts";
 
-/** Where the client wrote a tool, to name it by; its name, where the client did not write it. */
+/** A tool's place in the client's body, by which messages name it; by its name where it has no place there. */
 export const placeOf = ({ place, name }: Tool): string => place ?? `tools.${name}`;
