@@ -15,7 +15,7 @@ import {
   readUrl,
 } from "./values.ts";
 
-/** What the rules need to know beside the document itself. */
+/** What the rules need beside the document itself. */
 export type CheckContext = {
   /** The document before `${NAME}` was filled in: what is shown comes from there. */
   raw: unknown;
@@ -24,7 +24,7 @@ export type CheckContext = {
   builtinIds: readonly string[];
 };
 
-/** Headers that belong to the connection, not to the vendor's row. */
+/** Headers of the connection, which the gateway writes itself: a vendor's row may not set them. */
 const FORBIDDEN_HEADERS = new Set(["host", "content-length", "transfer-encoding", "connection", "expect", "upgrade"]);
 
 const BAD_KEY = `expected ${readKey.what} (not shown)`;
@@ -46,10 +46,10 @@ function checkHeaders(headers: Record<string, string>, steps: Steps): Fault[] {
   return faults;
 }
 
-/** The end of an endpoint's own address, which people copy from a vendor's examples. */
+/** An endpoint's path at the end of an address, as people copy it from a vendor's examples. */
 const ENDPOINT = /\/(?:chat\/completions|v1\/messages|responses)\/*$/;
 
-/** A row for a vendor that is not built in has to say what it speaks and where it is. One that only draws says the former by its wire. */
+/** The faults of a row for a vendor that is not built in: it needs its dialect and its address. One that only draws has `images.wire` instead of a dialect. */
 function checkCustomVendor(row: VendorSetting, steps: Steps, { registryIds, raw }: CheckContext): Fault[] {
   const needed = row.images?.wire === undefined ? (["dialect", "base_url"] as const) : (["base_url"] as const);
   const missing = needed.filter((field) => row[field] === undefined);
@@ -114,8 +114,8 @@ function checkRoutes(row: ModelSetting, steps: Steps, vendorIds: ReadonlySet<str
 }
 
 /**
- * A chat model's price has both parts: with one of them no request could be billed, and the model would be as one whose price nobody knows. A row's prices
- * replace those of the built-in one whole.
+ * The faults of a chat model's prices: with only one of input and output no request could be billed, and the model would count as one without a price. A row's
+ * prices replace all of the built-in row's.
  */
 function checkPricing({ id, modality, pricing }: ModelSetting, steps: Steps): Fault[] {
   if (typeof pricing !== "object" || pricing.per_image !== undefined) return [];
@@ -124,7 +124,7 @@ function checkPricing({ id, modality, pricing }: ModelSetting, steps: Steps): Fa
   return missing.map((part) => expected(PRICE, undefined, [...steps, "pricing", part]));
 }
 
-/** Two prices from the same length on: only one of them could be meant, and nobody would know which. */
+/** The faults of price tiers that begin at the same length: it would not be known which is meant. */
 function checkTiers({ pricing }: ModelSetting, steps: Steps): Fault[] {
   const lengths = typeof pricing === "object" ? (pricing.tiers ?? []).map((tier) => tier.input_tokens_above) : [];
   return lengths.flatMap((length, at) => {
@@ -135,7 +135,7 @@ function checkTiers({ pricing }: ModelSetting, steps: Steps): Fault[] {
   });
 }
 
-/** A plan's id is named by commands and by the admin API, in as many characters as that takes. */
+/** The faults of plans' ids, which commands and the admin API must be able to name: the API takes {@link MAX_PLAN_ID} characters. */
 function checkPlans(plans: ConfigFile["plans"]): Fault[] {
   const problem = `expected an id of 1 to ${MAX_PLAN_ID} characters that can be seen`;
   const isSound = (id: string) => /^(?! )[^\p{C}]+(?<! )$/u.test(id) && id.length <= MAX_PLAN_ID;
@@ -170,7 +170,7 @@ function checkSearchKeys({ web }: ConfigFile): Fault[] {
 
 type Written = [reader: Reader<unknown>, text: string | undefined, steps: Steps];
 
-/** Addresses and names of hosts: texts that only their readers can judge, with their places. */
+/** Addresses and names of hosts, with their places: whether they are valid only their readers can tell. */
 function writtenTexts({ server, images, telemetry, web }: ConfigFile): Written[] {
   const each = (reader: Reader<unknown>, texts: readonly string[] | undefined, steps: Steps): Written[] =>
     (texts ?? []).map((text, index) => [reader, text, [...steps, index]]);
@@ -195,13 +195,13 @@ function checkTexts(file: ConfigFile, raw: unknown): Fault[] {
   );
 }
 
-/** The vendors that a model of the file may name: those that are known here, and the file's own. */
+/** The ids of vendors that a model of the file may name: those of the registry, the built-in ones, and the file's own. */
 export const vendorIdsOf = (
   vendors: readonly Pick<VendorSetting, "id">[],
   { registryIds, builtinIds }: Pick<CheckContext, "registryIds" | "builtinIds">,
 ): string[] => [...registryIds, ...builtinIds, ...vendors.map(({ id }) => id)];
 
-/** What a schema cannot say of a configuration file: ids used once, routes that lead somewhere, addresses, headers. */
+/** The faults of a configuration file that its schema cannot find, one for each place: ids used twice, routes to unknown vendors, prices, addresses, headers, keys. */
 export function checkConfigFile(file: ConfigFile, context: CheckContext): Fault[] {
   const vendors = file.vendors ?? [];
   const vendorIds = new Set(vendorIdsOf(vendors, context));

@@ -1,7 +1,7 @@
 import { expected } from "./faults.ts";
 import type { Reader } from "./values.ts";
 
-/** What the command line may set: the words as they were typed. */
+/** The settings of the command line, as they were typed. */
 export type Flags = {
   host?: string;
   port?: string;
@@ -11,7 +11,7 @@ export type Flags = {
   cdnUrl?: string;
 };
 
-/** Takes settings by order: flag, then environment, then file, then default (contract 2). Faults are collected. */
+/** Reads settings from flags, then from the environment; file and defaults come after (contract 2). It collects the faults. `fromFlags`: a flag has one. */
 export class Chooser {
   readonly faults: string[] = [];
   fromFlags = false;
@@ -21,7 +21,7 @@ export class Chooser {
     readonly variables: Readonly<Record<string, string>>,
   ) {}
 
-  /** The variable's value, or that of the flag which goes before it; undefined where neither was set. */
+  /** The value of `flag`, else of `variable`; undefined where neither was set, and where the value is a fault. */
   take<T>(variable: string, reader: Reader<T>, flag?: keyof Flags): T | undefined {
     const typed = flag === undefined ? undefined : this.flags[flag];
     const written = typed ?? this.variables[variable];

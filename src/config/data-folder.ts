@@ -1,17 +1,17 @@
 import { join, resolve } from "node:path";
 import { ConfigError } from "./faults.ts";
 
-/** What the data folder's place depends on. */
+/** What decides where the data folder is. */
 export type Place = {
   environment: Readonly<Record<string, string | undefined>>;
   platform: NodeJS.Platform;
   /** The user's home folder; "" where there is none. */
   home: string;
-  /** The folder the program was started in: relative paths are of it. */
+  /** The folder that the program was started in, which relative paths start from. */
   workingFolder: string;
 };
 
-/** A folder in the user's home. Throws ConfigError where there is none: under the folder this was started in nobody would look for keys. */
+/** A folder in the user's home. Throws ConfigError where there is none: nobody would look for keys under the folder that this was started in. */
 function inHome(home: string, ...names: readonly string[]): string {
   if (home === "")
     throw new ConfigError([
@@ -40,5 +40,5 @@ export function findDataFolder(given: string | undefined, place: Place): string 
 /** The store's file in a data folder. */
 export const storePath = (dataFolder: string): string => join(dataFolder, "sluice.db");
 
-/** The folder of the files in which requests are noted, in a data folder. */
+/** The folder of the request log's files, in a data folder. */
 export const requestLogFolder = (dataFolder: string): string => join(dataFolder, "requests");

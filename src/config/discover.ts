@@ -7,7 +7,7 @@ import { readKey, readUrl } from "./values.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What decides which vendors are on. */
+/** What decides which vendors are switched on. */
 export type VendorSources = {
   registry: readonly VendorRow[];
   /** The registry's vendors that an environment switches on. */
@@ -20,7 +20,7 @@ export type VendorSources = {
 
 export type Discovery = {
   vendors: Vendor[];
-  /** Rows of the file and keys of the environment that could not switch their vendor on, and why; addresses that cannot be meant. */
+  /** Sentences for the operator: vendors that stay off although a row or a key is there, and why; addresses that are probably wrong. */
   warnings: string[];
 };
 
@@ -31,7 +31,7 @@ const DEFAULT_AUTH: Readonly<Record<Vendor["dialect"], AuthForm>> = {
   gemini: "x-goog-api-key",
 };
 
-/** Without a version the messages dialect's own vendor refuses a request; only its SDKs send one themselves (dialects.md 2.0). */
+/** Headers of a dialect. The messages dialect's own vendor refuses a request without a version, and only its SDKs send one (dialects.md 2.0). */
 const DEFAULT_HEADERS: Readonly<Partial<Record<Vendor["dialect"], Record<string, string>>>> = {
   messages: { "anthropic-version": "2023-06-01" },
 };
@@ -41,14 +41,14 @@ const OPENAIS = /(?:^|\.)(?:openai\.com|chatgpt\.com|azure\.com|azure\.us)$/;
 
 /** The host of the messages dialect's own vendor. */
 const ANTHROPICS = /(?:^|\.)(?:anthropic\.com|claude\.com)$/;
-/** Those of the clouds that serve its models: of Amazon's the older one and the one of Mantle (docs.aws.amazon.com, "Inference using Anthropic Messages API"). */
+/** The hosts of clouds that serve its models. Amazon has two: the older one, and Mantle's (docs.aws.amazon.com, "Inference using Anthropic Messages API"). */
 const CLOUDS = /(?:^|\.)(?:amazonaws\.com|api\.aws|googleapis\.com|azure\.com)$/;
 
 /**
- * What hosts want that refuse nothing in words, or in words that do not tell. Some bring a session's requests to where its cache is: Workers AI
- * (developers.cloudflare.com, "Prompt caching"), and OpenCode's, one of which answers "Request is missing x-opencode-session" (opencode.ai, "Where can I use
- * it"). Some pass over one of the two names of the ceiling: Snowflake's writes no more than 4,096 tokens then (langchain-ai/langchain-snowflake #132);
- * Inception's refuses a choice that names its tool besides (pydantic/pydantic-ai #6647).
+ * What some hosts need that cannot be learnt from their refusals: they refuse nothing, or not in words that say it. Workers AI (developers.cloudflare.com,
+ * "Prompt caching") and OpenCode route a session's requests to its cache by a header; OpenCode may answer "Request is missing x-opencode-session" without
+ * it (opencode.ai, "Where can I use it"). Snowflake and Inception ignore one of the two names of the output ceiling: Snowflake then writes
+ * no more than 4,096 tokens (langchain-ai/langchain-snowflake #132). Inception also refuses a tool choice that names its tool (pydantic/pydantic-ai #6647).
  */
 const HOSTS: Readonly<Record<string, Vendor["quirks"]>> = {
   "api.cloudflare.com": { sessionHeader: "x-session-affinity" },
@@ -57,14 +57,15 @@ const HOSTS: Readonly<Record<string, Vendor["quirks"]>> = {
   "inceptionlabs.ai": { maxTokensField: "max_tokens", toolChoiceRequired: "unnamed" },
 };
 
-/** A host's own entry, or that of the domain in which it is one of many. */
+/** The entry of {@link HOSTS} for a host, or for its domain (the last two labels). */
 const ofHost = (host: string): Vendor["quirks"] | undefined =>
   entryOf(HOSTS, host) ?? entryOf(HOSTS, host.split(".").slice(-2).join("."));
 
 /**
- * What is known of a server that nobody has described: OpenAI's own know all of the responses dialect, and of others it shows. Anthropic's models alone
- * sign what they think: other servers (llama.cpp, Ollama) take it back as they gave it, without a signature, and a gateway before them refuses it in
- * words that are known. Nobody but Anthropic knows all at once that Claude Code sends; who is strict says what it does not know.
+ * The quirks assumed for a server that no registry row describes, by its dialect and host. OpenAI's own hosts know all of the responses dialect; for others
+ * it is learnt from their refusals. Only Anthropic's models sign their thinking: other servers (llama.cpp, Ollama) take it back as they gave it, without a
+ * signature, and a gateway before Anthropic's models refuses that in words that are known. Only Anthropic itself takes every new field of Claude Code's at
+ * once; a strict server names in its refusal what it does not know.
  */
 function usualQuirks(dialect: Vendor["dialect"], baseUrl: string): Vendor["quirks"] {
   const host = URL.parse(baseUrl)?.hostname ?? "";
@@ -74,12 +75,12 @@ function usualQuirks(dialect: Vendor["dialect"], baseUrl: string): Vendor["quirk
   return { refusesExtras: true, ...(!CLOUDS.test(host) && { unsignedThinking: true }), ...known };
 }
 
-/** A vendor that the registry does not know: `any` name behind its prefix, unless the file itself says which models it has. */
+/** The vendor of a row that the registry does not know. It serves `any` model name behind its prefix, unless rows of the file name its models. */
 function customVendor(row: VendorSetting, { models, registry }: VendorSources): Vendor {
   const dialect = row.dialect ?? "chat";
-  // A server that speaks as one of the registry's that only draw is one too.
+  // A row with the image wire of a registry vendor that only draws, and no dialect, is for such a vendor as well.
   const like = row.dialect ? undefined : registry.find(({ id, modality }) => id === row.images?.wire && modality);
-  // A model without routes is had from the vendor of its prefix.
+  // A model without routes is served by the vendor of its prefix.
   const routed = models.some(({ id, routes }) =>
     routes ? routes.some((route) => route.vendor === row.id) : id.startsWith(`${row.id}/`),
   );
@@ -97,14 +98,14 @@ function customVendor(row: VendorSetting, { models, registry }: VendorSources): 
   };
 }
 
-/** A registry row that its variables do not make whole: with its key, if that is there, and without what only they could fill. */
+/** The vendor of a registry row whose variables are not all set: with its key, if that is set, and without a query that needs a variable. */
 function incomplete(known: VendorRow, environment: Environment): Vendor {
   const { query, ...row } = withoutWays(known);
   const apiKey = row.env && environment[row.env]?.trim();
   return { ...row, ...(apiKey && { apiKey }), ...(query && !query.includes("{") && { query }) };
 }
 
-/** What a row of the file is laid over: the vendor as its variables make it, with the file's key, else the registry's row. */
+/** The vendor that a row of the file changes: the one that the environment, with the file's key, switches on, else the registry's row or a custom one. */
 function baseOf(row: VendorSetting, sources: VendorSources): Vendor {
   const known = sources.registry.find((candidate) => candidate.id === row.id);
   if (!known) return customVendor(row, sources);
@@ -116,7 +117,7 @@ function baseOf(row: VendorSetting, sources: VendorSources): Vendor {
 const lowerCaseNames = (headers: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 
-/** A row of several keys is switched on as one of a single key is, by the first of them. */
+/** A row with several keys has its first one as `api_key`, by which it is switched on as a row with a single key is. */
 const withFirstKey = (row: VendorSetting): VendorSetting =>
   row.api_key === undefined && row.api_keys?.[0] !== undefined ? { ...row, api_key: row.api_keys[0] } : row;
 
@@ -126,20 +127,20 @@ function severalKeys({ api_key: first, api_keys: keys }: VendorSetting): string[
   return keys && all.size > 1 ? [...all] : undefined;
 }
 
-/** A vendor whose key stands in the file is not switched on by its variable, and that is not where to look for it; unless it is the variable's own. */
+/** A vendor without the name of its key's variable, where its key comes from the file and is not that variable's: messages must not send people there. */
 function withoutVariable({ env, ...vendor }: Vendor, row: VendorSetting, environment: Environment): Vendor {
   const isElsewhere = env === undefined || (row.api_key !== undefined && row.api_key !== environment[env]?.trim());
   return isElsewhere ? vendor : { ...vendor, env };
 }
 
-/** Only the fields that the row gives change; headers and quirks are added one by one. */
+/** `base` with the fields that the row gives in place of its own; headers and quirks are added one by one. */
 function overlay(base: Vendor, row: VendorSetting): Vendor {
   const keys = severalKeys(row);
-  // What every vendor of the dialect is told, but for one that is told its version in the body.
+  // Every vendor of a dialect gets that dialect's headers, except one that takes its version in the body.
   const ofDialect = row.dialect && !base.quirks.versionInBody ? DEFAULT_HEADERS[row.dialect] : undefined;
   const headers = (ofDialect || row.headers) && { ...ofDialect, ...base.headers, ...lowerCaseNames(row.headers ?? {}) };
   const quirks = Object.entries(row.quirks ?? {}).map(([name, value]) => [toCamelCase(name), value]);
-  // A local server wants no key, unless it was started with one; vLLM reads it nowhere else, not even at /v1/messages.
+  // A local server needs no key unless it was started with one; vLLM reads it as a bearer token only, even at /v1/messages.
   const isNewlyKeyed = row.api_key !== undefined && base.auth === "none";
   return {
     ...base,
@@ -168,7 +169,7 @@ function readDrawing({ wire, ratios, takes_source: takesSource, workflow }: NonN
   return drawing;
 }
 
-/** Forms whose variables hold a machine's identity, which may be there for other programs; and no key, which is there for its vendor alone. */
+/** Auth forms whose variables hold a machine's identity, which may be set for other programs, and not a key, which is set for its vendor alone. */
 const IDENTITIES: ReadonlySet<AuthForm> = new Set(["service-account", "sigv4"]);
 
 /** Why a vendor cannot be called, as a sentence, or undefined when it can. The file's own values were checked before. */
@@ -177,7 +178,7 @@ function whatIsMissing(vendor: Vendor, registry: readonly VendorRow[]): string |
     return `Vendor ${vendor.id} stays off: it needs a base_url, or the variables for it.`;
   if (readUrl.from(vendor.baseUrl) === undefined) {
     const row = registry.find(({ id }) => id === vendor.id);
-    // A variable is the address, or a name inside one: a region, a project.
+    // A row's variable is the whole address, or a name inside it, such as a region or a project.
     const what = row?.baseUrl.startsWith("{") ? readUrl.what : "letters, digits and dashes alone";
     return `Vendor ${vendor.id} stays off: of ${variablesOf(row).join(" and ")} expected ${what}, found another text.`;
   }
@@ -191,7 +192,7 @@ function whatIsMissing(vendor: Vendor, registry: readonly VendorRow[]): string |
 
 const DOUBLED = "its paths begin with /v1 themselves, so that it will be asked at /v1/v1/messages";
 
-/** The address of a messages vendor as those of other dialects are written (contract 2). */
+/** Whether a messages vendor's address ends in /v1, as those of other dialects are written: its paths begin with it already (contract 2). */
 const isDoubled = ({ dialect, baseUrl, paths }: Vendor) =>
   dialect === "messages" && paths === undefined && /\/v1\/*$/.test(baseUrl);
 
@@ -199,7 +200,7 @@ const isDoubled = ({ dialect, baseUrl, paths }: Vendor) =>
 const variablesOf = (row: VendorRow | undefined) =>
   [...(row?.baseUrl ?? "").matchAll(/\{([A-Z0-9_]+)\}/g)].map(([, name = ""]) => name);
 
-/** Vendors whose key is in the environment, and a variable of their address is not: without a word their key would count as not found. */
+/** A sentence for each vendor whose key is in the environment while a variable of its address is not: else it would seem that the key was not found. */
 function halfSet({ registry, environment, rows }: VendorSources): string[] {
   const given = withoutBlanks(environment);
   return registry.flatMap((known) => {
@@ -214,7 +215,7 @@ function halfSet({ registry, environment, rows }: VendorSources): string[] {
 
 /**
  * The vendors that are on: the registry's that have a key in the environment, with the file's rows laid over them, and the file's
- * own (contract 2). Pure. Local servers that the file does not name are not among them: they are asked for by the program's start.
+ * own (contract 2). Pure. Local servers that the file does not name are not among them: the start of the program looks for these.
  */
 export function resolveVendors(sources: VendorSources): Discovery {
   const known = new Map(sources.fromEnvironment(sources.environment).map((vendor) => [vendor.id, vendor]));
@@ -241,13 +242,13 @@ function endpoint(baseUrl: string): string {
   return `${host}:${url.port || (url.protocol === "https:" ? 443 : 80)}`;
 }
 
-/** A local row at each address where its server may be. */
+/** A local server's row once for each address where it may be, the newer first. */
 const placesOf = ({ newerUrl, ...row }: VendorRow): VendorRow[] =>
   newerUrl === undefined ? [row] : [{ ...row, baseUrl: newerUrl }, row];
 
 /**
- * The registry's local servers worth asking for: those that no vendor already stands for, by id or by address. One that newer releases have elsewhere
- * comes twice, the newer first. Pure.
+ * The registry's local servers to look for: those whose id and address no vendor has already. A server whose newer releases have another address comes
+ * twice, the newer one first. Pure.
  */
 export function localCandidates(registry: readonly VendorRow[], vendors: readonly Vendor[]): VendorRow[] {
   const ids = new Set(vendors.map((vendor) => vendor.id));

@@ -3,10 +3,10 @@ import { Errors, type ValueError, ValueErrorType } from "@sinclair/typebox/error
 import { Check } from "@sinclair/typebox/value";
 import { nearest } from "./nearest.ts";
 
-/** Where in a document: keys and list indices from the top. */
+/** A place in a document: keys and list indices from the top. */
 export type Steps = readonly (string | number)[];
 
-/** One thing wrong: its place, and what was expected and found there. */
+/** One thing that is wrong: its place, and a sentence of what was expected and found there. */
 export type Fault = { steps: Steps; problem: string };
 
 /** More faults than this are not listed: after the first screen nobody reads on. */
@@ -104,7 +104,7 @@ function unknownKey(error: ValueError, steps: Steps, parent: TSchema | undefined
 const describeSchema = (schema: TSchema) =>
   typeof schema.description === "string" ? schema.description : "another value";
 
-/** What must be true beside the kind, where the description does not say it already. */
+/** What was expected, with the bound that was not kept where the description does not name it. */
 function requirement(error: ValueError): string {
   const description = describeSchema(error.schema);
   if (error.type === ValueErrorType.ArrayMaxItems) return `${description} of at most ${error.schema["maxItems"]}`;
@@ -117,7 +117,7 @@ function requirement(error: ValueError): string {
   return isAbove && !description.endsWith(`to ${most}`) ? `${description} and at most ${most}` : description;
 }
 
-/** The errors to tell of: inside a union, those of the branch that has the value's own kind. */
+/** The errors to show for one: those inside a union's branch of the value's own type, where there is one. */
 function tellingErrors(error: ValueError): ValueError[] {
   if (error.type !== ValueErrorType.Union) return [error];
   const kind = Array.isArray(error.value) ? "array" : typeof error.value;
@@ -146,10 +146,10 @@ function schemaAt(root: TSchema, steps: Steps): TSchema | undefined {
   return objects ?? schema;
 }
 
-/** A function that lists what is wrong with a document by its schema, one fault per place, at most {@link MAX_FAULTS}; `raw` as in {@link describeFound}. */
+/** A function that lists the faults of a document by its schema, one for each place, {@link MAX_FAULTS} or a few more; `raw` as in {@link describeFound}. */
 export function faultFinder(schemaOf: () => TSchema): (value: unknown, raw: unknown) => Fault[] {
   return (value, raw) => {
-    // Not compiled: that takes longer than walking through the schema for the one document of a start.
+    // The schema is not compiled: that takes longer than to interpret it for the one document of a start.
     const schema = schemaOf();
     const faults = new Map<string, Fault>();
     if (Check(schema, value)) return [];

@@ -21,14 +21,14 @@ const PARSERS: Readonly<Record<string, (text: string) => unknown>> = {
   ".json": (text) => JSON.parse(text),
 };
 
-/** Where a configuration file may be: at the one place that was named, else in the data folder. */
+/** The paths where a configuration file may be: the given one, else one for each name in the data folder. Relative ones start from `workingFolder`. */
 export function configPlaces(given: string | undefined, dataFolder: string, workingFolder: string): string[] {
   return given ? [resolve(workingFolder, given)] : NAMES.map((name) => join(dataFolder, name));
 }
 
 /**
- * Whether something has this name. A link is there though what it leads to is not, and what may not be looked at is not missing: a server that took
- * either for no file would give up all that it has. Throws ConfigError where nobody can say.
+ * Whether something has this name. A link counts though its target is missing: a running server that took it for no file would drop all its
+ * configuration. Throws ConfigError where the system does not say, for want of permission: that is not a missing file either.
  */
 function isThere(path: string): boolean {
   try {
@@ -42,7 +42,7 @@ function isThere(path: string): boolean {
 
 /**
  * The configuration file: the one that was named, which must exist, else the one in the data folder, if any (contract 2).
- * Throws ConfigError when the named one is missing, when the folder has two, or may not be looked at.
+ * Throws ConfigError when the named one is missing, when the folder has two, or when it may not be looked into.
  */
 export function findConfigFile(
   given: string | undefined,
@@ -94,11 +94,11 @@ function readText(path: string): string {
 const causeOf = (error: unknown) => errorCode(error) || String(error);
 
 /**
- * The file's content as a value: an object, `{}` for an empty file; and where its places are. Throws ConfigError with the file and
- * what is wrong.
+ * The file's content as an object, `{}` for an empty file; and the lines in which its places are. Throws ConfigError with the file and
+ * what is wrong: it cannot be read or parsed, is no mapping, or has a key twice.
  */
 export function parseConfigFile(path: string): { document: Record<string, unknown>; lines: Lines } {
-  // A shell gives a pipe a name without an end (`/dev/fd/63`). JSON is YAML too.
+  // A shell gives a pipe a name without an extension (`/dev/fd/63`): it is read as YAML, which JSON is too.
   const extension = extname(path).toLowerCase() || (isPipe(path) ? ".yaml" : "");
   const parse = PARSERS[extension];
   if (!parse) throw new ConfigError([`${path}: expected a name ending in .yaml, .yml, .toml or .json`]);

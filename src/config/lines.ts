@@ -1,19 +1,19 @@
 import { type Steps, valueAt } from "./faults.ts";
 
-/** Most that is parsed for the sake of lines, characters: some 50 ms of a server that reads a faulty file again. */
+/** Most that is parsed to find lines, as lines times characters: some 50 ms in a server that reads a faulty file again. */
 const MAX_PARSED = 2_000_000;
 
-/** Where in a file's text something is. Lines count from 1; undefined where it cannot be known for certain. */
+/** Finds the lines of places in a file's text. Lines count from 1; undefined where one cannot be known for certain. */
 export type Lines = {
-  /** The line in which the place begins, or what it lies in when it is not there itself. */
+  /** The line in which the place begins; for a place that is not in the file, the line of what it would lie in. */
   of(steps: Steps): number | undefined;
-  /** The line before which all can be parsed: a fault that keeps the whole from being parsed is in it, or below. */
+  /** The line before which everything can be parsed: a fault of syntax is in it or below. */
   ofSyntax(): number | undefined;
 };
 
 /**
- * The lines of a text. Bun's parsers tell none, so they are asked: a place is in the line with which it appears, when both the text
- * up to that line and the text before it can be parsed. In what spans lines between brackets, such as JSON, no line is known.
+ * The lines of a text. Bun's parsers report none, so longer and longer beginnings of the text are parsed: a place is in the line with which it
+ * first appears. Between brackets that span lines, as in JSON, beginnings cannot be parsed, and no line is known.
  */
 export function linesOf(text: string, parse: (text: string) => unknown): Lines {
   const lines = text.split("\n");

@@ -1,4 +1,4 @@
-/** Edits (insert, delete, replace, swap of neighbours) that turn `a` into `b`. */
+/** The fewest edits (insert, delete, replace, swap of neighbours) that turn `a` into `b`. */
 function distance(a: string, b: string): number {
   const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, column) => column)];
   for (let i = 1; i <= a.length; i++) {
@@ -16,7 +16,7 @@ function distance(a: string, b: string): number {
   return rows[a.length]![b.length]!;
 }
 
-/** Longer words than this are not compared: nobody mistypes them, and the table grows with the square. */
+/** Longer words are not compared, characters: the time grows with the square of the length. */
 const MAX_WORD = 64;
 
 /** The word of `known` that `word` was most likely meant to be, or undefined when none is near (two fifths of its letters may differ). */

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Reader } from "./values.ts";
 
-/** A file in PEM, of which `check` throws where it is none of its kind. */
+/** A reader that turns the path of a PEM file into its text; undefined where it cannot be read or `check` throws, since it is not of this kind. */
 const readPem = (kind: string, check: (pem: string) => unknown): Reader<string> => ({
   what: `the path of ${kind} in PEM that can be read`,
   from(path) {
@@ -15,10 +15,10 @@ const readPem = (kind: string, check: (pem: string) => unknown): Reader<string> 
   },
 });
 
-/** Loaded where somebody names a file: a start is dearer with it. */
+/** Loaded only when somebody names a file: it makes every start slower. */
 const nodeCrypto = () => process.getBuiltinModule("node:crypto");
 
-/** The path of a certificate, read; of several in its file the first one is looked at. */
+/** The path of a certificate as its text; of several in the file only the first is checked. */
 export const readCertificate = readPem("a certificate", (pem) => new (nodeCrypto().X509Certificate)(pem));
-/** The path of a private key, read. */
+/** The path of a private key as its text. */
 export const readPrivateKey = readPem("a private key without a password", (pem) => nodeCrypto().createPrivateKey(pem));

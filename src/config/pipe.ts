@@ -1,12 +1,12 @@
 import { closeSync, constants, openSync, readSync } from "node:fs";
 import { errorCode } from "../lib/error-code.ts";
 
-/** How long a pipe is waited for until it has ended, ms: a start must not hang on one that nobody writes to. */
+/** How long a pipe without new bytes is waited for in all, and how often it is looked at, ms: a start must not hang on one that nobody writes to. */
 const PATIENCE_MS = 5_000;
 const LOOK_MS = 10;
 const PIECE_BYTES = 64 * 1024;
 
-/** What has come through pipes, by their paths: it can be read once, and the configuration is read again while the server runs. */
+/** The content of pipes that were read, by their paths: a pipe can be read only once, and the configuration is read again while the server runs. */
 const come = new Map<string, Buffer>();
 
 /** The next bytes of a pipe: 0 when nobody has it open for writing, undefined when its writer has nothing yet. */
@@ -20,8 +20,8 @@ function readPiece(descriptor: number, piece: Buffer): number | undefined {
 }
 
 /**
- * All that comes through the pipe at `path` (a shell's `<(…)`, `/dev/stdin`, a FIFO) until its writer closes it; the same again when
- * asked again. Throws Error, with a sentence, for more than `maxBytes` and for one that has not ended after {@link PATIENCE_MS}.
+ * All that comes through the pipe at `path` (a shell's `<(…)`, `/dev/stdin`, a FIFO) until its writer closes it; a later call for the same path
+ * returns the same. Throws Error, with a sentence, for more than `maxBytes` and after {@link PATIENCE_MS} of waiting.
  */
 export function readPipe(path: string, maxBytes: number): Buffer {
   const known = come.get(path);
@@ -42,7 +42,7 @@ export function readPipe(path: string, maxBytes: number): Buffer {
         come.set(path, bytes);
         return bytes;
       } else {
-        // A FIFO that nobody has opened for writing yet looks as one that has ended.
+        // A FIFO that nobody has opened for writing yet looks like one that has ended: so an empty one is waited for as well.
         if (waitedMs >= PATIENCE_MS) {
           throw new Error(`expected text that ends within ${PATIENCE_MS / 1000} s, found a pipe that nobody ends`);
         }

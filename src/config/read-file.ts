@@ -9,14 +9,14 @@ import { ConfigFile } from "./schema.ts";
 export type KnownVendors = { registryIds: readonly string[]; builtinIds: readonly string[] };
 
 /**
- * The file's content, references filled in, checked; and the document as it was written. Throws ConfigError with every fault, each
- * with the file, its line where that is known, its place, what was expected and what was found.
+ * The checked content of a configuration file, its references filled in; and `raw`, the document as it was written. Throws ConfigError with the faults (at
+ * most {@link MAX_FAULTS}, and how many more were found), each with the file, its line where that is known, its place, what was expected and what was found.
  */
 export function readConfigFile(path: string, context: Place & KnownVendors): Checked {
   return checkDocument(path, parseConfigFile(path), context);
 }
 
-/** The file's plans alone, as {@link readConfigFile} reads them: whatever else is in it is neither asked for nor checked. */
+/** The file's plans alone, as {@link readConfigFile} reads them: nothing else in it is filled in or checked. Throws ConfigError. */
 export function readPlans(path: string, context: Place & KnownVendors): ConfigFile["plans"] {
   const { document, lines } = parseConfigFile(path);
   const plans = Object.hasOwn(document, "plans") ? { plans: document["plans"] } : {};

@@ -2,7 +2,7 @@ import { isObject } from "../lib/json.ts";
 import { messageOf } from "../lib/message-of.ts";
 import { type Fault, isSecret, type Steps } from "./faults.ts";
 
-/** Where `${NAME}` and `file:PATH` lead. */
+/** Where the values of `${NAME}` and `file:PATH` come from. */
 export type Sources = {
   environment: Readonly<Record<string, string | undefined>>;
   /** The trimmed text of a secret's file. Throws an Error whose message says what is wrong, without the content. */
@@ -25,7 +25,7 @@ function fillIn(text: string, steps: Steps, sources: Sources, faults: Fault[]): 
       return "";
     }
     const held: unknown = sources.environment[name!];
-    // Not a variable: what every object has, such as toString.
+    // A name that every object has, such as toString, is no variable.
     const value = typeof held === "string" ? held.trim() : "";
     if (value === "") {
       faults.push({ steps, problem: `expected the environment variable ${name} to be set, found nothing` });
@@ -46,9 +46,8 @@ function fillFile(text: string, steps: Steps, sources: Sources, faults: Fault[])
 }
 
 /**
- * The document with every `${NAME}` of its texts read from the environment and, in key, header and query fields, a text
- * `file:PATH` replaced by what that file holds (contract 2). A key set to null is one that was not set. What is missing goes to
- * `faults`.
+ * The document with every `${NAME}` in its texts replaced from the environment and, in fields that hold secrets (see {@link isSecret}), a
+ * text `file:PATH` replaced by what that file holds (contract 2). Fields that are null are left out. What is missing is added to `faults`.
  */
 export function resolveReferences(document: unknown, sources: Sources, faults: Fault[], steps: Steps = []): unknown {
   if (steps.length > MAX_DEPTH) {

@@ -1,22 +1,22 @@
 import { isObject } from "../lib/json.ts";
 import type { Steps } from "./faults.ts";
 
-/** A line that begins with a key: what stands before it, dashes of a list too, and its name. */
+/** A line that begins with a key: its indentation, the dashes of a list, a quote, and the key's name. */
 const KEY_LINE = /^(\s*)((?:-\s+)*)(["']?)([A-Za-z_][\w.-]*)\3\s*:(?:\s|$)/;
 /** A bracket of a mapping, or the name of a key between brackets. */
 const INNER = /[{}]|(?<=[{,]\s*["']?)[A-Za-z_][\w.-]*(?=["']?\s*:(?:[\s"'[{]|$))/g;
 /** Places that look like a key written twice and are looked at more closely: each costs one parse. */
 const MAX_LOOKS = 20;
-/** Most that is parsed for it, characters. */
+/** Most that is parsed for this in all, characters. */
 const MAX_PARSED = 2_000_000;
-/** Levels that are gone through: a configuration has fewer, and an alias may hold itself. */
+/** Levels of a document that are searched: a configuration has fewer, and a YAML alias may contain itself. */
 const MAX_DEPTH = 16;
 
 type Level = { column: number; keys: Set<string> };
 /** A key that looks as if one mapping had it twice, and where its second one begins; lines and columns count from 0. */
 type Suspect = { name: string; line: number; column: number };
 
-/** Keys that stand at the same depth of the same block twice, as far as indentation tells. */
+/** Keys that seem to stand twice in one block, by indentation alone. */
 function findSuspects(lines: readonly string[]): Suspect[] {
   const suspects: Suspect[] = [];
   const levels: Level[] = [];
@@ -43,7 +43,7 @@ function findSuspects(lines: readonly string[]): Suspect[] {
   return suspects;
 }
 
-/** Keys that stand twice in one mapping between brackets of one line, as far as brackets tell. */
+/** Keys that seem to stand twice in one mapping between brackets on one line, by brackets alone. */
 function findInnerSuspects(lines: readonly string[]): Suspect[] {
   const suspects: Suspect[] = [];
   lines.forEach((text, line) => {
@@ -58,7 +58,7 @@ function findInnerSuspects(lines: readonly string[]): Suspect[] {
   return suspects;
 }
 
-/** Where a mapping has both keys. */
+/** The place of a mapping that has both keys; undefined where there is none. */
 function findBoth(value: unknown, one: string, other: string, steps: Steps = []): Steps | undefined {
   if (steps.length > MAX_DEPTH) return undefined;
   if (isObject(value) && Object.hasOwn(value, one) && Object.hasOwn(value, other)) return steps;
@@ -72,9 +72,9 @@ function findBoth(value: unknown, one: string, other: string, steps: Steps = [])
 }
 
 /**
- * A key that a mapping of the file has twice, and the second one's line, from 1; undefined where there is none. Bun's YAML and JSON take the last of the
- * two silently: a vendor whose dash was forgotten, or a whole section, would be gone. What looks like one is called otherwise and parsed again, so that
- * nothing is taken for a key that is none.
+ * The place of a key that a mapping of the file has twice, and the line of its second occurrence, from 1; undefined where there is none. Bun's YAML and JSON
+ * parsers silently take the last: a vendor whose dash was forgotten, or a whole section, would be lost. To be sure that a suspect is such a key, it is
+ * renamed in the text, which is parsed again: one mapping must then have both names.
  */
 export function findRepeated(
   text: string,
@@ -92,7 +92,7 @@ export function findRepeated(
       const steps = findBoth(parse(changed), name, probe);
       if (steps) return { steps: [...steps, name], line: line + 1 };
     } catch {
-      // It was no key.
+      // The text cannot be parsed with another name there: it was no key.
     }
   }
   return undefined;

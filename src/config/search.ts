@@ -10,7 +10,7 @@ export type SearchChoice = { sources: SearchSource[]; warnings: string[] };
 
 const trimmed = (written: string | undefined) => written?.trim().replace(/\/+$/, "") || undefined;
 
-/** What a row's variable holds: of an address without the slashes at its end, of a key all of it. */
+/** The value of a row's variable, trimmed; an address also without the slashes at its end. Undefined where it is not set. */
 const variableOf = (row: Row, environment: Environment) =>
   row.keys === "none" ? trimmed(environment[row.env]) : environment[row.env]?.trim() || undefined;
 
@@ -26,17 +26,17 @@ function toSource(row: Row, { engines = {} }: SearchSetting, environment: Enviro
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What a row's variable holds: the address of an engine that has no key, else a key. */
+/** The reader of a row's variable: it holds the address of an engine without keys, else a key. */
 const readerOf = ({ keys }: Row) => (keys === "none" ? readUrl : readKey);
 
-/** It has its key, or its address where it has no key. */
+/** Whether an engine has its key, or its address where it takes no key. */
 const isComplete = (row: Row, source: SearchSource) =>
   row.keys === "none" ? source.baseUrl !== undefined : source.apiKey !== undefined;
 
 /**
  * The search engines by `web.search` and the environment (contract 9). `auto`: all that have their key or address, in the order of
- * {@link ENGINES}, and without any Tavily's keyless mode. A name: that one first, then the others that have theirs. A list: exactly these.
- * `fixture` and `none` alone. Pure.
+ * {@link ENGINES}, and where none has, Tavily without a key. A name: that one first, then the others that have theirs. A list: exactly these.
+ * `fixture`: the fixture alone; `none`: no engine. Pure.
  */
 export function chooseSearch(web: WebSetting, environment: Environment): SearchChoice {
   const setting = web.search ?? {};
@@ -56,7 +56,7 @@ export function chooseSearch(web: WebSetting, environment: Environment): SearchC
     else warnings.push(whatIsMissing(known.row));
   }
   const told = typeof engine === "string" ? ENGINES : ENGINES.filter(({ id }) => engine.includes(id));
-  // Whoever has what it needs from the file has no use for the variable.
+  // An engine that has what it needs from the file does not need its variable.
   const lacking = told.filter((row) => !complete.some((one) => one.row === row));
   warnings.push(...lacking.flatMap((row) => wrongVariable(row, environment) ?? []));
   if (typeof engine === "string") {
@@ -71,7 +71,7 @@ function whatIsMissing({ id, env, keys }: Row): string {
   return `Search engine ${id} stays off: it needs web.search.engines.${id}.${field} or the variable ${env}.`;
 }
 
-/** The file's values were checked before; one of the environment that cannot be used is told, and counts as none. */
+/** The warning about a variable whose value is not valid, which then counts as not set; undefined where there is none. The file's values were checked before. */
 function wrongVariable(row: Row, environment: Environment): string | undefined {
   const written = variableOf(row, environment);
   const { from, what } = readerOf(row);

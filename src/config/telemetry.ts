@@ -9,7 +9,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const DEFAULT_SERVICE = "sluice";
 const TRACES_PATH = "/v1/traces";
 
-/** What may be in `OTEL_TRACES_SAMPLER`; `ratio` is the one in `OTEL_TRACES_SAMPLER_ARG` where none is named here. */
+/** The values of `OTEL_TRACES_SAMPLER`. Where `ratio` is absent here, `OTEL_TRACES_SAMPLER_ARG` has it. */
 const SAMPLERS: Readonly<Record<string, { byParent: boolean; ratio?: number }>> = {
   always_on: { byParent: false, ratio: 1 },
   always_off: { byParent: false, ratio: 0 },
@@ -31,24 +31,24 @@ const readRatio: Reader<number> = {
   from: (text) => (/^\d*\.?\d+(?:e-\d+)?$/i.test(text) && Number(text) <= 1 ? Number(text) : undefined),
 };
 const readMilliseconds = readWhole("a whole number of milliseconds", 1, 999_999_999);
-/** More spans than a million are no queue any more but the machine's memory. */
+/** A queue of more than a million spans would fill the machine's memory. */
 const readSpans = readWhole("a whole number of spans", 1, 1_000_000);
 const readPacked: Reader<boolean> = {
   what: "gzip or none",
   from: (text) => (/^(?:gzip|none)$/i.test(text) ? text.toLowerCase() === "gzip" : undefined),
 };
-/** Others are said to be left aside; the usual one for HTTP is not, since whoever takes that takes JSON as well. */
+/** Other protocols lead to a warning. `http/protobuf`, the usual one for HTTP, does not: what takes it takes JSON as well. */
 const readProtocol: Reader<string> = {
   what: "http/json, which is what is sent",
   from: (text) => (/^http\/(?:json|protobuf)$/i.test(text) ? text : undefined),
 };
 
-/** Whatever is not `true` means false (OpenTelemetry's variables of truth), and is to be told. */
+/** Anything but `true` means false, as in OpenTelemetry's specification of boolean variables; anything but `true` and `false` leads to a warning. */
 const readSwitch: Reader<boolean> = {
   what: "true or false",
   from: (text) => (/^(?:true|false)$/i.test(text) ? text.toLowerCase() === "true" : undefined),
 };
-/** Where traces go, of which this program knows one way; whether they go there. */
+/** Whether traces are exported: `otlp` is the only exporter here. */
 const readExporter: Reader<boolean> = {
   what: "otlp or none",
   from(text) {
@@ -58,8 +58,8 @@ const readExporter: Reader<boolean> = {
 };
 
 /**
- * `name=value,name=value`, values percent-encoded, as OpenTelemetry's variables write headers and attributes. `odd`: something in it is none of that, and
- * left out.
+ * The pairs of `name=value,name=value`, values percent-encoded, as OpenTelemetry's variables write headers and attributes. `odd`: something in the text is not
+ * of this form, or does not pass `fits`, and is left out.
  */
 function readPairs(
   text: string,
@@ -81,22 +81,22 @@ function decode(value: string): string {
   try {
     return decodeURIComponent(value);
   } catch {
-    // A percent sign that encodes nothing stands for itself.
+    // A percent sign in it encodes nothing: the text is taken as it stands.
     return value;
   }
 }
 
-/** A variable of OpenTelemetry's, by its name; undefined for one that is not set, or of which a warning says that it is left aside. */
+/** Reads a variable of OpenTelemetry's by its name; undefined where it is not set, or is not valid, which leads to a warning. */
 type ReadVariable = <T>(name: string, reader: Reader<T>) => T | undefined;
 
-/** Which traces are sent, by `OTEL_TRACES_SAMPLER`: undefined where every one is whose client's is. */
+/** Which traces are sent, by `OTEL_TRACES_SAMPLER`; undefined where that is not set: then the client's own sampling decides. */
 function readSampling(read: ReadVariable): Sampling | undefined {
   const sampler = read("OTEL_TRACES_SAMPLER", readSampler);
   if (!sampler) return undefined;
   return { byParent: sampler.byParent, ratio: sampler.ratio ?? read("OTEL_TRACES_SAMPLER_ARG", readRatio) ?? 1 };
 }
 
-/** With which certificates the collector is spoken to; undefined where nothing is said of them. `exporter`: a variable's whole name. */
+/** The certificates for the connection to the collector; undefined where no variable names any. `exporter` gives a variable's full name. */
 function readTls(read: ReadVariable, exporter: (name: string) => string, warnings: string[]): TraceSettings["tls"] {
   const names = [exporter("CLIENT_CERTIFICATE"), exporter("CLIENT_KEY")] as const;
   const told = warnings.length;
@@ -111,9 +111,9 @@ function readTls(read: ReadVariable, exporter: (name: string) => string, warning
 }
 
 /**
- * Where traces go: the file's `telemetry.otlp_endpoint`, else OpenTelemetry's own variables; undefined when neither is there, or when
- * `OTEL_SDK_DISABLED`, `OTEL_TRACES_EXPORTER=none` or a sampler that takes none says so. `telemetry` is checked already; what
- * is wrong with one of the variables, which may be meant for other programs, is told in `warnings`, and the variable left aside.
+ * Where and how traces are sent: to the file's `telemetry.otlp_endpoint`, else by OpenTelemetry's own variables; undefined when neither names
+ * an address, or when `OTEL_SDK_DISABLED`, `OTEL_TRACES_EXPORTER=none` or the sampler switches traces off. `telemetry` was checked before. A variable
+ * that is not valid may be meant for other programs: it is ignored, and a sentence about it is added to `warnings`.
  */
 export function chooseTelemetry(
   telemetry: ConfigFile["telemetry"],
@@ -139,27 +139,27 @@ export function chooseTelemetry(
   const base = own ?? read("OTEL_EXPORTER_OTLP_ENDPOINT");
   const exact = own === undefined ? read("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") : undefined;
   const endpoint = exact ?? base;
-  // Of who sends no traces nothing is said about variables that are there for other programs.
+  // Without an address no traces are sent, and no warning is due: the other variables may be there for other programs.
   if (endpoint === undefined) return undefined;
   if (readAs("OTEL_SDK_DISABLED", readSwitch) || readAs("OTEL_TRACES_EXPORTER", readExporter) === false)
     return undefined;
   const address = readUrl.from(endpoint);
   if (address === undefined) {
-    // Of a variable: that of the file was checked with the file.
+    // It comes from a variable: the file's was checked with the file.
     const name = exact === undefined ? "OTEL_EXPORTER_OTLP_ENDPOINT" : "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
     warnings.push(`No traces are sent: of ${name} expected ${readUrl.what}, found another text.`);
     return undefined;
   }
   const sampling = readSampling(readAs);
   if (sampling?.ratio === 0 && !sampling.byParent) return undefined;
-  /** The one for traces alone counts before the one for all that is sent. */
+  /** The full name of an exporter's variable: the one for traces alone where that is set, else the one for all signals. */
   const exporter = (name: string) => {
     const ofTraces = `OTEL_EXPORTER_OTLP_TRACES_${name}`;
     return read(ofTraces) === undefined ? `OTEL_EXPORTER_OTLP_${name}` : ofTraces;
   };
   readAs(exporter("PROTOCOL"), readProtocol);
   const { "service.name": named, ...resource } = Object.fromEntries(readPairsOf("OTEL_RESOURCE_ATTRIBUTES"));
-  // The break behind a value that was encoded with its line is no part of it.
+  // A line break at the end of a value, which was encoded together with it, is no part of it.
   const isHeader = (name: string, value: string) => HEADER_NAME.test(name) && HEADER_VALUE.test(value.trim());
   const given = readPairsOf(exporter("HEADERS"), isHeader);
   const written = [...given, ...Object.entries(telemetry?.headers ?? {})];

@@ -2,10 +2,10 @@ import { parseProxyRange } from "../http/address.ts";
 import { LOG_LEVELS, type LogLevel } from "../observe/log.ts";
 import { isHostRule } from "../web/safe-fetch/rules.ts";
 
-/** One kind of setting: text to value, or undefined when it is none; and what a fault says was expected. */
+/** Reads one kind of setting: `from` gives a text's value, or undefined when it is not valid; `what` is what a fault says was expected. */
 export type Reader<T> = { from(text: string): T | undefined; what: string };
 
-/** A whole number between two, of no more digits than the larger one has. */
+/** A whole number from `least` to `most`, written with at most as many digits as `most` has. */
 export const readWhole = (what: string, least: number, most: number): Reader<number> => ({
   what: `${what} from ${least} to ${most}`,
   from(text) {
@@ -16,10 +16,10 @@ export const readWhole = (what: string, least: number, most: number): Reader<num
 
 /** A port, 0 for any free one. */
 export const readPort = readWhole("a port", 0, 65_535);
-/** A time of up to an hour. */
+/** A time, seconds, up to an hour. */
 export const readSeconds = readWhole("a whole number of seconds", 1, 3600);
 
-/** A host name or an IP address to listen on, as it stands in a URL but for the brackets of an IPv6 address: of one address there is one spelling. */
+/** A host name or an IP address to listen on, in the one spelling that URLs have for it, without the brackets of an IPv6 address. */
 export const readHost: Reader<string> = {
   what: "a host name or an IP address",
   from(text) {
@@ -30,19 +30,19 @@ export const readHost: Reader<string> = {
 };
 
 /**
- * A secret that a header carries: a blank or a letter of another writing in it came by a slip, and so did quotes around it, which
- * `docker run --env-file` and `set` of cmd.exe take for a part of the value.
+ * A secret that a header carries. Blanks and characters beyond ASCII in it are a mistake, and so are quotes around it, which
+ * `docker run --env-file` and `set` of cmd.exe make a part of the value.
  */
 export const readKey: Reader<string> = {
   what: "printable characters without spaces and without quotes around them",
   from: (text) => (/^[\x21-\x7e]+$/.test(text) && !/^["']|["']$/.test(text) ? text : undefined),
 };
 
-/** What may be a header's name, and what its value: text on one line without control characters. */
+/** What may be a header's name, and its value: text on one line without control characters. */
 export const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 export const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** An http or https address without user name, query, fragment and blanks, which would lie in the middle of what is built from it; slashes at its end are cut. */
+/** An http or https address. User name, query, fragment and blanks are refused, since paths are appended to it; slashes at its end are cut. */
 export const readUrl: Reader<string> = {
   what: "a URL beginning with http:// or https://, without user name, query or fragment",
   from(text) {
@@ -52,7 +52,7 @@ export const readUrl: Reader<string> = {
   },
 };
 
-/** Origins of programs that are made of a page (`app://obsidian.md`, `tauri://localhost`, `file://`), and the one of which nobody knows whose it is. */
+/** Origins of desktop programs that are made of web pages (`app://obsidian.md`, `tauri://localhost`, `file://`), and `null`, which any page may have. */
 const APP_ORIGIN = /^(?:(?!https?:)[a-z][a-z0-9+.-]*:\/\/[a-z0-9._:-]*|null)$/;
 
 /** An exact origin: never `*`, never with a path (reliability 7.3). */
@@ -66,13 +66,13 @@ export const readOrigin: Reader<string> = {
   },
 };
 
-/** Proxies in front of this server whose word on the client's address is taken. */
+/** Proxies in front of this server whose `X-Forwarded-For` is believed. */
 export const readProxy: Reader<string> = {
   what: "an IP address or a range such as 10.0.0.0/8",
   from: (text) => (parseProxyRange(text) ? text : undefined),
 };
 
-/** A host inside that pages may be fetched from all the same. */
+/** A host of a private network that pages may be fetched from all the same. */
 export const readHostRule: Reader<string> = {
   what: "a host name, *.name, an IP address or a range such as 10.0.0.0/8, with or without :port",
   from: (text) => (isHostRule(text) ? text : undefined),
@@ -91,13 +91,13 @@ export const readFlag: Reader<boolean> = {
   },
 };
 
-/** From which level on lines are written. */
+/** The lowest level of lines that are logged. */
 export const readLogLevel: Reader<LogLevel> = {
   what: `one of ${LOG_LEVELS.join(", ")}`,
   from: (text) => LOG_LEVELS.find((level) => level === text.toLowerCase()),
 };
 
-/** One of so many words, spelled as they are here. */
+/** One of these words, spelled exactly so. */
 export const readWord = (...words: readonly string[]): Reader<string> => ({
   what: words.join(" or "),
   from: (text) => words.find((word) => word === text),

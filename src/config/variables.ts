@@ -1,6 +1,6 @@
 import { nearest } from "./nearest.ts";
 
-/** Variables this program reads, beside those that switch vendors on. `SLUICE_API_KEY` is the clients'. */
+/** The `SLUICE_*` variables that are known. `SLUICE_API_KEY` is read by clients, not by this program. */
 const KNOWN_VARIABLES = [
   "SLUICE_HOST",
   "SLUICE_PORT",
@@ -19,7 +19,7 @@ const KNOWN_VARIABLES = [
   "SLUICE_API_KEY",
 ];
 
-/** Container platforms announce a service called `sluice` by variables such as `SLUICE_PORT=tcp://10.0.0.7:4600`: those are not ours. */
+/** Whether a variable was set by a container platform, which announces a service called `sluice` so (`SLUICE_PORT=tcp://10.0.0.7:4600`): it is no setting. */
 const isServiceLink = (name: string, value: string) =>
   /^SLUICE_(SERVICE|PORT)_/.test(name) || (name === "SLUICE_PORT" && /^(tcp|udp):\/\//.test(value));
 

@@ -9,7 +9,7 @@ import type { ModelSetting, VendorSetting } from "./schema.ts";
 
 const hostOf = (url: string) => new URL(url).hostname.toLowerCase();
 
-/** The names a request's Host may have beside those that are always served: of the public addresses, and the one listened on, such as 127.0.0.2. */
+/** The host names that requests may have beside those that are always served: of the public addresses, and the address listened on, such as 127.0.0.2. */
 export function allowedHosts(host: string, urls: readonly (string | undefined)[]): string[] {
   const names = urls.filter((url) => url !== undefined).map(hostOf);
   const listened = host.includes(":") ? `[${host}]` : host.toLowerCase();
@@ -19,7 +19,7 @@ export function allowedHosts(host: string, urls: readonly (string | undefined)[]
 
 const isWildcard = (host: string) => host === "0.0.0.0" || host === "::";
 
-/** What a listener beyond this machine needs said (reliability 7.3). */
+/** Warnings for a server that listens beyond this machine (reliability 7.3). */
 export function listeningWarnings(host: string, publicUrl: string | undefined): string[] {
   if (isLoopback(host)) return [];
   const warnings: string[] = [];
@@ -36,13 +36,13 @@ export function listeningWarnings(host: string, publicUrl: string | undefined): 
   return warnings;
 }
 
-/** A word when the runtime will find no certificate where it is told of an authority of the operator's own: it trusts none then. */
+/** A warning when the file of the operator's own certificate authority cannot be read or holds no certificate: the runtime then goes on without it. */
 export function authorityWarnings(path: string | undefined): string[] {
   if (!path || readCertificate.from(path) !== undefined) return [];
   return [`NODE_EXTRA_CA_CERTS is left aside: expected ${readCertificate.what}, found "${path}".`];
 }
 
-/** Models of the file that no vendor can serve: a route to an unknown vendor is a fault, a prefix may be of a row that is left out for a while. */
+/** Warnings of models that no vendor serves by their prefix. Not a fault, as an unknown vendor in a route is: the vendor's row may be left out for a while. */
 export function lostModelWarnings(models: readonly ModelSetting[], vendorIds: readonly string[]): string[] {
   return models.flatMap(({ id, routes }, index) => {
     const prefix = id.slice(0, id.indexOf("/"));
@@ -53,8 +53,8 @@ export function lostModelWarnings(models: readonly ModelSetting[], vendorIds: re
 }
 
 /**
- * Ways to models of the file that the list of models of their vendor's own row closes: it holds all that is had there. A built-in model whose row here
- * says nothing of where it is had may be closed on purpose.
+ * Warnings of routes to models that the `models` list in their vendor's row does not hold: such a list names all that the vendor serves. A built-in model
+ * whose row in the file has no routes may be left out on purpose.
  */
 export function closedRouteWarnings(models: readonly ModelSetting[], vendors: readonly VendorSetting[]): string[] {
   const lists = new Map(vendors.map(({ id, models: list }) => [id, list]));
@@ -71,15 +71,15 @@ export function closedRouteWarnings(models: readonly ModelSetting[], vendors: re
 }
 
 /**
- * Less than any model costs for a million tokens, and about what one costs for a token: other programs write that. Taken as it stands, which it is, a model
- * is nearly given away.
+ * Less than any model costs for a million tokens, USD, and about what one costs for a single token, as other programs write prices. It is taken as it
+ * stands, and the model is nearly given away.
  */
 const LEAST_USD = 0.0005;
 
 const isTiny = ([name, usd]: [string, unknown]) =>
   name !== "per_image" && typeof usd === "number" && usd > 0 && usd < LEAST_USD;
 
-/** Prices of the file that look like those of one token. */
+/** Warnings of prices that look as if they were for one token. */
 export function tokenPriceWarnings(models: readonly ModelSetting[]): string[] {
   return models.flatMap(({ id, pricing }) => {
     if (typeof pricing !== "object") return [];
@@ -90,8 +90,8 @@ export function tokenPriceWarnings(models: readonly ModelSetting[]): string[] {
 }
 
 /**
- * Prices of the file whose longer prompts lack the price of cached tokens that shorter ones have. Each tier is taken as it stands, so those tokens cost
- * as fresh input there, ten times as much and more.
+ * Warnings of prices whose tiers for long prompts lack the price of cached tokens. Nothing is inherited from the prices for shorter ones, so cached tokens
+ * cost as much as fresh input there, ten times as much and more.
  */
 export function tierCacheWarnings(models: readonly ModelSetting[]): string[] {
   return models.flatMap(({ id, pricing }) => {
@@ -104,7 +104,7 @@ export function tierCacheWarnings(models: readonly ModelSetting[]): string[] {
   });
 }
 
-/** What a price list may have beside input and output, and what its tokens cost where it does not. */
+/** What prices may have beside input and output, and what its absence means. */
 const BESIDE = [
   ["cache_read", "tokens read from the cache cost as input"],
   ["cache_write", "tokens written to the cache cost as input"],
@@ -112,7 +112,7 @@ const BESIDE = [
 ] as const;
 
 /**
- * Prices of the file that lack what the built-in ones of that model have: they take the place of all of these. An agent reads nearly all of its prompt from
+ * Warnings of prices that lack what the built-in ones of that model have, which they replace as a whole. An agent reads nearly all of its prompt from
  * the cache, and would pay ten times as much for that.
  */
 export function lostPriceWarnings(models: readonly ModelSetting[]): string[] {
@@ -144,7 +144,7 @@ const holdsPlainKey = (row: unknown) =>
     isPlainKey(row["secret_access_key"]) ||
     (Array.isArray(row["api_keys"]) && row["api_keys"].some(isPlainKey)));
 
-/** A word when a file that holds a key itself can be read by other users. `raw` is the document before `${NAME}` was filled in. */
+/** A warning when a file that holds a key itself can be read by other users. `raw` is the document before `${NAME}` was filled in. */
 export function exposureWarnings(path: string, raw: Record<string, unknown>, platform: NodeJS.Platform): string[] {
   const vendors = Array.isArray(raw["vendors"]) ? raw["vendors"] : [];
   const web = isObject(raw["web"]) && isObject(raw["web"]["search"]) ? raw["web"]["search"]["engines"] : undefined;

@@ -1,28 +1,28 @@
 import { stat } from "node:fs/promises";
 import type { Clock } from "../lib/clock.ts";
 
-/** How often the files are looked at, ms. Asking costs next to nothing; being told by the system would wake this process at every write of its store. */
+/** How often the files are looked at, ms. That costs next to nothing; a watch by the system would wake this process at every write to its store. */
 export const LOOK_MS = 500;
 
-/** What a file is known by: another content nearly always has another of these. */
+/** A file's state: path, time of change, size and inode, of which another content nearly always changes one. "" where it is missing. */
 async function lookAt(path: string): Promise<string> {
   try {
     const { mtimeMs, size, ino } = await stat(path);
     return `${path} ${mtimeMs} ${size} ${ino}`;
   } catch {
-    // Not there, or not to be seen: that is a state like another.
+    // Missing, or not to be seen: a state like any other.
     return "";
   }
 }
 
 /** A watch on some files. */
 export type FileWatch = {
-  /** What there is now is going to be read: nobody is told of it as well. */
+  /** Takes the files as they are now for known, since the caller is about to read them: `onChange` is not called for that. */
   skip(): Promise<void>;
   stop(): void;
 };
 
-/** Calls `onChange` when one of the files has changed, come or gone, once it has stood still for a moment: half a file is nobody's wish. */
+/** Calls `onChange` when a file has changed, appeared or vanished, once all have stayed the same for {@link LOOK_MS}: a file may be half written before. */
 export async function watchFiles(paths: readonly string[], clock: Clock, onChange: () => void): Promise<FileWatch> {
   const look = async () => (await Promise.all(paths.map(lookAt))).join("\n");
   let known = await look();
