@@ -24,15 +24,15 @@ import { StoreError, toStoreError } from "./store-error.ts";
 
 /** How every SQLite file begins. */
 const MAGIC = "SQLite format 3\0";
-/** What SQLite keeps of a database that is not in its file yet, and reads with whatever file it finds beside it. */
+/** Files beside a database that hold what SQLite has not written into it yet. SQLite reads them with whatever file has the name in front, another one too. */
 const NOT_TAKEN_IN = ["-wal", "-journal"] as const;
 const ENDINGS = ["", ...NOT_TAKEN_IN, "-shm"] as const;
-/** How the name of a backup ends that is not whole yet. */
+/** Ending of a backup's name while it is being written. */
 const PARTIAL = ".partial";
-/** A part that nobody has written to for so long is of a backup that was killed, ms. */
+/** A partial file that nobody has written to for this long was left by a backup that was killed, ms. */
 const ABANDONED_MS = HOUR_MS;
 
-/** Makes what was written to a file, or named in a folder, survive a loss of power. Windows does that only for who may write to it. */
+/** Makes what was written to a file, or the names in a folder, survive a loss of power. `mode`: Windows does so only for a file opened for writing. */
 function sync(path: string, mode: "r+" | "r"): void {
   const file = openSync(path, mode);
   try {
@@ -43,12 +43,12 @@ function sync(path: string, mode: "r+" | "r"): void {
 }
 
 function syncFolder(path: string): void {
-  // A folder cannot be opened there; names in it are safe by themselves.
+  // Windows opens no folder this way, and keeps names safe by itself.
   if (process.platform !== "win32") sync(path, "r");
 }
 
 function remove(path: string): void {
-  // Where nothing may be written, what is not there cannot be removed either.
+  // Where nothing may be written, even removing a file that is not there fails.
   for (const ending of ENDINGS) if (existsSync(path + ending)) rmSync(path + ending, { force: true });
 }
 
@@ -59,10 +59,10 @@ function checkWhole(database: Database, path: string): void {
   throw new StoreError("damaged", `${path} is damaged; choose another file. (${String(rows[0]?.[0]).slice(0, 200)})`);
 }
 
-/** What SQLite says of pages that make no sense; whoever is told to restore a backup then must not be told so of the backup itself. */
+/** Whether SQLite found the content of a file unsound. Its usual advice is to restore a backup, which must not be given for the backup itself. */
 const isDamage = (thrown: unknown) => /^SQLITE_(?:CORRUPT|NOTADB)/.test(errorCode(thrown));
 
-/** A connection to `file`, for looking at it; whatever is wrong with it is told of the name `shown`. */
+/** Throws StoreError unless `file` can be opened and is a sound store of Sluice. Messages name it `shown`, which is the name that the operator knows. */
 function look(file: string, shown: string): void {
   let database: Database | undefined;
   try {
@@ -77,7 +77,7 @@ function look(file: string, shown: string): void {
   }
 }
 
-/** Removes what killed backups to `file` have left; a part that is being written stays, whoever writes it. */
+/** Removes the partial files that killed backups to `file` have left. One that is still being written stays, whichever process writes it. */
 function removeAbandoned(file: string): void {
   const folder = dirname(file);
   const parts = readdirSync(folder).filter((name) => name.startsWith(`${basename(file)}.`) && name.endsWith(PARTIAL));
@@ -89,24 +89,24 @@ function removeAbandoned(file: string): void {
 
 const isTaken = (file: string) => new StoreError("unusable", `There already is a file ${file}; choose another name.`);
 
-/** Gives `partial` the name `file`, unless somebody has it: of two backups to one name the first that is whole. */
+/** Gives `partial` the name `file`. Throws StoreError (unusable) when that is taken: of two backups to one name the one that is whole first keeps it. */
 function publish(partial: string, file: string): void {
   try {
     linkSync(partial, file);
   } catch (thrown) {
     if (errorCode(thrown) === "EEXIST") throw isTaken(file);
-    // Not every file system has links.
+    // Not every file system has links. Renaming does not see that a name is taken.
     renameSync(partial, file);
   }
 }
 
 /**
- * A copy of the store as it stands, in one file, while others use it: what is written meanwhile is not in it. The file must not exist; it appears
- * when it is whole, checked and on the disk. Throws StoreError.
+ * Writes a copy of the store to one file, while others may go on using the store: what they write meanwhile is not in the copy. `file` must not exist;
+ * it appears only when it is whole, checked and on the disk. Throws StoreError.
  */
 export function backupStore(store: Store, file: string): void {
   if (existsSync(file)) throw isTaken(file);
-  // A name of its own: another backup to this file may be under way.
+  // A random name: another backup to the same file may be under way.
   const partial = `${file}.${randomName(8)}${PARTIAL}`;
   try {
     removeAbandoned(file);
@@ -117,7 +117,7 @@ export function backupStore(store: Store, file: string): void {
     remove(partial);
     syncFolder(dirname(file));
   } catch (thrown) {
-    // The copy is new: what is damaged is what it was made of.
+    // The copy was made just now: if it is damaged, the store that it was made from is.
     throw toStoreError(thrown, isDamage(thrown) ? store.path : file);
   } finally {
     remove(partial);
@@ -137,13 +137,13 @@ function beginsLikeSqlite(file: string): boolean {
   }
 }
 
-/** A copy that its owner may write to: it would have the mode of the file, and backups are kept so that nobody changes them. */
+/** Copies a file, writable for its owner (0600): a copy has the mode of its source, and backups are often kept read-only. */
 function copyWritable(file: string, to: string): void {
   copyFileSync(file, to);
   chmodSync(to, 0o600);
 }
 
-/** A copy of `file` beside the store, checked whole and brought up to this program's schema. */
+/** Copies the backup `file` to `fresh`, beside the store, checks it whole and brings it up to this program's schema. Throws StoreError. */
 function prepare(file: string, fresh: string): void {
   if (!existsSync(file)) throw new StoreError("unusable", `There is no file ${file}.`);
   if (!statSync(file).isFile() || !beginsLikeSqlite(file)) {
@@ -152,7 +152,7 @@ function prepare(file: string, fresh: string): void {
   remove(fresh);
   withPrivateFiles(() => {
     copyWritable(file, fresh);
-    // A store that was copied by hand may have its newest part here.
+    // A store that was copied by hand may have its newest changes in the log beside it.
     if (existsSync(`${file}-wal`)) copyWritable(`${file}-wal`, `${fresh}-wal`);
   });
   look(fresh, file);
@@ -160,8 +160,8 @@ function prepare(file: string, fresh: string): void {
 }
 
 /**
- * Another name for the store's file, and a copy of what it has not taken in yet. The name it is known by stays until the new file takes it:
- * whenever the power fails, there is a store.
+ * Keeps the store at `path` under the name `before` as well, and moves the log files beside it there. The store keeps its own name until the new file
+ * takes that: whenever the power fails, there is a store.
  */
 function keepAside(path: string, before: string): void {
   try {
@@ -175,13 +175,13 @@ function keepAside(path: string, before: string): void {
     copyFileSync(path + ending, before + ending);
     giveToFolderOwner(before + ending);
   }
-  // They belong to the old file: the new one must not be read with them.
+  // They belong to the old store, and SQLite would read the new one together with them.
   for (const ending of [...NOT_TAKEN_IN, "-shm"]) rmSync(path + ending, { force: true });
 }
 
 /**
- * A name for the store that a restore takes the place of. One that is kept already stays: of two restores in a row the first has put aside what people
- * wrote, the second only what the first had brought.
+ * A free name under which a restore keeps the store that it replaces. What an earlier restore has kept stays: of two restores in a row the first one
+ * keeps what people wrote, the second one only what the first had brought.
  */
 function nameAside(path: string): string {
   const taken = (name: string) => ENDINGS.some((ending) => existsSync(name + ending));
@@ -214,7 +214,7 @@ export function restoreStore(file: string, path: string, check: (store: Store) =
     syncFolder(dirname(path));
     return before;
   } catch (thrown) {
-    // What is wrong with the backup was told of it: all else is written where the store is.
+    // Faults of the backup were thrown under its own name; everything else was done where the store is.
     throw toStoreError(thrown, path);
   } finally {
     remove(fresh);

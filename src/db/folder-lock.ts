@@ -12,13 +12,13 @@ export type FolderLock = {
   release(): void;
 };
 
-/** How long the folder is asked for, ms: a command that looks whether a server has it takes it for an instant, and is none. */
+/** How long to wait for the lock, ms. {@link serverIsRunning} of another process takes it for an instant, and must not pass for a server. */
 const ASK_MS = 100;
 
 /** Locks in force. Without this the garbage collector would close a connection that nobody asks again, and free the folder. */
 const held = new Set<Database>();
 
-/** Said with whatever keeps a server from its folder: in a home that nobody may write in there is nothing to be put right. */
+/** Added to whatever keeps a server from its folder: not all of it can be put right, such as a home folder that may not be written to. */
 const ELSEWHERE = "Put that right, or choose another folder with --data or SLUICE_DATA.";
 
 const withAdvice = (fault: unknown): unknown =>
@@ -66,7 +66,7 @@ export function lockDataFolder(folder: string): FolderLock {
   }
 }
 
-/** Whether a server has the data folder now. A folder that cannot be asked has none. */
+/** Whether a server has the data folder now. False also where the lock cannot be tried, for lack of rights for instance. */
 export function serverIsRunning(dataFolder: string): boolean {
   if (!existsSync(dataFolder)) return false;
   try {
@@ -78,8 +78,8 @@ export function serverIsRunning(dataFolder: string): boolean {
 }
 
 /**
- * Throws StoreError (locked) while a server runs on `folder`. For whoever would change the schema of its store: that server is of an older version,
- * knows no other schema, and could not even be started again.
+ * Throws StoreError (locked) while a server runs on `folder`. Called before the schema of its store is changed: such a server is of an older version, does
+ * not know the newer schema, and could not even be started again.
  */
 export function refuseUnderServer(folder: string): void {
   if (!serverIsRunning(folder)) return;

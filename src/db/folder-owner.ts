@@ -2,9 +2,9 @@ import { existsSync, lchownSync, lstatSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
 /**
- * Gives files that were just made to whoever has their folder, where root made them: a command that root runs beside a service (a restore, a key, the
- * doctor) would else leave it a store that it cannot open. Never for files that were there before, of which nobody knows what they are, and never through
- * a link. Paths that are not there are passed over, and so is a root that may give nothing away, as in a container.
+ * Gives files that root has just made to the owner of their folder: otherwise a command that root runs beside a service (a restore, a key, the doctor)
+ * would leave the service a store that it cannot open. To be called for new files only: of others nobody knows what they are. Links are not followed.
+ * Does nothing for paths that do not exist, and where root may not change owners, as in some containers.
  */
 export function giveToFolderOwner(...paths: readonly string[]): void {
   if (process.geteuid?.() !== 0) return;
@@ -12,7 +12,7 @@ export function giveToFolderOwner(...paths: readonly string[]): void {
     const { uid, gid } = statSync(dirname(path));
     if (uid === 0) continue;
     try {
-      // Whoever has the folder may put another name of a file there that is not his. By its path: to open and close it would end SQLite's locks on it.
+      // The folder's owner could have put a link there to a file that is not his: hence nlink. By path, since opening and closing it would drop SQLite's locks.
       const made = lstatSync(path);
       if (made.isFile() && made.nlink === 1 && made.uid === 0) lchownSync(path, uid, gid);
     } catch {

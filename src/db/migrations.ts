@@ -72,7 +72,7 @@ export function migrate(
     refuseNewer(applied);
     if (applied.length > 0 && applied.length < steps.length) mayChange();
     for (const step of steps) {
-      // Not by the last one: some stores took a step before those that stand ahead of it were written.
+      // Each is looked up by itself: some stores took a step before others that the journal lists ahead of it were written.
       if (applied.includes(step.when)) continue;
       applyStep(database, folder, step);
       taken.push(step.tag);

@@ -12,20 +12,20 @@ import { StoreError, toStoreError } from "./store-error.ts";
 
 /** How long opening may wait for another process, ms: nothing is served yet, so waiting harms nobody. */
 const OPEN_WAIT_MS = 2_000;
-/** How long until a lock is asked for again for which SQLite does not wait by itself, ms. */
+/** Pause before the next try for a lock for which SQLite does not wait by itself, ms. */
 const ASK_AGAIN_MS = 5;
-/** How long a statement of a reader may wait, ms: readers wait only while the log is begun anew, which takes an instant. */
+/** How long a statement of a reader may wait, ms: readers wait only while the write-ahead log is started anew, which takes an instant. */
 const READ_WAIT_MS = 200;
 /**
- * Largest store that is checked whole at the start; of a larger one only the small tables are (reliability 2 #7). Some 5 ms a megabyte: a store
- * of a hundred thousand image jobs is to be open in half a second (reliability 8).
+ * Largest store that is checked whole at the start, bytes; of a larger one only {@link SMALL_TABLES} are (reliability 2 #7). A check takes some 5 ms a
+ * megabyte, and a store of a hundred thousand image jobs is to be open in half a second (reliability 8).
  */
 const CHECKED_BYTES = 32 * 1024 * 1024;
 const SMALL_TABLES = ["account", "api_key"];
 
 export type StoreOptions = {
   /**
-   * How long a statement may wait for another process's write, ms. Default 0: a waiting statement stands on the event loop
+   * How long a statement may wait for another process's write, ms. Default 0: a statement that waits blocks the event loop
    * (reliability 2 #4), and the writer tries again by itself. A command that does one thing and ends takes 2,000.
    */
   waitMs?: number;
@@ -67,18 +67,18 @@ export function makePrivateFolder(path: string): void {
   }
 }
 
-/** Whether a file has this name, followed where it is a link. Throws StoreError where nobody can say: what may not be looked at is not missing. */
+/** Whether there is a file at `path`; links are followed. Throws StoreError where that cannot be told: what may not be looked at need not be missing. */
 export function isThere(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false }) !== undefined;
   } catch (thrown) {
-    // A way that leads through a file, or round in a ring, leads to nothing.
+    // A path that goes through a file, or through links in a ring, leads to no file.
     if (["ENOTDIR", "ELOOP"].includes(errorCode(thrown))) return false;
     throw toStoreError(thrown, path);
   }
 }
 
-/** Takes other users' rights from the store's files. Returns a sentence for each that could not be changed. */
+/** Takes other users' rights from the store's files (not on Windows). Returns a sentence for each that could not be changed. */
 function tightenFiles(path: string): string[] {
   const warnings: string[] = [];
   if (process.platform === "win32") return warnings;
@@ -113,8 +113,8 @@ function setWait(database: Database, waitMs: number): void {
 }
 
 /**
- * Turns on the write-ahead log. Of two processes that do so at once in a new file each holds what the other waits for, so that SQLite lets one of them fail
- * on the spot, whatever wait is set; its next try finds it done.
+ * Turns on the write-ahead log. When two processes do so at once in a new file, each holds what the other waits for, and SQLite fails one of them at once,
+ * whatever wait is set. That one tries again, for {@link OPEN_WAIT_MS} at the most, and finds it done.
  */
 function turnOnLog(database: Database, inMemory: boolean): void {
   const until = performance.now() + OPEN_WAIT_MS;
@@ -129,7 +129,7 @@ function turnOnLog(database: Database, inMemory: boolean): void {
   }
 }
 
-/** reliability 2 #1. */
+/** Sets how every connection that writes works (reliability 2 #1). Throws StoreError (unusable) for a value that SQLite does not take. */
 function setPragmas(database: Database, inMemory: boolean): void {
   turnOnLog(database, inMemory);
   setPragma(database, "synchronous", "FULL", "2");
@@ -143,7 +143,7 @@ function setPragmas(database: Database, inMemory: boolean): void {
   setPragma(database, "checkpoint_fullfsync", "ON", "1");
 }
 
-/** Another program's database stays as it is: its tables are not joined by ours. */
+/** Throws StoreError (unusable) for another program's database, before any table of ours is made in it. */
 function checkForStranger(database: Database, path: string): void {
   // No table was ever made in it.
   const isNew = readPragma(database, "schema_version") === "0";
@@ -164,16 +164,16 @@ function checkForDamage(database: Database, path: string): void {
 }
 
 /**
- * SQLite opens a file for reading alone where it must, and says nothing of it before the first write (nor to BEGIN IMMEDIATE): a server would start and
- * refuse everything. This asks for all that a write needs, and writes nothing.
+ * Throws SQLite's error where the store cannot be written. Without the right to write SQLite opens a file for reading alone, and says so at the first
+ * write only (not at BEGIN IMMEDIATE): a server would start and refuse everything. This statement needs all that a write needs, and changes nothing.
  */
 function checkForWriting(database: Database): void {
   database.run("DELETE FROM account WHERE id = ''");
 }
 
 /**
- * Makes all that is prepared on `database` end when it is closed. A statement that is left keeps the file open: Windows neither moves nor removes an open
- * file, and Bun begins the log of one anew when the process ends. Not for a server, which would remember every statement that it ever made.
+ * Makes all statements that are prepared on `database` end when it is closed. One that is left keeps the file open: Windows neither moves nor removes an
+ * open file, and Bun starts the log of one anew when the process ends. Not for a server, which would remember every statement that it ever made.
  */
 function endStatementsWith(database: Database): void {
   const made: { finalize(): void }[] = [];
@@ -193,22 +193,22 @@ function endStatementsWith(database: Database): void {
 
 function closeStore(database: Database, path: string): void {
   if (path !== ":memory:") {
-    // Waiting for whoever reads would keep a server beside this command from writing.
+    // While this waited for readers, a server beside this command could not write.
     setWait(database, 0);
     try {
-      // Beginning the log anew looks like a write to a server beside this command, which reads all of its keys again then.
+      // Only for a log that holds writes of ours: to a server beside this command starting it anew looks like a write, and all keys are read again.
       const wrote = database.query("SELECT total_changes() > 0").values()[0]?.[0] === 1n;
       database.query(`PRAGMA wal_checkpoint(${wrote ? "TRUNCATE" : "PASSIVE"})`).all();
     } catch {
-      // A full or broken disk. What was committed stays in the log beside the file, where the next one to open it finds it; and why a write failed was
-      // told by the write.
+      // A full or broken disk. What was committed stays in the log beside the file, where the next process to open it finds it; and a write that failed
+      // has thrown its own error.
     }
   }
   database.close();
 }
 
 /**
- * Opens a store that another process of this gateway has open, for reading alone: what that process has committed is seen by the next statement. Throws
+ * Opens a store for reading alone that another process of this gateway has open: each statement sees all that was committed before it. Throws
  * {@link StoreError}.
  */
 export function openReader(path: string): Store {
@@ -235,7 +235,7 @@ export function openStore(path: string, options: StoreOptions = {}): Store {
     const opened = withPrivateFiles(() => {
       database = new Database(path, { create: true, readwrite: true, strict: true, safeIntegers: true });
       if (options.brief) endStatementsWith(database);
-      // Comes first, else two processes that open at once make each other fail (runtime.md 4).
+      // Comes first: otherwise two processes that open it at once make each other fail (runtime.md 4).
       setWait(database, OPEN_WAIT_MS);
       checkForStranger(database, path);
       setPragmas(database, inMemory);

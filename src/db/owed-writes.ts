@@ -2,14 +2,14 @@ import type { Clock } from "../lib/clock.ts";
 import { StoreError } from "./store-error.ts";
 import type { Writer } from "./writer.ts";
 
-/** How long after a write could not be done it is tried again, ms, again and again. */
+/** Pause between two tries to do what is owed, ms. */
 const AGAIN_MS = 2_000;
-/** Writes that may be owed; those beyond are made up for by the next start. */
+/** Writes that may be owed at the same time; the next start makes up for those beyond. */
 const MAX_OWED = 10_000;
 
 /**
- * Writes that take something back which the store holds as open, and that could not be done while it was full or broken: nobody waits for them any more, and
- * they are done as soon as it takes writes again. Each is known by an id and is no fault when it was done before.
+ * Writes that close or give back what the store still has as open, and that failed because the store was full or broken. Nobody waits for them any more;
+ * they are done as soon as the store takes writes again. Each is known by an id, and it must do no harm to do one twice.
  */
 export class OwedWrites {
   readonly #owed = new Set<string>();
@@ -29,7 +29,7 @@ export class OwedWrites {
     if (!(await this.#try([id]))) this.add(id);
   }
 
-  /** The write of this id is to be done later: something that was to stand in its place could not be written. */
+  /** Owes the write of this id without trying it now: the write that was to be done in its place has just failed. */
   add(id: string): void {
     if (this.#owed.size >= MAX_OWED) return;
     this.#owed.add(id);
@@ -69,5 +69,5 @@ export class OwedWrites {
   }
 }
 
-/** Whether a write that failed so may succeed later: what is no fault of the store is not mended by waiting, and one that is closed is for the next start. */
+/** Whether a write that failed so may succeed later. Waiting mends faults of the store alone; of one that is closed the next start takes care. */
 const canPass = (thrown: unknown): boolean => thrown instanceof StoreError && thrown.fault !== "closed";

@@ -1,7 +1,7 @@
 import type { Store } from "./open.ts";
 import type { Writer } from "./writer.ts";
 
-/** A charge and what goes with it come to some fifteen pages of 4 KiB: a disk that has room for one of them alone is full, bytes. */
+/** Size of the trial write, bytes. A charge and what goes with it takes some fifteen pages of 4 KiB: a disk with room for one or two pages counts as full. */
 const PROBE_BYTES = 128 * 1024;
 
 /** Finds out whether the store takes writes, by one that is erased again. */
@@ -13,7 +13,7 @@ export class Probe {
     store: Store,
     private readonly writer: Writer,
   ) {
-    // No account has this id, and the row is of the oldest: if the process dies before it is erased, the next sweep takes it.
+    // No account has the id '', and the row is as old as can be: if the process dies before it is erased, the next sweep of old rows removes it.
     this.#write = store.database.prepare(
       `INSERT OR REPLACE INTO idempotency (account_id, route, key, fingerprint, state, boot, request_id, status, body, created_at)
        VALUES ('', '', 'probe', zeroblob(32), 'done', '', '', 200, zeroblob(${PROBE_BYTES}), 0)`,

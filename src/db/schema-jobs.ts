@@ -29,7 +29,7 @@ export const imageJob = sqliteTable(
     style: text("style"),
     sourceJob: text("source_job"),
     sourceFile: text("source_file"),
-    /** What the vendor knows one sending from another by: kept before the first. */
+    /** What a vendor's idempotency header carries, so that an order that is sent twice is done once: written before the first is sent. */
     token: text("token").notNull(),
     /** How often it was claimed: with `boot` it tells whose result counts. */
     attempt: whole("attempt").notNull().default(0),
@@ -38,11 +38,11 @@ export const imageJob = sqliteTable(
     /** How often a process died while it ran. */
     crashes: whole("crashes").notNull().default(0),
     boot: text("boot"),
-    /** Monotonic ms of the process `boot`: after it nobody is believed to work on the job. */
+    /** By the monotonic clock of the process `boot`, ms: from then on nobody is taken to be at work on the job. */
     leaseMs: whole("lease_ms"),
     vendor: text("vendor").notNull(),
     upstreamModel: text("upstream_model").notNull(),
-    /** The vendor's own name of the work, to resume it by. */
+    /** The vendor's own id of the work, by which it is asked for again. */
     vendorJob: text("vendor_job"),
     runAfterMs: whole("run_after_ms").notNull(),
     deadlineMs: whole("deadline_ms").notNull(),

@@ -1,7 +1,7 @@
 import { primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { flag, nano, whole } from "./columns.ts";
 
-/** What a key with a cap has come to on one UTC day (days since 1970). Keys without caps have no rows. */
+/** What a key with a cap has used on one UTC day (days since 1970). Keys without caps have no rows. */
 export const keySpend = sqliteTable(
   "key_spend",
   {

@@ -62,7 +62,7 @@ export const ledgerHold = sqliteTable("ledger_hold", {
   deadlineAt: whole("deadline_at").notNull(),
 });
 
-/** Units that one image, or one call of a web tool, takes of its account: of the allowance first, and else of its money. */
+/** Units that one image, or one call of a web tool, takes from its account: from the plan's allowance first, and then from its money. */
 export const unitClaim = sqliteTable(
   "unit_claim",
   {
@@ -88,7 +88,7 @@ export const unitClaim = sqliteTable(
   ],
 );
 
-/** What each call of a vendor came to, of a reply that took several at rates that differ with the length of a prompt: its cost is theirs. */
+/** Tokens of each vendor call of one reply, where it took several calls and the rates differ with a prompt's length: its cost is the sum of their costs. */
 export const usageRound = sqliteTable(
   "usage_round",
   {

@@ -40,7 +40,7 @@ const FAULTS: readonly (readonly [prefix: string, fault: StoreFault, sentence: s
   ["EROFS", "read-only", "is on a file system that cannot be written"],
   ["SQLITE_FULL", "disk-full", "cannot grow: the disk is full"],
   ["ENOSPC", "disk-full", "cannot grow: the disk is full"],
-  // The file that processes share could not be made larger, of which SQLite says no more.
+  // The `-shm` file that processes share could not be made larger. SQLite says no more than that; what keeps it from it is a full disk.
   ["SQLITE_IOERR_SHMSIZE", "disk-full", "cannot grow: the disk is full"],
   [
     "SQLITE_CANTOPEN",
@@ -65,8 +65,8 @@ export function toStoreError(thrown: unknown, path: string): unknown {
 }
 
 /**
- * {@link toStoreError} for work on the store at `path` that does other things too: a file that it cannot read is none of the store's, so that only what
- * SQLite itself throws becomes a {@link StoreError}.
+ * {@link toStoreError} for work that uses the store at `path` and other files too: only what SQLite itself throws becomes a {@link StoreError}, since a
+ * system error (such as ENOENT) may be about one of the others.
  */
 export function ofStore(thrown: unknown, path: string): unknown {
   return errorCode(thrown).startsWith("SQLITE_") ? toStoreError(thrown, path) : thrown;

@@ -4,16 +4,16 @@ import { Probe } from "./probe.ts";
 import { StoreError } from "./store-error.ts";
 import type { Writer } from "./writer.ts";
 
-/** When a store that failed is tried first, and then again and again, ms: most faults are over at once, and a full disk is for a while. */
+/** How soon a store that failed is tried first, and how often after that, ms: most faults are over at once, while a full disk stays full for a while. */
 const FIRST_MS = 100;
 const AGAIN_MS = 1_000;
 
-/** What is told of the store's health, once each time it changes. `fault` is undefined when it takes writes again. */
+/** Called once each time that the store's health changes. `fault`: why it takes no writes; undefined when it takes them again. */
 type OnChange = (fault: StoreError | undefined) => void;
 
 /**
- * Brings a store back that could not be written: as long as the last write failed, one is tried once a second. Without it a gateway that refuses
- * work because of its store would never learn that there is room again.
+ * Notices when a store that could not be written takes writes again: as long as it fails, a trial write is made once a second. Without that, a gateway
+ * that refuses work because of its store would never learn that there is room again.
  */
 export class StoreWatch {
   readonly #probe: Probe;
@@ -57,7 +57,7 @@ export class StoreWatch {
     try {
       await this.#probe.run();
     } catch (thrown) {
-      // What is no fault of the store would not be mended by waiting: it is for whoever meets it.
+      // Anything else is no fault of the store, and does not pass by waiting: whoever writes next is told of it.
       if (thrown instanceof StoreError && !this.#stopped) return this.#tryAfter(AGAIN_MS);
     }
     this.#failing = false;

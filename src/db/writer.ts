@@ -27,8 +27,8 @@ type Task = {
   reject: (reason: unknown) => void;
 };
 /**
- * Work that is done once in each batch, in its transaction and behind its operations: what would cost too much for every one of them.
- * `forget`: the batch was undone, and with it whatever was gathered for it. Neither may wait.
+ * Work that is done once for each batch, in its transaction and after its operations, because it would cost too much after every single one. `forget` is
+ * called when the batch was undone: what was gathered for it counts no more. Neither may wait for anything.
  */
 export type BatchWork = { write(): void; forget(): void };
 
@@ -68,7 +68,7 @@ export class Writer {
   constructor(
     private readonly store: Store,
     private readonly clock: Clock = systemClock,
-    /** How many are at work on something that ends with an operation here, those who wait for theirs among them. Default: nobody is waited for. */
+    /** How many requests are under way that will end with an operation here, those included whose operation waits already. Default: no others are waited for. */
     private readonly atWork: () => number = () => 0,
   ) {
     const prepare = (sql: string) => store.database.prepare(sql);
@@ -102,8 +102,8 @@ export class Writer {
   }
 
   /**
-   * Inside an operation: a number that stays the same as long as all that was written is still there, and nobody else has written. What was read or
-   * written under one number need not be read again under it. Undefined elsewhere.
+   * Inside an operation: a number that is another one in each batch, and after each operation that was undone. What was read or written under one number
+   * is still so while the number is the same, and need not be read again. Undefined outside of operations.
    */
   get view(): number | undefined {
     return this.#writing ? this.#view : undefined;
@@ -149,7 +149,7 @@ export class Writer {
 
   #schedule(): void {
     if (this.#isDue) return;
-    // Nothing is gained by waiting where nobody else is at work.
+    // Where nobody else is at work, waiting gains nothing.
     if (this.#lastBatch > 1 && this.#queue.length < this.atWork()) {
       this.#gathering ??= setTimeout(this.#onDue, GATHER_MS);
       return;
@@ -162,7 +162,7 @@ export class Writer {
   readonly #onDue = (): void => {
     this.#gathering = undefined;
     this.#isDue = false;
-    // Everybody else can go on while this process waits for the disk.
+    // Sent first, so that clients and vendors can go on while this process waits for the disk.
     outbox.send();
     if (this.#lockedSince === undefined) this.#flush();
   };
@@ -186,7 +186,7 @@ export class Writer {
     try {
       // Left open by a commit that could not even be undone.
       if (this.store.database.inTransaction) this.#statements.rollback.run();
-      // SQLite asks this itself where it keeps no write-ahead log: what is written to such a file is gone with the process.
+      // With a write-ahead log SQLite does not look by itself, and what is written to a file without its name is gone with the process.
       if (hasMoved(this.store.database)) throw gone(this.store.path);
       this.#statements.begin.run();
       this.#lockedSince = undefined;
@@ -214,7 +214,7 @@ export class Writer {
     for (const task of this.#queue.splice(0)) task.reject(reason);
   }
 
-  /** What became of a write, for {@link failing}. What is no fault of the store says nothing of the next write. */
+  /** Notes why a write failed, for {@link failing}, where that is a fault of the store: anything else says nothing of the next write. */
   #note(reason: unknown): void {
     if (!(reason instanceof StoreError)) return;
     this.#failing = reason;
