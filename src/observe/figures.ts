@@ -4,7 +4,7 @@ export type Labels = Readonly<Record<string, string | number>>;
 export type Sample = {
   labels?: Labels;
   value: number;
-  /** Behind the figure's name: `_bucket`, `_sum`, `_count`. */
+  /** Written after the figure's name: `_bucket`, `_sum`, `_count`. */
   suffix?: string;
 };
 /** A figure as Prometheus reads it (text format 0.0.4). Names end in their unit; counters in `_total`. */
@@ -22,15 +22,15 @@ function writeLabels(labels: Labels | undefined): string {
   return written.length === 0 ? "" : `{${written.join(",")}}`;
 }
 
-/** Digits behind the point: nanoseconds and nano-dollars, of which all sums are made. */
+/** Decimals that are written: all sums are made of whole nanoseconds and nano-dollars. */
 const DIGITS = 9;
-/** Of larger values so many digits in all: of a double's sixteen the last ones are what adding leaves. */
+/** From {@link LARGE} on a value is written with this many digits in all: the last ones of a double's sixteen are rounding errors of addition. */
 const LARGE = 100_000;
 const LARGE_DIGITS = 13;
 
 /**
- * A value without what its addition left behind the last digit: several processes' sums come in another order once one of them has died, and who reads
- * a counter that fell by nearly nothing takes all of it for new.
+ * A value without the rounding errors of its addition. The sums of several processes are added in another order once one of them has died; a counter that
+ * fell by a rounding error would look as if it had begun again at 0, and all of it would be counted once more.
  */
 function writeValue(value: number): string {
   if (value === Number.POSITIVE_INFINITY) return "+Inf";
@@ -61,7 +61,7 @@ export function single(name: string, type: "counter" | "gauge", help: string, va
   return figure(name, type, help, [{ value }]);
 }
 
-/** Values counted into buckets, by their upper bounds. */
+/** Counts values into buckets. `bounds`: the buckets' upper bounds, which belong to them, ascending. */
 export class Histogram {
   readonly #counts: number[];
   #sum = 0;

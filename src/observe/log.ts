@@ -31,33 +31,33 @@ export type LogSettings = {
 const MAX_LINE_BYTES = 8 * 1024;
 /** Longest single value, characters. */
 const MAX_VALUE_CHARACTERS = 2 * 1024;
-/** How much of a value is looked at; a secret across this border is cut again far before it. */
+/** How much of a value is searched for secrets, characters. What is written is cut far below, so that half a secret at this bound is never shown. */
 const MAX_READ_CHARACTERS = 16 * 1024;
 /** Shorter values are words, not secrets: removing them would blank the log. */
 const MIN_SECRET_CHARACTERS = 8;
 
-/** How much may wait for a reader who takes nothing, characters: a log shipper that stands still is not to have all of the memory. */
+/** How much may wait for a reader that takes nothing, characters: a log shipper that stands still must not fill the memory. */
 const MAX_UNREAD = 1024 * 1024;
 
 const STDERR = 2;
 const REMOVED = "[removed]";
 
-/** Keys of callers and vendors that were never registered (reliability 7.4). */
+/** What keys of callers and vendors look like, for those that nobody has named with `addSecret` (reliability 7.4). */
 const PATTERNS: readonly RegExp[] = [
   /\b(?:sk|pk|rk|slt|gsk|xai|nvapi|pplx|csk|fw|tgp|hf|r8)[-_][A-Za-z0-9_-]{6,}/g,
   /\bAIza[A-Za-z0-9_-]{10,}/g,
-  // Clients that write the word twice are many.
+  // Many clients write the word twice.
   /\b(?:(?:Bearer|Basic)\s+)+[^\s"'\\,]+/gi,
 ];
 
-/** C1 controls, DEL, the two Unicode line ends, and what turns or hides text: JSON leaves them bare, terminals and line readers obey them. */
+/** C1 controls, DEL, the two Unicode line ends, and what hides text or turns its direction: JSON does not escape them, terminals and line readers obey them. */
 const CONTROLS = /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 const escapeControl = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 const toJson = (value: unknown) => JSON.stringify(value).replace(CONTROLS, escapeControl);
 
 /**
- * Writes to stderr. Into a file line by line and past the stream, which once it could not write never does again: on a disk that is full lines are lost,
- * and when there is room the log goes on, with a line of its own: the disk may have taken the half of one.
+ * A function that writes to stderr. Where that is a file, each line is written at once and not through the runtime's stream, which never writes again after
+ * one failure. Lines are lost while the disk is full. Once there is room again the log goes on, on a new line, since half of one may have been written.
  */
 function writerToStderr(): (line: string) => void {
   if (!isFile(STDERR)) return writeToStream;
@@ -73,13 +73,13 @@ function writerToStderr(): (line: string) => void {
 }
 
 let isWatched = false;
-/** What waits for the reader, characters, and lines that were left out meanwhile. */
+/** What waits for the stream's reader, characters, and how many lines were left out for it. */
 let unread = 0;
 let leftOut = 0;
 
 /**
- * The stream is made with the first line: that takes Bun 3 ms, which a start has no need of. Lines that nobody reads any more are lost; those for which
- * there is no room are counted, and the next one that is written tells of them.
+ * Writes a line to the runtime's stream. That is made with the first line only: it takes Bun 3 ms, which a start need not spend. Once the reader is gone,
+ * lines are lost; those for which there is no room are counted, and the next line that is written is preceded by their number.
  */
 function writeToStream(line: string): void {
   if (!isWatched) process.stderr.on("error", () => {});
@@ -103,7 +103,7 @@ function isFile(descriptor: number): boolean {
   try {
     return fstatSync(descriptor).isFile();
   } catch {
-    // It is closed: whatever is written there goes nowhere.
+    // It is closed, and nothing can be written to it.
     return false;
   }
 }

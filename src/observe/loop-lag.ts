@@ -4,15 +4,15 @@ import { Histogram } from "./figures.ts";
 export const LOOK_EVERY_MS = 50;
 /** Looks that are remembered: ten seconds. */
 const KEPT = 200;
-/** What happens to the loop, as a fraction of the remembered looks. */
+/** The 99th percentile, as a fraction. */
 const P99 = 0.99;
 /** Bounds by which all looks since the start are counted, seconds. */
 const DELAYS = [0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1];
 const MS_PER_SECOND = 1_000;
 
 /**
- * How late the event loop is: a timer says when it runs, against when it should have. What is read is of the last ten seconds, so that what one
- * sees is what is; the histogram is of all looks, for whoever asks what it was over hours.
+ * Measures how late the event loop is: by how much a timer runs later than it should have. {@link read} tells of the last ten seconds, the present; the
+ * histogram counts all looks since the start, for whoever asks how it was over hours.
  */
 export class LoopLag {
   /** Of all looks, seconds. */

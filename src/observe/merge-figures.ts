@@ -1,13 +1,13 @@
 import type { Figure, Sample } from "./figures.ts";
 
-/** Figures of which the largest is told: the worst of several processes, not what they come to together. */
+/** Figures of which the largest value is taken, that of the worst process: a sum of them would mean nothing. */
 const LARGEST: ReadonlySet<string> = new Set([
   "sluice_event_loop_lag_seconds",
   "sluice_vendor_failing",
   "sluice_breaker_open",
   "sluice_key_resting",
 ]);
-/** Figures that the first process tells for all. */
+/** Figures that are taken from the first process alone, for all of them. */
 const FIRST: ReadonlySet<string> = new Set(["sluice_build_info", "process_start_time_seconds"]);
 
 const nameOf = ({ labels = {}, suffix = "" }: Sample) => `${suffix}\n${JSON.stringify(Object.entries(labels))}`;
@@ -38,7 +38,7 @@ function addSample({ name, samples }: Merged, sample: Sample): void {
   else known.value = LARGEST.has(name) ? Math.max(known.value, sample.value) : known.value + sample.value;
 }
 
-/** What of a process's figures outlives it: counters and histograms, so that no sum ever falls. */
+/** Those of a process's figures that are still counted after its end: counters and histograms, so that no sum ever falls. */
 export function lastingFigures(figures: readonly Figure[]): Figure[] {
   return figures.filter(({ type }) => type === "counter" || type === "histogram");
 }

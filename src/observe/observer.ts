@@ -1,16 +1,16 @@
 import type { Attempt, RequestFacts, RequestObserver, WorkFacts } from "./request-facts.ts";
 
-/** Whoever wants to hear of requests. Whatever is left out is not told. */
+/** Whoever wants to hear of requests. It is not told what it has no function for. */
 export type Listener = Partial<RequestObserver>;
 
 type Told = Exclude<keyof RequestObserver, "traces">;
 type Tell = (first?: unknown, second?: unknown) => void;
 
 /**
- * Several listeners as one. One that throws is told of by `onFault` and keeps nobody else from hearing: no figure is worth a request.
+ * Several listeners as one. What one of them throws goes to `onFault`, and the others are told all the same: no figure is worth a request.
  */
 export function createObserver(listeners: readonly Listener[], onFault: (thrown: unknown) => void): RequestObserver {
-  // No closure for each thing that is told: this runs for every request.
+  // Written without a closure for each call: this runs for every request.
   const tellAll = (name: Told, first?: unknown, second?: unknown): void => {
     for (const listener of listeners) {
       try {

@@ -5,7 +5,7 @@ import { unhandled } from "./unhandled.ts";
 const MS_PER_SECOND = 1_000;
 const US_PER_SECOND = 1_000_000;
 
-/** Unix time, seconds. Read once: told anew each time it would now and then be another second, which looks like a start. */
+/** Unix time, seconds. Computed once: computed anew each time it would now and then round to another second, which would look like a restart. */
 const STARTED_AT = Math.round(Date.now() / MS_PER_SECOND - process.uptime());
 
 /** Requests to vendors that this process may have in flight; Bun queues more without a word (runtime.md 0.2). */
@@ -13,17 +13,17 @@ export const fetchLimit = (): number => Number(process.env["BUN_CONFIG_MAX_HTTP_
 
 let lastMemory = { rss: 0, heapUsed: 0 };
 
-/** Bytes, as they were last known where the system cannot say, as it cannot to a process that may open no further file. Never throws. */
+/** Memory of this process, bytes; the last known figures where it cannot be read, as in a process that may open no further file. Never throws. */
 function readMemory(): { rss: number; heapUsed: number } {
   try {
     lastMemory = process.memoryUsage();
   } catch {
-    // All other figures are known all the same.
+    // The other figures can be told all the same.
   }
   return lastMemory;
 }
 
-/** What this process takes of its machine, and how late its event loop is. */
+/** The figures of this process: its version, memory, processor time and uncaught faults, and how late its event loop is. */
 export function collectProcess(version: string, lag: LoopLag): Figure[] {
   const { rss, heapUsed } = readMemory();
   const { user, system } = process.cpuUsage();
@@ -42,7 +42,7 @@ export function collectProcess(version: string, lag: LoopLag): Figure[] {
       unhandled.count,
     ),
     single("sluice_heap_used_bytes", "gauge", "What JavaScript holds of it.", heapUsed),
-    // Of type gauge, a checker of figures takes offence at the label.
+    // A summary and no gauge: a checker of figures objects to a gauge with the label `quantile`.
     figure("sluice_event_loop_lag_seconds", "summary", "How late the event loop was within the last ten seconds.", [
       { labels: { quantile: "0.5" }, value: median / MS_PER_SECOND },
       { labels: { quantile: "0.99" }, value: p99 / MS_PER_SECOND },

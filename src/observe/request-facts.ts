@@ -1,10 +1,10 @@
 /**
- * One call to a vendor on the way of a request. `key`: which of its keys, from 0. `outcome`: see {@link attemptOutcome}. `at`: when it
- * began, ms after the request did; 0 where that is not known any more. `ms`: its duration.
+ * One call to a vendor for a request. `key`: which of the vendor's keys, from 0. `outcome`: see {@link attemptOutcome}. `at`: when it began, ms after the
+ * request did; 0 where that is not known any more. `ms`: its duration.
  */
 export type Attempt = { vendor: string; model: string; key: number; outcome: string; at: number; ms: number };
 
-/** How the last call of a request ended: `served`, the code of its error, or the request's own outcome where nothing went wrong. */
+/** How the last call of a request ended: `served` where the request was completed, else the code of its error, else the request's own outcome. */
 export const attemptOutcome = (outcome: string | undefined, error: string | null | undefined): string =>
   outcome === "completed" ? "served" : (error ?? outcome ?? "ended");
 
@@ -14,7 +14,7 @@ export const attemptOutcome = (outcome: string | undefined, error: string | null
  */
 export type ToolCall = { tool: string; callId: string; at: number; ms: number | undefined; error: string | undefined };
 
-/** What became of a request that was held, told once, when its book is closed. */
+/** What became of a generation: told once, when its hold is settled or released, or when it was refused before it had one. */
 export type RequestFacts = {
   requestId: string;
   accountId: string;
@@ -31,24 +31,27 @@ export type RequestFacts = {
   error: string | undefined;
   /** How its reply ended, where it did. */
   finish: string | undefined;
-  /** How often a vendor was asked, and each time, where one failed. */
+  /** How often a vendor was asked; and each of these attempts, which are noted only where one failed. */
   tried: number;
   attempts: readonly Attempt[];
-  /** Calls that brought the rounds of its reply before the last one, all of one attempt, and web tools that were run for its model between them. Noted only where traces are kept. */
+  /**
+   * Of a reply that took several rounds, all of one attempt: the calls of those before the last, and the web tools that the gateway ran for its model
+   * between them. Noted only where traces are kept.
+   */
   rounds?: readonly Attempt[] | undefined;
   tools?: readonly ToolCall[] | undefined;
-  /** When the last attempt began, and the last call to a vendor, which may be a later one of the same attempt; ms after the request did. */
+  /** When the last attempt began, and when the last call to a vendor did, which may be a later round of that attempt; ms after the request began. */
   lastAttemptMs: number;
   lastCallMs?: number | undefined;
-  /** Which of its vendor's keys that one used, from 0. */
+  /** Which of its vendor's keys the last attempt used, from 0. */
   lastKey: number;
-  /** Unix ms, and the durations from there, ms. */
+  /** Unix ms; then from there to the end of the answer and to its first token, ms. */
   startedAt: number;
   durationMs: number;
   firstTokenMs: number | undefined;
   /** What was counted; absent where nothing was charged. */
   usage: { input: number; cacheRead: number; cacheWrite: number; output: number; reasoning: number } | undefined;
-  /** At the price of its time, nano-USD; undefined where none is known. */
+  /** What the usage costs at the price of its time, nano-USD; undefined where no price is known. */
   costNano: bigint | undefined;
   /** The client's W3C trace context. */
   traceparent: string | undefined;
@@ -60,20 +63,20 @@ export type RpcFacts = { method: string; id: string; version: string | undefined
 /** A call to a vendor on the way of a piece of {@link WorkFacts}; see {@link Attempt}. */
 export type WorkCall = Omit<Attempt, "key">;
 
-/** What became of a request that is no generation and yet costs or takes time: told to the traces, once, when it is over. */
+/** What became of a request other than a generation that costs money or takes time: told once, when it is over, for the traces. */
 export type WorkFacts = {
   operation: "image_generation" | "execute_tool" | "count_tokens";
-  /** Undefined for an image job that an earlier process took. */
+  /** Undefined for an image job that an earlier process accepted. */
   requestId: string | undefined;
   accountId: string;
   keyId: string;
   dialect: string;
   /** The model, or the tool, that was asked for; empty where none could be made out. */
   subject: string;
-  /** Who did it, and with which model; both undefined where that was nobody, or is not known. */
+  /** Which vendor did it, and with which model; both undefined where none did, or that is not known. */
   vendor?: string | undefined;
   upstreamModel?: string | undefined;
-  /** `completed`; `refused` where nothing was done, or charged; else how it ended. */
+  /** `completed`; `refused` where nothing was done or charged; else how it ended. */
   outcome: string;
   /** The error's code, where it ended in one. */
   error: string | undefined;
@@ -83,33 +86,33 @@ export type WorkFacts = {
   /** Unix ms, and the duration from there, ms. */
   startedAt: number;
   durationMs: number;
-  /** The client's W3C trace context, and another one that it is in as well. */
+  /** The client's W3C trace context, and a second one that the span is linked to. */
   traceparent: string | undefined;
   linked?: string | undefined;
-  /** Of a count. */
+  /** Of a count of tokens: what it came to. */
   inputTokens?: number | undefined;
-  /** Of a web tool: calls of the allowance that it came to. */
+  /** Of a web tool: how many calls of the plan's allowance it counted as. */
   units?: number | undefined;
   /** Of an image: the job's id. */
   jobId?: string | undefined;
-  /** Of a message of MCP, and JSON-RPC's code where it ended in an error of that. */
+  /** Of a message of MCP: the message, and the JSON-RPC error code where it ended in one. */
   rpc?: RpcFacts | undefined;
   rpcCode?: number | undefined;
 };
 
 /** Told of every request, for figures, traces and the like. Its functions wait for nothing and never throw. */
 export type RequestObserver = {
-  /** The clients' trace context is wanted. */
+  /** Whether traces are kept, so that clients' trace contexts and the facts that only traces need are wanted. */
   readonly traces: boolean;
-  /** A first attempt goes out; `ended` follows. */
+  /** The first attempt of a request goes out; {@link ended} follows. */
   began(): void;
-  /** It is being settled after attempts that failed: they belong to its receipt. */
+  /** A request is about to be settled after attempts that failed: these belong to its receipt. */
   settling(requestId: string, attempts: readonly Attempt[]): void;
   ended(facts: RequestFacts): void;
-  /** A client was refused before its request had a book: `ended` does not follow. */
+  /** A client was told the error `code` before anything was held for its request: {@link ended} does not follow. */
   told(code: string): void;
-  /** The same where the client showed a valid key. Called only where traces are wanted. */
+  /** The same for a client that showed a valid key. Called only where traces are wanted. */
   refused(facts: RequestFacts): void;
-  /** Something that is no generation is over, or was refused to who showed a valid key. Called only where traces are wanted. */
+  /** A request other than a generation is over, or was refused to a client that showed a valid key. Called only where traces are wanted. */
   worked(facts: WorkFacts): void;
 };

@@ -1,9 +1,9 @@
 import { type Figure, figure, Histogram, type Labels, type Sample } from "./figures.ts";
 import { attemptOutcome, type RequestFacts, type RequestObserver } from "./request-facts.ts";
 
-/** Combinations of dialect, vendor and model that are told apart: names of models can be anybody's. Further ones are `other`. */
+/** Combinations of dialect, vendor and model that are counted apart: clients can make up names of models. Further ones are counted as `other`. */
 export const MAX_SERIES = 500;
-/** Those of them that are begun by a request without an answer: asking for names that no vendor has must not use all of them up. */
+/** How many of these may begin with a request that was not completed: asking for models that no vendor has must not use all of them up. */
 export const MAX_UNPROVEN = 50;
 /** Upper bounds of durations, seconds: from a cached answer to a long blocking one. */
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 95, 180, 600];
@@ -26,7 +26,7 @@ type Series = {
   served: number;
 };
 
-/** Counts what became of requests, with a bounded set of labels. One look-up and a few additions a request. */
+/** Counts what became of requests, with a bounded set of labels. Costs one look-up and a few additions a request. */
 export class RequestFigures implements RequestObserver {
   readonly traces = false;
   readonly #series = new Map<string, Series>();
@@ -36,7 +36,7 @@ export class RequestFigures implements RequestObserver {
   #last: { asked: string; vendor: string; model: string; series: Series } | undefined;
   #unproven = 0;
 
-  /** `scrub` takes secrets out of text: a model is called whatever a client has written. */
+  /** `scrub` takes secrets out of text: the name of a model is whatever a client has written. */
   constructor(private readonly scrub: (text: string) => string = (text) => text) {}
 
   /** Requests that a vendor is working on now. */
@@ -76,7 +76,7 @@ export class RequestFigures implements RequestObserver {
     if (facts.costNano !== undefined) series.costUsd += Number(facts.costNano) / NANO_PER_USD;
     for (const { vendor, outcome } of facts.attempts) this.#countAttempt(vendor, outcome);
     if (facts.attempts.length === 0 && facts.tried > 0) {
-      // The only call of a request may have failed too: after the first of its answer nobody else is asked.
+      // The only call may have failed too: once the first of its answer has come, no other vendor is asked.
       const outcome = attemptOutcome(facts.outcome, facts.error);
       if (outcome === "served" && series.labels["vendor"] === facts.vendor) series.served++;
       else this.#countAttempt(facts.vendor, outcome);
@@ -126,7 +126,7 @@ export class RequestFigures implements RequestObserver {
   #find(facts: RequestFacts): Series {
     const { dialect, vendor, model } = facts;
     const last = this.#last;
-    // Requests come in runs of one kind: no name is put together for those.
+    // Requests often come in a row with the same labels: then the key of the map need not be put together.
     if (last?.model === model && last.vendor === vendor && last.asked === dialect) return last.series;
     const known = this.#series.get(nameOf(facts));
     if (known) {
@@ -156,7 +156,7 @@ export class RequestFigures implements RequestObserver {
     return series;
   }
 
-  /** All calls to vendors, those of requests that took one among them. */
+  /** All calls to vendors by `vendor` and `outcome`, including those of requests that were served at the first attempt, which are counted by series. */
   #allAttempts(all: readonly Series[]): ReadonlyMap<string, number> {
     const attempts = new Map(this.#attempts);
     for (const { labels, served } of all) {
@@ -167,7 +167,7 @@ export class RequestFigures implements RequestObserver {
     return attempts;
   }
 
-  /** Vendors are configured and codes are few: these need no bound of their own. */
+  /** Needs no bound of its own: vendors are configured, and outcomes are few. */
   #countAttempt(vendor: string, outcome: string): void {
     const name = `${vendor}\n${outcome}`;
     this.#attempts.set(name, (this.#attempts.get(name) ?? 0) + 1);

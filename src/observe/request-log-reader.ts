@@ -8,10 +8,10 @@ export type LoggedRequest = Record<string, unknown> & { time: number };
 
 /** Bytes that are read at once. */
 const CHUNK_BYTES = 256 * 1024;
-/** A line that goes on for longer is damaged, and skipped: the log writes none. */
+/** A line that is longer is damaged, since the log writes none of that length: it is skipped. */
 const MAX_LINE_BYTES = 1024 * 1024;
 const LINE_END = 10;
-/** The last moment that a date can be, ms before and after 1970. */
+/** The furthest moment from 1970, before or after, that a Date can hold, ms. */
 const MAX_TIME = 8.64e15;
 
 /** The log's files, oldest first; none where there is no log. */
@@ -36,7 +36,7 @@ function parseLine(line: string): LoggedRequest | undefined {
   }
 }
 
-/** Reads on in one file, whole lines only. */
+/** Reads one file on from where it stopped the last time, whole lines only. */
 class LineReader {
   #offset = 0;
   #rest = Buffer.alloc(0);
@@ -56,7 +56,7 @@ class LineReader {
     });
     if (!file) return;
     try {
-      // Somebody has removed the file under a running server, which has begun it anew.
+      // It is shorter than what was read: somebody has removed the file under a running server, which has begun it anew.
       if ((await file.stat()).size < this.#offset) this.#begin();
       const chunk = Buffer.alloc(CHUNK_BYTES);
       for (;;) {
@@ -102,7 +102,7 @@ export async function readLast(
     await new LineReader(path).read((record) => {
       if (!fits(record)) return;
       here.push(record);
-      // Cut now and then, not with every line.
+      // Cut only when it is twice as long, since each cut moves all entries.
       if (here.length >= 2 * limit) here.splice(0, here.length - limit);
     });
     found = [...here, ...found].slice(-limit);
@@ -111,7 +111,7 @@ export async function readLast(
   return found;
 }
 
-/** Follows the log from its end on: each `read` tells what has come, in files that were begun meanwhile too. */
+/** Follows the log from its present end: each {@link read} tells what has come since, also in files that were begun meanwhile. */
 export class LogFollower {
   #readers: LineReader[];
 

@@ -6,7 +6,7 @@ import type { Fields, Log } from "./log.ts";
 export type RequestLogSettings = {
   /** The folder of the files; made when it is missing. */
   folder: string;
-  /** Files whose last line is older than this are removed, days. */
+  /** Files whose last line is older than this many days are removed. */
   days: number;
   /** All files together stay below this, bytes. */
   maxBytes: number;
@@ -20,9 +20,9 @@ export type RequestLogSettings = {
   onFault(thrown: unknown): void;
 };
 
-/** Lines are written together this often at the least, ms: a write for every request would cost more than the request. */
+/** How long a line waits at the most until all that wait are written together, ms: a write for every request would cost more than the request. */
 const FLUSH_MS = 500;
-/** Lines that wait for a disk that does not keep up; further ones are counted and left out. */
+/** Lines that may wait for a disk that does not keep up; further ones are counted and left out. */
 const MAX_WAITING = 20_000;
 /** Lines that are written at once at the most: about a megabyte of them, and with prompts and answers about eight. */
 const CHUNK_LINES = 2_048;
@@ -30,14 +30,17 @@ const CHUNK_LINES_WITH_BODIES = 64;
 /** The log is cut into this many files, by size and by age, so that the oldest can go one by one. */
 const FILES = 8;
 const MIN_FILE_BYTES = 64 * 1024;
-/** How much of a prompt and of an answer is written, characters, and how much is handed over and looked through before: what is cut first may end within a secret. */
+/**
+ * How much of a prompt and of an answer is written, characters. Twice that is searched for secrets before it is cut: text that was cut first could end
+ * within a secret, which would not be recognised.
+ */
 const MAX_BODY = 64 * 1024;
 export const MAX_LOOKED_THROUGH = 2 * MAX_BODY;
 const DAY_MS = 86_400_000;
-/** How the log's files are called: by when they were begun. */
+/** The log's files are named by the time at which they were begun (UTC, to the millisecond). */
 const FILE_NAME = /^requests-\d{8}T\d{9}Z\.jsonl$/;
 
-/** Fields whose words are all the gateway's own: no secret can stand in them, and nothing is looked for. */
+/** Fields that hold the gateway's own words only: no secret can stand in them, and they are not searched. */
 const OWN_WORDS: ReadonlySet<string> = new Set([
   "event",
   "request_id",
@@ -50,7 +53,7 @@ const OWN_WORDS: ReadonlySet<string> = new Set([
   "cost_usd",
   "flags",
 ]);
-/** Names of models that were looked through, and what came of it: the same few come again and again. */
+/** Names of models whose scrubbed form is remembered: the same few come again and again. */
 const MAX_KNOWN = 1_000;
 
 /** The names of a log's files, oldest first. Throws the system's error where its folder is not there. */
@@ -59,14 +62,14 @@ export const fileNames = (folder: string): string[] =>
     .filter((name) => FILE_NAME.test(name))
     .sort();
 
-/** When the newest file of a folder was begun, as its name tells it, Unix ms; 0 where there is none. */
+/** When the newest file of a folder was begun, by its name, Unix ms; 0 where there is none. */
 function newestStamp(folder: string): number {
   const newest = fileNames(folder).at(-1);
   const time = newest?.replace(/^.{9}(....)(..)(...)(..)(..)(..)(...Z).*$/, "$1-$2-$3$4:$5:$6.$7");
   return (time && Date.parse(time)) || 0;
 }
 
-/** Lines as they stand in a file, and how long they are there, bytes. */
+/** Lines as one text with their line feeds, its length as UTF-8, and their number. */
 type Chunk = { text: string; bytes: number; lines: number };
 
 function chunkOf(lines: readonly string[], bytes?: number): Chunk {
@@ -74,7 +77,7 @@ function chunkOf(lines: readonly string[], bytes?: number): Chunk {
   return { text, bytes: bytes ?? Buffer.byteLength(text), lines: lines.length };
 }
 
-/** The events that tell what became of a generation, and of an image job. */
+/** The events of the log that tell what became of a generation or of an image job. */
 const REQUEST_EVENTS: ReadonlySet<string> = new Set(["generate", "image"]);
 
 /**
@@ -119,7 +122,7 @@ export class RequestLog {
     this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS);
   }
 
-  /** The fields with secrets taken out of whatever others have worded; the same object where there are none. */
+  /** The fields with secrets taken out of texts that are not the gateway's own; the very same object where there are none. */
   #clean(fields: Fields): Fields {
     let cleaned = fields;
     for (const name in fields) {
@@ -143,7 +146,7 @@ export class RequestLog {
     return shown;
   }
 
-  /** Notes a prompt and its answer, cut to a bound, where that is switched on. */
+  /** Notes a prompt and its answer, each cut to 64 Ki characters, where that is switched on. */
   addBodies(requestId: string, request: string, reply: string): void {
     const { bodies, scrub } = this.#settings;
     if (!bodies) return;
@@ -159,10 +162,10 @@ export class RequestLog {
     return this.#writing;
   }
 
-  /** Removes what is too old, also of a log to which nothing comes any more. Rejects with the system's error. */
+  /** Removes files that are too old: called for a log to which nothing is added, since adding does so by itself. Rejects with the system's error. */
   removeOld(): Promise<void> {
     const removed = this.#writing.then(() => (existsSync(this.#settings.folder) ? this.#tidy(0) : undefined));
-    // Who asked is told; what is noted next is written all the same.
+    // Whoever asked for it hears of the failure; lines that come later are written all the same.
     this.#writing = removed.catch(() => undefined);
     return removed;
   }
@@ -188,12 +191,12 @@ export class RequestLog {
     }
   }
 
-  /** How much a file holds, bytes. */
+  /** How much one file may hold, bytes. */
   get #room(): number {
     return Math.max(MIN_FILE_BYTES, Math.floor(this.#settings.maxBytes / FILES));
   }
 
-  /** Lines as they are written at once: no more than a file holds, but for one line that is longer by itself. */
+  /** The lines in portions that are written at once: each fits into one file, unless a single line is longer than that. */
   *#chunks(lines: readonly string[]): Generator<Chunk> {
     const most = this.bodies ? CHUNK_LINES_WITH_BODIES : CHUNK_LINES;
     if (lines.length <= most) {
@@ -225,7 +228,8 @@ export class RequestLog {
     if (this.#file === undefined || this.#size + bytes > this.#room || isOld) {
       this.#begunAt = now;
       this.#makeFolder();
-      // Several may be begun within a millisecond, and the clock may have been set back since, also since the last start: the newest one's name comes last.
+      // Names must sort by age. Two files may be begun within a millisecond, and the clock may have been set back, even since the last start: so each name is
+      // later than the newest one that is there.
       const stamp = new Date(Math.max(now, newestStamp(folder) + 1)).toISOString().replace(/[-:.]/g, "");
       this.#file = join(folder, `requests-${stamp}.jsonl`);
       this.#size = 0;
@@ -234,7 +238,7 @@ export class RequestLog {
     try {
       await appendFile(this.#file, text, { mode: 0o600 });
     } catch (thrown) {
-      // Whoever wants room, or nothing kept, removes the folder under a running server.
+      // Somebody may have removed the folder under the running server, to have room or to keep nothing: then it is made anew.
       if (existsSync(folder)) {
         await this.#takeBack(this.#file);
         throw thrown;
@@ -247,18 +251,18 @@ export class RequestLog {
   }
 
   /**
-   * Of lines that are counted as left out none stays in the file: a disk that is full takes them up to the midst of one, and behind that half the next one
-   * could not be read either.
+   * Cuts the file back to what it held before a write that failed, since those lines are counted as left out. A full disk may have taken them up to the
+   * middle of one, and the next line, written behind that half, could not be read either.
    */
   async #takeBack(file: string): Promise<void> {
     try {
       if (statSync(file).size > this.#size) await truncate(file, this.#size);
     } catch {
-      // What could not be written is told already; a disk that takes nothing at all keeps what it has.
+      // The failed write has been reported already. On a disk that takes nothing at all the file stays as it is.
     }
   }
 
-  /** Removes the oldest files until the rest, and the one that is begun, fit; and those that are too old. */
+  /** Removes files that are too old, and the oldest ones until the rest and `room` bytes of a new one fit into the bound. */
   async #tidy(room: number): Promise<void> {
     const { folder, maxBytes, days } = this.#settings;
     const files = fileNames(folder).map((name) => ({ path: join(folder, name), facts: statSync(join(folder, name)) }));

@@ -28,19 +28,19 @@ const INTERNAL = 1;
 const SERVER = 2;
 const CLIENT = 3;
 const FAILED = 2;
-/** What did not fail has none of its own: to say that all is well is the operator's part (conventions on errors). */
+/** The status of what did not fail: by the conventions on errors, only an operator may call a span OK. */
 const UNSET = 0;
 const NANO_PER_USD = 1e9;
 const NS_PER_MS = 1_000_000n;
 
 /**
- * What a generation is, and the call of a tool (GenAI conventions: `gen_ai.operation.name`). Of {@link WorkFacts} the conventions have no name for the
- * making of images alone, nor for a count of tokens: those two are plain names of our own, which they allow.
+ * Names of operations by the GenAI conventions (`gen_ai.operation.name`), of a generation and of the call of a tool. For the other operations of
+ * {@link WorkFacts}, the making of images and the count of tokens, the conventions have no name; ours are used, which they allow.
  */
 const GENERATION = "chat";
 const TOOL_CALL = "execute_tool";
 
-/** What the conventions call vendors that are called otherwise here; they insist on it (`gen_ai.provider.name`). */
+/** Vendors whose name in the conventions (`gen_ai.provider.name`, which must be used) is not their ID here. */
 const PROVIDERS: Readonly<Record<string, string>> = {
   azure: "azure.ai.openai",
   bedrock: "aws.bedrock",
@@ -52,10 +52,10 @@ const PROVIDERS: Readonly<Record<string, string>> = {
 };
 const providerOf = (vendor: string): string => (Object.hasOwn(PROVIDERS, vendor) ? PROVIDERS[vendor]! : vendor);
 
-/** Names are given by clients and vendors. One lone surrogate, and a collector refuses the whole batch (protobuf's mapping to JSON): other requests' spans too. */
+/** Well-formed, because the text may be a client's or a vendor's: for one lone surrogate a collector refuses the whole batch, with other requests' spans. */
 const text = (key: string, value: string): Attribute => ({ key, value: { stringValue: value.toWellFormed() } });
 const count = (key: string, value: number): Attribute => ({ key, value: { intValue: String(Math.round(value)) } });
-/** None where the value is not known. */
+/** {@link text} as a list, which is empty where the value is not known. */
 const textOf = (key: string, value: string | undefined): Attribute[] => (value === undefined ? [] : [text(key, value)]);
 const countOf = (key: string, value: number | undefined): Attribute[] =>
   value === undefined ? [] : [count(key, value)];
@@ -67,12 +67,12 @@ function randomId(bytes: number): string {
 
 type Parent = { traceId: string; spanId: string; sampled: boolean };
 
-/** Which traces are sent: with `byParent` those that the client has decided on as it did, and of all others so many, from 0 to 1. */
+/** Which traces are sent. `byParent`: where a client sends a trace context, what that says. `ratio`: the fraction of all other traces, from 0 to 1. */
 export type Sampling = { byParent: boolean; ratio: number };
 
 /** What spans depend on beside their request. */
 export type SpanSettings = {
-  /** Left out: all but what a client does not sample. */
+  /** Default: all traces but those that their client does not sample. */
   sampling?: Sampling | undefined;
   /** A vendor's base URL, by its ID; undefined for one that is not known any more. */
   baseUrlOf?(vendor: string): string | undefined;
@@ -80,19 +80,19 @@ export type SpanSettings = {
 
 /** What OpenTelemetry does where nobody says otherwise. */
 const DEFAULT_SAMPLING: Sampling = { byParent: true, ratio: 1 };
-/** Hexadecimal digits of a trace's ID that decide on it, from the middle on: as many as a double holds, and where other programs look too. */
+/** The hexadecimal digits of a trace's ID that decide whether it is sampled: from the middle on, where other programs look too, as many as a double holds. */
 const DECIDING_FROM = 16;
 const DECIDING_DIGITS = 13;
 const DECISIONS = 16 ** DECIDING_DIGITS;
 
-/** The same for every part of a trace, whoever decides. */
+/** Whether a trace is sent. It goes by the trace's ID, so that every program that does the same decides alike for all parts of a trace. */
 function isSampled(traceId: string, parent: Parent | undefined, { byParent, ratio }: Sampling): boolean {
   if (byParent && parent) return parent.sampled;
   if (ratio === 0 || ratio === 1) return ratio === 1;
   return Number.parseInt(traceId.slice(DECIDING_FROM, DECIDING_FROM + DECIDING_DIGITS), 16) < ratio * DECISIONS;
 }
 
-/** The client's trace context (W3C): undefined for none, or one that is not well formed. Only versions after the first may hold more. */
+/** Reads a client's trace context (W3C); undefined for none, or one that is not well formed. Only versions after 00 may have more after the flags. */
 export function readTraceparent(header: string | undefined): Parent | undefined {
   const [, version, traceId, spanId, flags, more] =
     /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/.exec(header?.trim() ?? "") ?? [];
@@ -118,7 +118,7 @@ const below = ({ traceId, spanId }: Place): Place => ({ traceId, spanId: randomI
 const nameOf = (operation: string, subject: string) =>
   subject === "" ? operation : `${operation} ${subject.toWellFormed()}`;
 
-/** From so many ms after `startedAt` (Unix ms) on, for so long. */
+/** The times of a span that begins `at` ms after `startedAt` (Unix ms) and lasts `ms`. */
 function timesOf(startedAt: number, at: number, ms: number): Pick<Span, "startTimeUnixNano" | "endTimeUnixNano"> {
   return { startTimeUnixNano: toNano(startedAt + at), endTimeUnixNano: toNano(startedAt + at + ms) };
 }
@@ -165,7 +165,7 @@ export function toWorkSpans(facts: WorkFacts, settings: SpanSettings): Span[] {
   return [own, ...calls.map((call) => toCallSpan(operation, call, startedAt, place, settings))];
 }
 
-/** Every call to a vendor: an attempt whose reply came in several rounds is as many of them, the last of which went on to its end. */
+/** Every call to a vendor. A last attempt whose reply took several rounds is as many calls; the last of these lasted until the end of the attempt. */
 function callsOf(facts: RequestFacts): readonly Attempt[] {
   const attempts = attemptsOf(facts);
   const { rounds = [], lastCallMs: at = 0 } = facts;
@@ -174,7 +174,7 @@ function callsOf(facts: RequestFacts): readonly Attempt[] {
   return [...rounds, ...attempts.slice(0, -1), { ...last, at, ms: last.at + last.ms - at }];
 }
 
-/** Every attempt, also the only one of a request that took no more. */
+/** Every attempt. Where a request took a single one, it is not in the facts' list and is put together from the rest of them. */
 function attemptsOf({
   attempts,
   tried,
@@ -228,7 +228,7 @@ function toCallSpan(
   };
 }
 
-/** What says which tool was run. Neither arguments nor results are told: they are what people and pages say. */
+/** Which tool was run. Arguments and results are left out: they are the words of users and of web pages. */
 const toolAttributes = (tool: string): Attribute[] => [
   text("gen_ai.operation.name", TOOL_CALL),
   ...(tool === "" ? [] : [text("gen_ai.tool.name", tool), text("gen_ai.tool.type", "extension")]),
@@ -278,7 +278,7 @@ const modelAttributes = ({ operation, subject, vendor = "none" }: WorkFacts): At
   ...(subject === "" ? [] : [text("gen_ai.request.model", subject)]),
 ];
 
-/** The server's side of a message (MCP conventions). */
+/** Attributes of the server's span for a message of MCP, by the MCP conventions. */
 const rpcAttributes = ({ method, id, version }: RpcFacts, code: number | undefined): Attribute[] => [
   text("mcp.method.name", method),
   text("jsonrpc.request.id", id),
@@ -302,7 +302,7 @@ function attributesOf(facts: RequestFacts): Attribute[] {
     count("sluice.attempts", facts.tried),
     { key: "gen_ai.request.stream", value: { boolValue: stream } },
   ];
-  // Nothing came from a model that refused, or that nobody asked.
+  // Only where a model has answered: not where the request was refused or failed before the first token.
   if (outcome === "completed" || firstTokenMs !== undefined) {
     attributes.push(text("gen_ai.response.model", facts.upstreamModel));
   }
@@ -312,7 +312,7 @@ function attributesOf(facts: RequestFacts): Attribute[] {
       count("gen_ai.usage.output_tokens", usage.output),
       count("gen_ai.usage.cache_read.input_tokens", usage.cacheRead),
       count("gen_ai.usage.cache_write.input_tokens", usage.cacheWrite),
-      // Its name before that: most readers of traces still look for it.
+      // The earlier name of the same attribute, which most readers of traces still look for.
       count("gen_ai.usage.cache_creation.input_tokens", usage.cacheWrite),
       count("gen_ai.usage.reasoning.output_tokens", usage.reasoning),
     );

@@ -1,19 +1,19 @@
 import type { Attempt, RequestFacts, WorkFacts } from "./request-facts.ts";
 import { type Sampling, type Span, toSpans, toWorkSpans } from "./spans.ts";
 
-/** Spans are sent together this often, ms, where nothing else is set. */
+/** How often spans are sent, ms, where nothing else is set. */
 const EVERY_MS = 5_000;
-/** Spans that are sent at once, and that wait for a collector that does not answer, where nothing else is set; further ones are counted and left out. */
+/** Most spans of one batch, and most that wait to be sent, where nothing else is set; further ones are counted and left out. */
 const BATCH = 512;
 const MAX_WAITING = 4_096;
 /** A collector has this long to take a batch, ms, where nothing else is set. */
 const TIMEOUT_MS = 10_000;
-/** With these it asks to be offered the same again later (OTLP); it is, after as long as it says, within bounds. */
+/** Statuses with which a collector asks for the same batch again later (OTLP). It is sent again after the time that it names, this many seconds at most. */
 const LATER: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 const MAX_LATER_S = 60;
-/** Most that is read of what a collector says to a batch, bytes: it may have taken a part of it. */
+/** Most that is read of a collector's answer, which says whether it took a part of the batch only, bytes. */
 const MAX_ANSWER_BYTES = 64 * 1024;
-/** And this long for all that is left when the process ends, ms: nobody's restart waits for it. */
+/** How long it has to take all that is left when the process ends, ms: a restart must not wait for it. */
 const CLOSE_MS = 2_000;
 
 export type TraceSettings = {
@@ -27,39 +27,39 @@ export type TraceSettings = {
   resource?: Readonly<Record<string, string>>;
   /** Which traces are sent; left out: all but those that a client does not sample. */
   sampling?: Sampling | undefined;
-  /** How long a collector has to take a batch, and how often one is sent, ms. */
+  /** How long a collector has to take a batch, and how often spans are sent, ms. */
   timeoutMs?: number | undefined;
   everyMs?: number | undefined;
-  /** How many spans are kept until they are sent, and how many of them are sent at once. */
+  /** Most spans that wait to be sent, and most of one batch. */
   maxWaiting?: number | undefined;
   maxBatch?: number | undefined;
-  /** What is sent is packed with gzip. */
+  /** Whether batches are packed with gzip. */
   packed?: boolean | undefined;
-  /** Who may have signed the collector's certificate, and what shows it who calls: PEM. The key is never logged. */
+  /** The authority of the collector's certificate, and the client certificate with its key, all PEM. The key is never logged. */
   tls?: { ca?: string; cert?: string; key?: string } | undefined;
 };
 
 export type TraceParts = TraceSettings & {
   version: string;
-  /** Takes secrets out of text: a model is called whatever a client has written. */
+  /** Takes secrets out of text: the name of a model is whatever a client has written. */
   scrub(text: string): string;
   /** See {@link SpanSettings}. */
   baseUrlOf(vendor: string): string | undefined;
-  /** Runs a function once after so many ms; what it returns takes that back. */
+  /** Runs a function once after so many ms; the returned function cancels that. */
   after(ms: number, callback: () => void): () => void;
-  /** Seconds until whoever answered wants to be asked again; undefined where it does not say. */
+  /** How many seconds an answer's headers ask to wait before the next try; undefined where they do not say. */
   retryAfter(headers: Headers): number | undefined;
-  /** Told once when a collector begins to fail, and not again until it has taken something. */
+  /** Called once when the collector begins to fail, and not again before it has taken a batch whole. */
   onFault(thrown: unknown): void;
 };
 
-/** Why a batch was not taken, or so many of its spans, and after how many ms it is worth offering it again; undefined: never. */
+/** Why a batch, or `spans` of it, was not taken. `againMs`: after how many ms the whole batch is to be offered again; undefined: never. */
 type Refusal = { fault: unknown; spans: number; againMs: number | undefined };
 
 /**
  * Sends a trace of every request that costs or takes time to an OpenTelemetry collector, as OTLP over HTTP in JSON: a span for the request, and one for
- * each call to a vendor and of a tool, named by the GenAI conventions. No prompt and no answer is ever in them. What the collector cannot take now is
- * kept for it while there is room; what it does not want is lost, and counted.
+ * each call to a vendor and of a tool, named by the GenAI conventions. No prompt and no answer is ever in them. Spans that the collector asks for again
+ * later, or that did not reach it, wait while there is room; those that it refuses are lost, and counted.
  */
 export class TraceExporter {
   readonly traces = true;
@@ -90,7 +90,7 @@ export class TraceExporter {
     this.#take(toSpans(this.#clean(facts), this.parts));
   }
 
-  /** The same of what is no generation. */
+  /** {@link ended} for a request other than a generation. */
   worked(facts: WorkFacts): void {
     const { scrub } = this.parts;
     const { subject, upstreamModel, calls, rpc } = facts;
@@ -104,13 +104,13 @@ export class TraceExporter {
     this.#take(toWorkSpans(clean, this.parts));
   }
 
-  /** A request's own span is its first: where there is not room for all of them it is that one which is kept. */
+  /** Keeps spans to be sent, as far as there is room: from the first on, which is the request's own. */
   #take(spans: readonly Span[]): void {
     const { everyMs = EVERY_MS } = this.parts;
     const room = this.#maxWaiting - this.#waiting.length;
     this.#waiting.push(...(spans.length > room ? spans.slice(0, room) : spans));
     this.counts.lost += Math.max(0, spans.length - room);
-    // Who is at it takes these along.
+    // The sending that is under way takes these along.
     if (this.#isSending || this.#waiting.length === 0) return;
     if (this.#waiting.length >= this.#maxBatch && !this.#failing) void this.flush();
     else this.#cancel ??= this.parts.after(everyMs, () => void this.flush());
@@ -124,14 +124,14 @@ export class TraceExporter {
     return { ...facts, attempts, rounds, tools, model: scrub(facts.model), upstreamModel: scrub(facts.upstreamModel) };
   }
 
-  /** Sends what waits. Resolves when the collector has answered, or has not. */
+  /** Sends what waits. Resolves when all of it was taken, lost, or is to be offered again later. Never rejects. */
   flush(): Promise<void> {
     this.#isSending = true;
     this.#sending = this.#sending.then(() => this.#sendAll());
     return this.#sending;
   }
 
-  /** The last flush, {@link CLOSE_MS} at most: what is not taken by then is lost. */
+  /** Flushes for the last time, for {@link CLOSE_MS} at the most. What is not taken by then is lost, and counted. */
   async close(): Promise<void> {
     const cancel = this.parts.after(CLOSE_MS, () =>
       this.#leaving.abort(new Error("The collector of traces did not take them before the end.")),
@@ -168,7 +168,7 @@ export class TraceExporter {
     this.#isSending = false;
   }
 
-  /** Never rejects: undefined where all the spans were taken. */
+  /** Sends one batch. Resolves with undefined when all of it was taken; never rejects. */
   async #offer(spans: readonly Span[]): Promise<Refusal | undefined> {
     const { timeoutMs = TIMEOUT_MS, everyMs = EVERY_MS } = this.parts;
     const timeout = AbortSignal.timeout(timeoutMs);
@@ -182,7 +182,7 @@ export class TraceExporter {
       const againMs = LATER.has(response.status) ? Math.max(everyMs, 1_000 * seconds) : undefined;
       return { fault, spans: spans.length, againMs };
     } catch (fault) {
-      // Whether a collector that does not answer has taken them nobody knows: it might have them twice.
+      // A collector that did not answer in time may have taken them: offered again, they could be there twice.
       const reached = timeout.aborted || this.#leaving.signal.aborted;
       return { fault, spans: spans.length, againMs: reached ? undefined : everyMs };
     }
@@ -207,7 +207,7 @@ export class TraceExporter {
   }
 }
 
-/** A body as text; "" for one that is longer than a collector's answer is. */
+/** A body as text; "" for one of more than {@link MAX_ANSWER_BYTES}. */
 async function readShort({ body }: Response): Promise<string> {
   const pieces: Uint8Array[] = [];
   let size = 0;
@@ -219,24 +219,27 @@ async function readShort({ body }: Response): Promise<string> {
   return Buffer.concat(pieces).toString();
 }
 
-/** A 64-bit number, which JSON has as text. */
+/** A collector's answer to a batch that it took in part. `rejectedSpans` is a 64-bit number, which OTLP writes as text in JSON. */
 type PartlyTaken = { partialSuccess?: { rejectedSpans?: unknown } | null };
 
-/** What a collector has left of a batch of `of` spans that it took: `partialSuccess` (OTLP/HTTP), which is never to be offered again. Never rejects. */
+/**
+ * Of a batch of `of` spans that a collector took: why and how many of them it rejected (OTLP/HTTP: `partialSuccess`), which are never to be offered
+ * again; undefined where it took all. Never rejects.
+ */
 async function readLeft(response: Response, of: number): Promise<Refusal | undefined> {
   let rejected: unknown;
   try {
     const text = await readShort(response);
     if (text.includes("partialSuccess")) rejected = (JSON.parse(text) as PartlyTaken).partialSuccess?.rejectedSpans;
   } catch {
-    // It has said that it took them; what else it would have said is no reason to send them twice.
+    // Its status says that it took them. An answer that cannot be read is no reason to send them twice.
   }
   const spans = Math.min(of, Number(rejected ?? 0));
   if (!(spans > 0)) return undefined;
   return { fault: new Error(`The collector of traces left out ${spans} of ${of} spans.`), spans, againMs: undefined };
 }
 
-/** Beside the event loop, and loaded when somebody wants it. */
+/** Packs a text with gzip, on a thread beside the event loop. zlib is loaded only when it is first needed. */
 async function pack(text: string): Promise<Uint8Array> {
   const { gzip } = await import("node:zlib");
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();

@@ -1,9 +1,9 @@
 import type { WorkCall, WorkFacts } from "./request-facts.ts";
 
-/** Told how a call to a vendor ended: see {@link Attempt}. */
+/** To be called when a call to a vendor has ended, with its outcome: see {@link Attempt}. */
 export type EndCall = (outcome: string) => void;
 
-/** Where a call stands that nobody waited for any longer. */
+/** The outcome of a call that was still under way when nobody waited for it any more. */
 const BROKEN_OFF = "client-left";
 
 /** The wall clock, Unix ms, and one that never steps back. */
@@ -17,7 +17,7 @@ export class WorkBook {
   readonly #since: number;
   readonly #calls: Noted[] = [];
 
-  /** `agoMs`: how long it had been under way before it was noted. */
+  /** `agoMs`: how long the work had been under way before this book was opened, ms. */
   constructor(
     private readonly clock: Times,
     agoMs = 0,
@@ -30,7 +30,7 @@ export class WorkBook {
     return Math.round(this.clock.monotonic() - this.#since);
   }
 
-  /** A vendor is called; what is returned is told how that ended. */
+  /** Notes that a vendor is called. The returned function is to be told how the call ended. */
   call(vendor: string, model: string): EndCall {
     const call: Noted = { vendor, model, outcome: BROKEN_OFF, at: this.#elapsed, ms: undefined };
     this.#calls.push(call);
