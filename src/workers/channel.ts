@@ -2,7 +2,7 @@ import { type ErrorForm, readError, writeError } from "./messages.ts";
 
 /** Functions of one argument that can be called from another process. */
 type Functions = Record<string, (told: never) => unknown>;
-// A call's answer may be waited for; a note's is nobody's.
+/** Handlers for calls from the other side: each may answer at once or with a promise. (Notes have no answer.) */
 export type Answers<Calls> = {
   [Name in keyof Calls]: Calls[Name] extends (ask: infer Ask) => infer Answer
     ? (ask: Ask) => Answer | Promise<Answer>
@@ -16,30 +16,33 @@ export type Message =
   | readonly ["!", id: number, error: ErrorForm]
   | readonly [".", name: string, told: unknown];
 
-/** Calls that wait for their answer at the same time. Each belongs to a request or a look at the figures, which have bounds of their own. */
+/** Most calls that wait for their answer at the same time. Each belongs to a request or a look at the figures, which have bounds of their own. */
 const MAX_PENDING = 200_000;
 
 /**
- * How long what is said gathers while much is said, ms: writing and reading a batch costs more than all it says, and wakes the other process. Alone a message waits for
- * nothing.
+ * How long messages gather while there are many (the last batch held several), ms: to write and read a batch costs more than the messages in it, and wakes
+ * the other process. A single message waits only for the end of this turn of the event loop.
  */
 const GATHER_MS = 1;
 
 type Pending = { resolve(answer: unknown): void; reject(reason: unknown): void };
 
-/** What a channel is made of. `Calls` and `Notes` are what the other side takes; `answers` and `heard` are what this side does. */
+/** What one side of a channel is made of. */
 export type ChannelParts<OwnCalls, OwnNotes> = {
   /** Writes one batch; the other side takes batches in the order in which they were written. */
   post(batch: readonly Message[]): void;
+  /** How this side answers the other side's calls. */
   answers: Answers<OwnCalls>;
+  /** What this side does with the other side's notes. */
   heard: OwnNotes;
   /** A note's handler threw. */
   onFault(thrown: unknown): void;
 };
 
 /**
- * Calls and notes between two processes. All that is said in one turn of the event loop is written at once: a write for each message would cost more
- * than the rest of it. What is said first is heard first.
+ * Calls and notes between two processes; messages arrive in the order in which they were sent. `Calls` and `Notes` are what the other side takes,
+ * `OwnCalls` and `OwnNotes` what this side does. All messages of one turn of the event loop are written at once: a write for each would cost more than
+ * everything else.
  */
 export class Channel<Calls extends Functions, Notes extends Functions, OwnCalls, OwnNotes> {
   #waiting: Message[] = [];
@@ -52,7 +55,7 @@ export class Channel<Calls extends Functions, Notes extends Functions, OwnCalls,
 
   constructor(private readonly parts: ChannelParts<OwnCalls, OwnNotes>) {}
 
-  /** Asks the other side. Rejects with GatewayError, the error of the other side, or the reason of {@link close}. */
+  /** Calls the other side. Rejects with the other side's error as a GatewayError, with the reason of {@link close}, or where too many calls wait. */
   call<Name extends keyof Calls & string>(
     name: Name,
     told: Parameters<Calls[Name]>[0],
@@ -66,12 +69,12 @@ export class Channel<Calls extends Functions, Notes extends Functions, OwnCalls,
     return promise;
   }
 
-  /** Tells the other side, without an answer. */
+  /** Sends a note, which has no answer. Without effect on a closed channel. */
   note<Name extends keyof Notes & string>(name: Name, told: Parameters<Notes[Name]>[0]): void {
     if (!this.#closed) this.#send([".", name, told]);
   }
 
-  /** Takes a batch of the other side. */
+  /** To be called with each batch of the other side, in their order. */
   receive(batch: readonly Message[]): void {
     for (const message of batch) {
       if (this.#closed) return;
@@ -79,7 +82,7 @@ export class Channel<Calls extends Functions, Notes extends Functions, OwnCalls,
     }
   }
 
-  /** The other side is gone: whoever waits for it is told `reason`. */
+  /** To be called when the other side is gone: all calls that wait reject with `reason`, and so do later ones. */
   close(reason: Error): void {
     if (this.#closed) return;
     this.#closed = reason;

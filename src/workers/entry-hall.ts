@@ -8,7 +8,7 @@ import type { Limiter, Permit, RateState } from "../limits/limiter.ts";
 import type { Link } from "./link.ts";
 import { type Entrance, type Knock, readError } from "./messages.ts";
 
-/** What of a request decides whether it is let in. `peer`: the address of its connection. */
+/** The parts of a request by which the authority decides whether it is let in. `peer`: the address of its connection. */
 function knockOf(request: AskedHead, peer: string): Knock {
   const { headers, url } = request;
   return {
@@ -22,15 +22,15 @@ function knockOf(request: AskedHead, peer: string): Knock {
 }
 
 /**
- * Where requests are let in at a worker: the authority is asked once for each, with everything that it looks at, and its answer is given to whoever
- * asks for keys and places on the request's way.
+ * Lets requests in at a worker. The authority is asked once for each request, about its key and its caller's limits together; the answer then stands in
+ * for the key finder and the limiter that the rest of the request's way expects.
  */
 export class EntryHall implements Limiter {
   readonly #visits = new WeakMap<Caller, Visit>();
 
   constructor(private readonly link: Link) {}
 
-  /** Asks for one request. Never rejects: a refusal is told where the request meets it. */
+  /** Asks the authority about one request. Never rejects: a refusal is thrown where the request's way would meet it, by {@link Visit}. */
   async knock(request: AskedHead, peer: string): Promise<Visit> {
     try {
       const visit = new Visit(await this.link.call("enter", knockOf(request, peer)), this.link);
@@ -41,7 +41,7 @@ export class EntryHall implements Limiter {
     }
   }
 
-  /** The place of a caller that was let in for this request. Throws RateLimited where there was none. */
+  /** The place that the authority took for a caller's request. Throws RateLimited where it refused one for its caller's limits. */
   take(caller: Caller): Permit {
     const visit = this.#visits.get(caller);
     if (!visit) throw new Error("This caller did not come through the door.");
@@ -49,7 +49,7 @@ export class EntryHall implements Limiter {
   }
 }
 
-/** One request's answer at the door. */
+/** The authority's answer about one request. */
 export class Visit implements KeyFinder, Permit {
   readonly doorman: Doorman;
   readonly #entrance: Entrance | undefined;
@@ -61,7 +61,7 @@ export class Visit implements KeyFinder, Permit {
   ) {
     this.#entrance = isEntrance(answer) ? answer : undefined;
     this.doorman = {
-      // The authority has noted it, and said what it is told.
+      // The authority has counted the failed attempt already, and its error is what the client is told.
       refuse: () => {
         if (!this.#entrance) throw answer;
       },
@@ -87,7 +87,7 @@ export class Visit implements KeyFinder, Permit {
     return this;
   }
 
-  /** The authority gives a place back once, however often it is told. */
+  /** Gives the place back. The authority does that once only, however often it is told. */
   release(): void {
     if (this.#entrance) this.link.note("leave", this.#entrance.permit);
   }

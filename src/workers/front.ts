@@ -26,7 +26,7 @@ export type FrontParts = {
   passage: string;
 };
 
-/** Under an Idempotency-Key a request is the authority's: answers are kept there. None of them comes to be asked for here. */
+/** A request with an Idempotency-Key is passed on to the authority, where answers are kept: this is never asked. */
 const KEPT_ELSEWHERE: GenerationDependencies["kept"] = {
   claim: () => Promise.reject(new Error("Answers under an Idempotency-Key are kept by the authority.")),
 };
@@ -37,7 +37,7 @@ export class Front {
   readonly #knownParts: KnownParts;
   /** Requests that were passed on and have no answer yet. */
   readonly #passed = new Set<Incoming>();
-  /** Those, and the ones that wait to be let in. */
+  /** How many requests were passed on and have no answer, or wait to be let in. */
   #pending = 0;
   #onIdle: (() => void) | undefined;
 
@@ -64,7 +64,7 @@ export class Front {
       await services.admission?.enter(incoming);
       const keys = await hall.knock(incoming, incoming.peer ?? "");
       const known = { kept: KEPT_ELSEWHERE, bodies, knownParts: this.#knownParts };
-      // From here on it is among those that are under way, and has taken the place that it was given at the door.
+      // When this returns, the request is among those under way (`running`) and has taken the place that it was given.
       answer = answerAdmitted(dialect, incoming, { services, keys, ...known });
     } catch (thrown) {
       services.observer?.told(toGatewayError(thrown).code);
@@ -75,7 +75,7 @@ export class Front {
     return answer;
   }
 
-  /** Whether the authority has not answered something that was passed on to it, and said whole. */
+  /** Whether a request that has arrived whole was passed on to the authority and has no answer yet. */
   get awaitsAnswer(): boolean {
     for (const incoming of this.#passed) if (incoming.isWhole) return true;
     return false;

@@ -9,7 +9,7 @@ import {
 } from "../ledger/price-text.ts";
 import type { ChargeForm, HoldForm, HoldOrder, PaymentForm } from "./messages.ts";
 
-/** Prices that are kept by the text that stands for them; a gateway has some hundreds. */
+/** Most prices that {@link PriceReader} remembers; a gateway has some hundreds. */
 const MAX_PRICES = 10_000;
 
 type PricesForm = { model: string; rates: WrittenRates; tiers: readonly WrittenTier[] };
@@ -28,7 +28,7 @@ function writePrices(priced: ModelPrices): string {
   return text;
 }
 
-/** Reads prices; equal ones are one object, since what is found out about them is kept by identity. */
+/** Reads prices. Equal texts give the very same object, since other parts remember what belongs to a price by its identity. */
 export class PriceReader {
   readonly #known = new Map<string, ModelPrices>();
 
@@ -49,7 +49,7 @@ const writePayment = (payment: Payment | undefined): PaymentForm | null =>
 
 const readPayment = (form: PaymentForm): Payment => ({ ...form, windowNano: BigInt(form.windowNano) });
 
-/** The input is estimated only where money is to be set aside: it is the dearest part of a hold. */
+/** A hold request as it crosses. The input is estimated only where money is to be set aside, because estimating is the most expensive part of a hold. */
 export function writeOrder(request: HoldRequest): HoldOrder {
   const { estimateInput, prices, payment, terms, ...plain } = request;
   const isPriced = payment !== undefined || terms !== undefined;
@@ -73,7 +73,7 @@ export function readOrder({ estimate, prices, payment, terms, ...plain }: HoldOr
   };
 }
 
-/** JSON has no infinity. */
+/** `growAt` as it crosses: JSON has no infinity, which is written as null. */
 export const writeGrowAt = (growAt: number): number | null => (growAt === Number.POSITIVE_INFINITY ? null : growAt);
 /** {@link writeGrowAt} undone. */
 export const readGrowAt = (growAt: number | null): number => growAt ?? Number.POSITIVE_INFINITY;
@@ -83,7 +83,7 @@ export function writeHold(id: number, { ceiling, asStream, short, growAt }: Hold
   return { hold: id, ceiling: ceiling ?? null, asStream, short, growAt: writeGrowAt(growAt) };
 }
 
-/** JSON has no integers beyond 2^53: amounts are text. */
+/** A charge as it crosses: its amounts are text, since JSON cannot carry BigInt. */
 export function writeCharge({ costNano, chargedNano, ...plain }: Charge): ChargeForm {
   return { ...plain, costNano: costNano === undefined ? null : String(costNano), chargedNano: String(chargedNano) };
 }

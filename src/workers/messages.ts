@@ -11,7 +11,7 @@ import { describeCause } from "../relay/record.ts";
 import type { WebToolCall } from "../relay/run-web-tool.ts";
 import type { View } from "./view.ts";
 
-/** What a request shows at the door: whatever credentials, paths and addresses are judged by. */
+/** What the authority is told of a request that asks to be let in: all that its credentials, path and address are judged by. */
 export type Knock = {
   path: string;
   authorization: string | null;
@@ -19,11 +19,11 @@ export type Knock = {
   /** Address of the connection; "" where none is known. */
   peer: string;
   forwardedFor: string | null;
-  /** By a program of this machine, and nobody in between. */
+  /** Whether a program of this machine sent it, without a proxy in between. */
   isFromHere: boolean;
 };
 
-/** Who knocked, and the place that was taken for the request; `refused` where its caller goes too fast. */
+/** Whose request it is, and the number of the place that was taken for it. `refused`: the refusal, where its caller is over a limit and no place was taken. */
 export type Entrance = {
   caller: Caller;
   permit: number;
@@ -31,7 +31,7 @@ export type Entrance = {
   refused: ErrorForm | null;
 };
 
-/** A hold request as it crosses: `estimate` is made where somebody will look at it; `prices` is a text that stands for them. */
+/** A hold request as it crosses. `estimate`: tokens of input, or 0 where no money is to be set aside. `prices`: as JSON text. */
 export type HoldOrder = Omit<HoldRequest, "estimateInput" | "prices" | "payment" | "terms"> & {
   estimate: number;
   prices: string | null;
@@ -41,7 +41,7 @@ export type HoldOrder = Omit<HoldRequest, "estimateInput" | "prices" | "payment"
 
 export type PaymentForm = Omit<Payment, "windowNano"> & { windowNano: string };
 
-/** A hold as its worker knows it. `growAt` null: never. */
+/** A hold as its worker knows it, by the number `hold`. `growAt` null: it never has to grow. */
 export type HoldForm = {
   hold: number;
   ceiling: number | null;
@@ -53,15 +53,15 @@ export type HoldForm = {
 /** `ledger.Charge` with its amounts as text. */
 export type ChargeForm = Omit<Charge, "costNano" | "chargedNano"> & { costNano: string | null; chargedNano: string };
 
-/** A web tool's call; `call` names it for the word that ends it. */
+/** A call of a web tool. `call`: the number by which the note `endTool` names it. */
 export type ToolOrder = Omit<WebToolCall, "signal"> & { call: number };
 
-/** What a worker asks the authority, and what it is answered. */
+/** The calls of a worker that the authority answers. */
 export type AuthorityCalls = {
   enter(knock: Knock): Entrance;
   hold(order: HoldOrder): HoldForm;
   extend(ask: { hold: number; reading: Reading }): { granted: boolean; growAt: number | null };
-  /** What is set aside by `beside` is `hold`'s from now on, and there is no such hold any more. Gives the `growAt` of `hold`. */
+  /** Adds what `beside` has set aside to `hold`; `beside` is closed. Answers with the `growAt` of `hold`. */
   absorb(ask: { hold: number; beside: number }): number | null;
   settle(ask: { hold: number; settlement: Settlement }): ChargeForm;
   release(hold: number): null;
@@ -69,25 +69,25 @@ export type AuthorityCalls = {
   runTool(order: ToolOrder): WebToolAnswer;
 };
 
-/** What a worker tells the authority. */
+/** The notes of a worker to the authority. */
 export type AuthorityNotes = {
-  /** It listens. */
+  /** The worker listens on the port. */
   listening(told: null): void;
   leave(permit: number): void;
   endTool(call: number): void;
-  /** Attempts that failed belong to the receipt of the settle that follows. */
+  /** Sent before the settle of a request with attempts that failed: these belong to its receipt. */
   settling(told: { requestId: string; attempts: readonly Attempt[] }): void;
-  /** A model's family made a proof of reasoning. */
+  /** The worker has learnt which family of models (`maker`) made a proof of reasoning. */
   proof(told: { proof: string; maker: string }): void;
-  /** For the request log: what was logged, of which that takes what became of requests; and what one asked and was answered. */
+  /** For the request log: a line of the worker's log, of which only the events of requests are taken; and a request's prompt and answer. */
   logged(told: { level: "info" | "warn" | "error"; event: string; fields: Fields }): void;
   bodies(told: { requestId: string; request: string; reply: string }): void;
 };
 
-/** What the authority asks a worker. */
+/** The calls of the authority that a worker answers. */
 export type WorkerCalls = { figures(told: null): readonly Figure[] };
 
-/** What the authority tells a worker. The first view is its beginning. */
+/** The notes of the authority to a worker. A worker begins to work with the first `view`. */
 export type WorkerNotes = {
   view(view: View): void;
   revoked(keyId: string): void;
@@ -98,7 +98,7 @@ export type WorkerNotes = {
   hurry(told: null): void;
 };
 
-/** Figures as they were before they crossed: JSON has no infinity, which a figure may be, and writes null for it. */
+/** Figures as they were before they crossed: JSON writes null for infinity, which a figure may be. */
 export function readFigures(told: readonly Figure[]): Figure[] {
   return told.map((figure) => ({
     ...figure,
@@ -109,7 +109,7 @@ export function readFigures(told: readonly Figure[]): Figure[] {
   }));
 }
 
-/** An error as it crosses between processes. `rate`: it is a refusal for going too fast. */
+/** An error as it crosses between processes. `wait`: seconds. `rate`: set for a {@link RateLimited}. */
 export type ErrorForm = {
   code: ErrorCode;
   message: string;
@@ -121,7 +121,7 @@ export type ErrorForm = {
   rate: { state: RateState | null } | null;
 };
 
-/** Anything thrown, so that the other process can throw what its client is told. What it came from crosses as a line of text, for the log. */
+/** Anything thrown, as the GatewayError that a client is told, so that the other process can throw that. Its cause crosses as a line of text, for the log. */
 export function writeError(thrown: unknown): ErrorForm {
   const error = toGatewayError(thrown);
   const { code, message, param = null, retryAfterSeconds: wait = null, retry, extra, cause } = error;
@@ -130,7 +130,7 @@ export function writeError(thrown: unknown): ErrorForm {
   return { code, message, param, wait, retry, extra, cause: behind, rate };
 }
 
-/** The error of the other process. */
+/** What {@link writeError} wrote, as an error to be thrown. */
 export function readError({ code, message, param, wait, retry, extra, cause, rate }: ErrorForm): GatewayError {
   if (rate && (code === "rate_limit_exceeded" || code === "concurrency_exceeded")) {
     return new RateLimited(code, message, wait ?? 0, rate.state ?? undefined);

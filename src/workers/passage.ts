@@ -10,30 +10,30 @@ import { MAX_HEAD_BYTES } from "../http/server/request-head.ts";
 import { errorCode } from "../lib/error-code.ts";
 import { OVERLOADED } from "../limits/overloaded.ts";
 
-/** Header in which a worker tells where a request came from that it passes on. Nobody else reaches the passage. */
+/** Header in which a worker tells the client's address of a request that it passes on. It can be believed: nobody but workers reaches the passage. */
 const PEER = "x-sluice-peer";
 const SOCKET = "workers.sock";
 /** Longest path of a Unix socket, bytes, with room for what the system adds (Linux: 108). */
 const MAX_PATH = 100;
-/** A head that a worker has taken fits here with what the way adds to it: Bun refuses one above 16 KiB by itself, with no word about why. */
+/** Largest head that is taken here, bytes: one that a worker has taken, and what passing on adds. Without it Bun refuses heads above 16 KiB without a reason. */
 const PASSED_HEAD_BYTES = 2 * MAX_HEAD_BYTES;
-/** Methods that no fetch sends; nothing answers to them here either. */
+/** Methods that `fetch` cannot send. No endpoint has them. */
 const UNSENDABLE: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
 
-/** Opens a file by what it is and not by its name, for nothing but to be found by (Linux: O_PATH, open(2)). */
+/** Flag that opens a file only to refer to it, whatever becomes of its name (Linux: O_PATH, open(2)). */
 const BY_ITSELF = 0o10000000;
 
-/** A socket's queue of those who knock holds some hundreds, and a burst may be more: how often one knocks again, and for how long at the most, ms. */
+/** The queue of connections to a socket holds some hundreds, and a burst may be more: pause between two tries to connect, and how long to try, ms. */
 const KNOCK_EVERY_MS = 10;
 const KNOCK_FOR_MS = 10_000;
 
-/** Methods that may be asked anew whatever became of them. */
+/** Methods whose request may be sent again, whatever became of the first. */
 const REPEATABLE: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]);
 
-/** Fields of an answer that belong to the connection on which it came, and are told anew on the next one. */
+/** Header fields of an answer that belong to the connection on which it came; the next server writes its own. */
 const OWN_TO_CONNECTION = ["connection", "keep-alive", "transfer-encoding", "date"] as const;
 
-/** What a server is asked about a request of its. */
+/** What is asked of a server about one of its requests. */
 export type Listening = Pick<Server<unknown>, "requestIP" | "timeout" | "port">;
 
 export type PassageSettings = {
@@ -43,12 +43,12 @@ export type PassageSettings = {
 };
 
 /**
- * The authority's second door, for requests that workers pass on whole: a Unix socket that only this user can open. It also knows where those came from,
- * and where what workers only tell of did.
+ * The authority's second listener, for requests that workers pass on whole: a Unix socket that only this user can open. It also knows the clients'
+ * addresses of these requests, and of those that workers keep and only ask about.
  */
 export class Passage {
   readonly path: string;
-  /** The socket itself, for processes that are given it: they find it whatever becomes of its name, and of the folder. */
+  /** File descriptor of the socket, which is handed to workers: with it they reach the socket whatever becomes of its name or its folder. */
   readonly handle: number;
   readonly #peers = new WeakMap<Request, string>();
   readonly #server: Server<undefined>;
@@ -59,13 +59,13 @@ export class Passage {
     const path = join(folder, SOCKET);
     this.#own = Buffer.byteLength(path) > MAX_PATH ? mkdtempSync(join(tmpdir(), "sluice-")) : undefined;
     this.path = this.#own ? join(this.#own, SOCKET) : path;
-    // Left by a server that was killed: the folder's lock says that it is nobody's any more.
+    // A socket that is there was left by a server that was killed: this process holds the lock of the folder.
     rmSync(this.path, { force: true });
     const settings = {
       unix: this.path,
-      // The endpoints bound their bodies, and say so; Bun would refuse a larger one with an empty answer.
+      // The endpoints have bounds of their own, and say so when they refuse; Bun would refuse with an empty answer.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-      // How long a connection may be quiet is the worker's to say. The types do not know that it counts here too (10 s by default).
+      // How long a connection may be quiet is decided at the worker. The types do not know that the option (default: 10 s) counts for Unix sockets too.
       idleTimeout: 0,
       development: false,
       fetch: (request: Request) => {
@@ -74,19 +74,19 @@ export class Passage {
         return answer(request);
       },
     };
-    // It is of the whole process, in which the port has a server with a bound of its own. The types do not know that it can be set.
+    // This counts for the whole process; the server on the port has a bound of its own. The types do not know that it can be set.
     (http as { maxHeaderSize: number }).maxHeaderSize = PASSED_HEAD_BYTES;
     this.#server = Bun.serve(settings as object as Bun.Serve.Options<undefined>);
     chmodSync(this.path, 0o600);
     this.handle = openSync(this.path, BY_ITSELF);
   }
 
-  /** Has the address of a request that never came by itself answered as `peer`. */
+  /** Notes the client's address of a request that a worker keeps and that is only asked about here. */
   tellPeer(request: Request, peer: string): void {
     this.#peers.set(request, peer);
   }
 
-  /** A server that speaks for both doors; `front` listens on the port. */
+  /** Answers for the requests of both listeners. `front`: the one on the port. */
   besides(front: Listening): Listening {
     const port = front.port as number;
     const peers = this.#peers;
@@ -105,7 +105,7 @@ export class Passage {
     };
   }
 
-  /** Ends what is still under way, and takes the socket away. Never rejects: what is closed after it must not be left open. Safe to call twice. */
+  /** Ends what is under way, and removes the socket. Never rejects, since other parts are closed after it. Safe to call twice. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -114,15 +114,15 @@ export class Passage {
     try {
       rmSync(this.#own ? dirname(this.path) : this.path, { force: true, recursive: true });
     } catch {
-      // Nobody may write in the folder any more. The next start takes it away.
+      // The folder may not be written to any more. The next start removes the socket.
     }
   }
 }
 
 /**
- * Passes a request on to the authority, whole, and its answer back, both as they come. Undefined for what cannot be passed on and is nowhere: some
- * methods, and a path whose two slashes would become one on the way. Rejects with GatewayError: internal_error when the authority is gone before it has
- * answered, Overloaded when it is not to be reached for all those who want to.
+ * Passes a request on to the authority whole, and its answer back; both are streamed. `path`: that of the authority's socket. Undefined for requests that
+ * cannot be passed on and that no endpoint answers: some methods, and paths that begin with two slashes, which would become one on the way. Rejects with
+ * GatewayError: internal_error when the authority was gone before it answered, {@link OVERLOADED} when its queue of connections stays full.
  */
 export async function passOn(request: Request, peer: string, path: string): Promise<Response | undefined> {
   if (UNSENDABLE.has(request.method) || pathOf(request.url).startsWith("//")) return undefined;
@@ -144,7 +144,7 @@ export async function passOn(request: Request, peer: string, path: string): Prom
   return new Response(answer.body, { status: answer.status, headers: told });
 }
 
-/** Fetches, again while there is no room in the queue of the socket: nothing was sent then, and nothing of the body was read. */
+/** Fetches. Tries again while the socket's queue is full: then nothing was sent, and nothing of the body was read. */
 async function knock(request: Request, wish: BunFetchRequestInit): Promise<Response> {
   for (let waitedMs = 0; ; waitedMs += KNOCK_EVERY_MS) {
     try {
@@ -157,7 +157,7 @@ async function knock(request: Request, wish: BunFetchRequestInit): Promise<Respo
   }
 }
 
-/** Of what the authority had done by then nothing is known here: it may have been taken on, and charged. */
+/** The error for a request that the authority did not answer. It is not known what was done by then: the request may have been carried out, and charged. */
 function unanswered({ method, headers }: Request, cause: unknown): GatewayError {
   const text =
     "The gateway's serving process did not answer. What became of this request, and whether it was charged, is not known.";

@@ -15,24 +15,24 @@ import { postTo } from "./post.ts";
 import { Session } from "./session.ts";
 import type { View } from "./view.ts";
 
-/** A worker that died is started again after this, ms; after the double when it dies soon again, up to the most. */
+/** Pause before a worker that died is started again, ms; doubled each time that it dies soon again, up to the longest. */
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 10_000;
-/** A worker that lived this long died by accident: the next pause is the first again, ms. */
+/** After a life of at least this long a death counts as an accident, and the pause is the first again, ms. */
 const LONG_LIFE_MS = 30_000;
-/** How long a start waits for its workers to listen, ms: without them it serves all the same. */
+/** How long the start waits until all workers listen, ms. The gateway serves also without them. */
 const START_MS = 10_000;
-/** A worker that has not ended this long after its answers should have is killed, ms. */
+/** A worker that has not ended this long after the last of its answers should have is killed, ms. */
 const STOP_MS = 5_000;
-/** How long the last words of a dead worker are waited for, ms: they lie in the pipe by then. */
+/** How long to wait for the last messages of a dead worker, ms: they are in the pipe already. */
 const LAST_WORDS_MS = 500;
-/** A worker that does not tell its figures in time is left out, ms; the last ones it told stand for it. */
+/** How long a worker's figures are waited for, ms; after that the last ones that it told are used. */
 const FIGURES_MS = 1_000;
-/** How often figures are asked for, so that those of a worker that dies are not lost, ms. */
+/** How often workers are asked for their figures, ms, so that hardly any are lost when one dies. */
 const FIGURES_EVERY_MS = 5_000;
-/** A worker that was not heard of at so many looks stands still, and what comes to it is lost: it is killed, and another one started. */
+/** A worker that has not answered so many times in a row hangs, and so does every request that comes to it: it is killed, and another one started. */
 const MAX_UNHEARD = 6;
-/** Where a worker finds the passage: its fourth file, behind the usual three. */
+/** Where a worker finds the socket of the passage: its file descriptor 3, after the usual three. */
 const PASSAGE = "/proc/self/fd/3";
 
 export type PoolParts = {
@@ -46,9 +46,9 @@ export type PoolParts = {
   /** The program's name, for lists of processes. */
   shownAs: string;
   environment: Record<string, string | undefined>;
-  /** What workers are told at their start, but for what the app and the passage know. */
+  /** The part of a worker's view that neither the app nor the passage knows. */
   place: Pick<View, "version" | "host" | "port" | "store">;
-  /** What of a configuration is secret. */
+  /** The secret values in a configuration and in vendors. */
   secretsOf(config: Config, vendors: readonly Vendor[]): readonly string[];
   folder: string;
 };
@@ -61,26 +61,26 @@ type Worker = {
   /** The last figures it told. */
   figures: readonly Figure[];
   listening: PromiseWithResolvers<void>;
-  /** Looks in a row at which it did not tell its figures. */
+  /** How many times in a row it was asked for its figures without an answer. */
   unheard: number;
   isConnected: boolean;
-  /** Its channel is closed: it says nothing more. */
+  /** Resolves when its pipe is closed and no more messages can come. */
   silent: PromiseWithResolvers<void>;
 };
 
 /**
- * The processes that work for this gateway on its port, and their death: what one of them held is ended, and another one is started. Whatever they
- * ask is answered by a {@link Session} each.
+ * The processes that work for this gateway on its port. When one of them dies, what it held is ended, and another one is started. Each has a
+ * {@link Session}, which answers what it asks.
  */
 export class WorkerPool {
   readonly #workers = new Map<number, Worker>();
   readonly #pauses = new Map<number, number>();
   readonly #passage: Passage;
-  /** The configuration of the start: a part of it counts until the next one, also for a worker that is started meanwhile. */
+  /** The configuration of the gateway's start. Some of its settings cannot be reloaded, so they count for a worker that is started later as well. */
   readonly #begunWith: Config;
-  /** Of each worker, until its books are closed: that may take longer than it is among the workers. */
+  /** For each worker, the promise that it is gone and all it held is ended; it leaves {@link #workers} before that. */
   readonly #burials = new Set<Promise<void>>();
-  /** What workers that are gone had counted. */
+  /** The figures of workers that are gone, added up. */
   #departed: readonly Figure[] = [];
   #departedKnocks = 0;
   #deaths = 0;
@@ -94,7 +94,7 @@ export class WorkerPool {
     const front = gateway.server() as Listening;
     this.#begunWith = app.standing().config;
     this.#passage = new Passage({ folder, answer: gateway.answerRequest });
-    // Whoever asks the listening server about a request asks both doors from now on.
+    // From now on the app's server answers for the requests of both listeners.
     gateway.setServer(this.#passage.besides(front) as Parameters<typeof gateway.setServer>[0]);
     const { makers } = app.services.reasoning;
     makers.onNote = (proof, maker) => this.#tellAll((worker) => worker.session.channel.note("proof", { proof, maker }));
@@ -106,7 +106,7 @@ export class WorkerPool {
     app.observation.workers = () => this.collect();
   }
 
-  /** Starts the workers. Resolves when all of them listen, or after a while without. */
+  /** Starts the workers. Resolves when all of them listen, after {@link START_MS} at the latest. Never rejects: one that fails is started again later. */
   async start(): Promise<void> {
     for (let number = 1; number <= this.parts.count; number++) this.#tryStart(number);
     this.#look();
@@ -124,7 +124,7 @@ export class WorkerPool {
     return [...this.#workers.values()].map(({ child }) => child.pid);
   }
 
-  /** Figures of every worker, of those that are gone, and of the workers as such. Never rejects. */
+  /** The figures of each worker, those of workers that are gone, and the pool's own. Never rejects. */
   async collect(): Promise<(readonly Figure[])[]> {
     await Promise.all([...this.#workers.values()].map((worker) => this.#ask(worker)));
     const own = [
@@ -135,7 +135,7 @@ export class WorkerPool {
     return [...[...this.#workers.values()].map(({ figures }) => figures), this.#departed, own];
   }
 
-  /** Has every worker end: what they answer may end first. Resolves when all are gone and their books are closed. */
+  /** Has every worker end, after its running answers. Resolves when all are gone and what they held is ended. */
   async stop(): Promise<void> {
     this.#stopping = true;
     for (const cancel of this.#cancelStarts) cancel();
@@ -143,7 +143,7 @@ export class WorkerPool {
     const mostMs = longestDrainMs(app.services.blockingMs) + STOP_MS;
     const cancel = clock.after(mostMs, () => this.#tellAll(({ child }) => child.kill("SIGKILL")));
     this.#tellAll(({ session }) => session.channel.note("stop", null));
-    // Until then they are looked at: one that stands still has no answers that could end.
+    // They are still looked at until then: one that hangs would never end by itself.
     await Promise.all(this.#burials);
     this.#cancelLook();
     cancel();
@@ -192,7 +192,7 @@ export class WorkerPool {
     };
   }
 
-  /** Starts a worker, now or, where the system has no room for another process, later. */
+  /** Starts a worker, or tries again later where that fails, as when the system has no room for another process. */
   #tryStart(number: number): void {
     try {
       this.#start(number);
@@ -244,7 +244,7 @@ export class WorkerPool {
     session.channel.note("view", this.#view());
   }
 
-  /** What one process has learnt all others are to know before the reply it was learnt from ends: its settle is answered after this. */
+  /** Tells all other workers what one has learnt. They know it before the reply it was learnt from ends, since the settle of that is answered after this. */
   #learn(from: number, told: { proof: string; maker: string }): void {
     this.parts.app.services.reasoning.makers.learn(told.proof, told.maker);
     this.#tellAll(({ number, session }) => number !== from && session.channel.note("proof", told));
@@ -257,7 +257,7 @@ export class WorkerPool {
     await silent.promise;
     cancel();
     const { permits, holds } = session.open;
-    // At once, or who looks while its books are closed sees counters fall.
+    // All at once and before anything is awaited: otherwise a reader of figures could see counters fall meanwhile.
     this.#workers.delete(number);
     this.#departedKnocks += session.knocks;
     this.#departed = mergeFigures([this.#departed, lastingFigures(worker.figures)]);
@@ -277,7 +277,7 @@ export class WorkerPool {
     return pause;
   }
 
-  /** Resolves when its figures are there, or do not come in time. Never rejects. */
+  /** Asks a worker for its figures. Resolves when they have come, after {@link FIGURES_MS} at the latest. Never rejects. */
   async #ask(worker: Worker): Promise<void> {
     const late = Promise.withResolvers<void>();
     const cancel = this.parts.clock.after(FIGURES_MS, late.resolve);
@@ -285,13 +285,13 @@ export class WorkerPool {
     cancel();
   }
 
-  /** Who tells its figures late, or says that it cannot, has much to do, and does not stand still. Never rejects. */
+  /** Waits for a worker's figures, however late. One that answers late, or with an error, is busy but does not hang. Never rejects. */
   async #hear(worker: Worker): Promise<void> {
     try {
       worker.figures = readFigures(await worker.session.channel.call("figures", null));
       worker.unheard = 0;
     } catch (thrown) {
-      // It died meanwhile, or cannot tell: what it told last stands.
+      // It died meanwhile, or cannot tell them: the figures that it told last are kept.
       if (this.#workers.get(worker.number) !== worker) return;
       if (worker.isConnected) worker.unheard = 0;
       this.parts.log.warn("worker-figures", errorFields(thrown));

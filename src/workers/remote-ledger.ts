@@ -4,7 +4,7 @@ import { readCharge, readGrowAt, writeOrder } from "./hold-forms.ts";
 import type { Link } from "./link.ts";
 import type { HoldForm } from "./messages.ts";
 
-/** The ledger as a worker has it: the authority's. Money is set aside, and charges are written, there alone. */
+/** A worker's ledger: it passes everything on to the authority, where alone money is set aside and charges are written. */
 export class RemoteLedger implements Ledger {
   constructor(private readonly link: Link) {}
 
@@ -34,21 +34,21 @@ class RemoteHold implements Hold {
     this.growAt = readGrowAt(form.growAt);
   }
 
-  /** Never rejects: without an answer there is no more money. */
+  /** Never rejects: where the authority does not answer, nothing more is granted. */
   async extend(reading: Reading): Promise<boolean> {
     try {
       const { granted, growAt } = await this.link.call("extend", { hold: this.#id, reading });
       this.growAt = readGrowAt(growAt);
       return granted;
     } catch {
-      // The authority is gone, and this process ends with it: whatever is said here, nothing goes on.
+      // The authority is gone, and this process ends with it: the answer does not matter any more.
       return false;
     }
   }
 
   async absorb(beside: Hold): Promise<void> {
     if (beside instanceof RemoteHold) {
-      // Where this one has ended by then, the authority lets the other one go.
+      // Where this hold has ended by then, the authority releases the other one.
       const growAt = await this.link.call("absorb", { hold: this.#id, beside: beside.#id });
       this.growAt = readGrowAt(growAt);
     } else await beside.release();

@@ -7,14 +7,14 @@ import type { ReasoningShelf } from "../relay/reasoning/state.ts";
 import { ReasoningStore } from "../relay/reasoning/store.ts";
 import type { Link } from "./link.ts";
 
-/** Accounts of which it is remembered that something is kept for them. */
+/** Most accounts of which it is remembered that something is kept for them. */
 const MAX_HOLDERS = 10_000;
 
 type Shelf = { store: Store; reasoning: ReasoningStore };
 
 /**
- * Kept reasoning as a worker has it: read from the store's file, written by the authority. A state is in the file before the reply it belongs to ends, so
- * whoever sends the next turn finds it, whichever process it comes to.
+ * A worker's access to kept reasoning: it reads the store's file itself, and has the authority write. A state is in the file before the reply that it
+ * belongs to ends, so that the next turn finds it, whichever process that comes to.
  */
 export class RemoteReasoning implements ReasoningShelf {
   readonly #holders = new Set<string>();
@@ -32,7 +32,7 @@ export class RemoteReasoning implements ReasoningShelf {
     await this.link.call("keepReasoning", { accountId, keys, memory });
   }
 
-  /** A no is asked anew each time: another process may have kept the first state since. */
+  /** Only a yes is remembered: after a no, another process may have kept the account's first state. */
   holdsAny(accountId: string): boolean {
     if (this.#holders.has(accountId)) return true;
     const { reasoning } = this.#open();
@@ -47,7 +47,7 @@ export class RemoteReasoning implements ReasoningShelf {
     return this.#open().reasoning.find(accountId, keys);
   }
 
-  /** Who made which proof, as far as the authority had written it by now; what it learns from then on it tells. */
+  /** Which family made which proof, as far as it stands in the store, at most `most` of them. What the authority learns later it tells by the note `proof`. */
   makers(most: number): [digest: bigint, maker: string][] {
     return this.#open().reasoning.makers(most);
   }

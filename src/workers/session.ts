@@ -22,26 +22,26 @@ import {
   writeError,
 } from "./messages.ts";
 
-/** What the authority decides by: the parts of its own gateway. */
+/** The parts of the authority's gateway that answer its workers. */
 export type Desk = {
   keys: Keys;
   services: Services;
   requests: RequestLog | undefined;
   log: Log;
-  /** Notes from where a request comes that is only told of: whoever asks for its address is answered this one. */
+  /** Notes the client's address of a request that a worker keeps and only asks about. */
   tellPeer(request: Request, peer: string): void;
 };
 
-/** What waits to come in with a knock: nothing of its body, which lies at the worker. */
+/** What a worker's request is to the admission: one without a body, since its body is held by the worker. */
 const KNOCKING = { left: { aborted: false }, headers: new Headers({ "content-length": "0" }) };
 
 export type SessionEvents = {
   listening(): void;
-  /** The worker has learnt who made a proof of reasoning: the others are to know it. */
+  /** The worker has learnt which family of models made a proof of reasoning: the others are to be told. */
   proof(told: { proof: string; maker: string }): void;
 };
 
-/** A hold of the worker's, and whose request it is for. */
+/** A hold of the worker's, and what the log says of its request. */
 type Held = { hold: Hold; fields: Fields };
 
 const fieldsOf = ({ requestId, accountId, keyId, dialect, stream, model }: HoldOrder): Fields => ({
@@ -51,8 +51,8 @@ const fieldsOf = ({ requestId, accountId, keyId, dialect, stream, model }: HoldO
 type AuthorityChannel = Channel<WorkerCalls, WorkerNotes, AuthorityCalls, AuthorityNotes>;
 
 /**
- * One worker, as the authority has it: what it asks is decided here, and what it holds is known here. When the worker is gone, whatever it
- * held is ended by the rule of a crash: charged by what is known to have been delivered, and else let go.
+ * The authority's side of one worker: it decides what the worker asks, and keeps the places, holds and tool calls that the worker has open. When the worker
+ * is gone, these are ended as after a crash: a request is charged for what is known to have been delivered, and its hold is released otherwise.
  */
 export class Session {
   readonly channel: AuthorityChannel;
@@ -60,9 +60,9 @@ export class Session {
   readonly #holds = new Map<number, Held>();
   readonly #tools = new Map<number, AbortController>();
   readonly #prices = new PriceReader();
-  /** Requests that knocked at it. */
+  /** How many requests the worker has asked to let in. */
   knocks = 0;
-  /** Charges that are being written down. */
+  /** How many charges are being written to the store. */
   #settling = 0;
   #nextId = 1;
   #over = false;
@@ -103,7 +103,7 @@ export class Session {
     });
   }
 
-  /** Requests that the worker has under way, as far as they are limited or held. */
+  /** How many places and holds the worker has open. */
   get open(): { permits: number; holds: number } {
     return { permits: this.#permits.size, holds: this.#holds.size };
   }
@@ -113,7 +113,7 @@ export class Session {
     return this.#holds.size + this.#settling;
   }
 
-  /** The worker is gone. Resolves when all that it held is ended; a hold that cannot be is for the log. */
+  /** To be called when the worker is gone. Resolves when all that it held is ended; a hold that cannot be ended is logged. */
   async close(): Promise<void> {
     if (this.#over) return;
     this.#over = true;
@@ -126,7 +126,7 @@ export class Session {
     await Promise.all(held.map((one) => this.#abandon(one)));
   }
 
-  /** What became of a request that was cut off with its worker is a line of the log, as of any other: nobody else can write it. */
+  /** Ends the hold of a request that was cut off with its worker, and writes the request's line of the log, which the worker cannot write any more. */
   async #abandon({ hold, fields }: Held): Promise<void> {
     this.desk.services.log.warn("generate", { ...fields, outcome: "interrupted", cause: "the worker died" });
     try {
@@ -136,7 +136,7 @@ export class Session {
     }
   }
 
-  /** The way into the gateway, as every request takes it: overload, credentials, the caller's limit. */
+  /** Lets a request in as the authority does its own: it checks for overload, then the credentials, then the caller's limits. */
   #enter(knock: Knock): Entrance | Promise<Entrance> {
     this.knocks++;
     const turn = this.desk.services.admission?.enter(KNOCKING);
@@ -144,7 +144,7 @@ export class Session {
   }
 
   #letIn(knock: Knock): Entrance {
-    // It has waited: of a worker that is gone by now nobody would give the place back.
+    // The worker may have died while this waited, and nobody would give the place back.
     if (this.#over) throw new Error("The worker is gone.");
     const { keys, tellPeer } = this.desk;
     const request = toRequest(knock);
@@ -199,7 +199,7 @@ export class Session {
     return hold ? writeGrowAt(hold.growAt) : null;
   }
 
-  /** The hold that is being closed. Throws for one that is not open: it was closed before, or is another worker's. */
+  /** Takes a hold out of the open ones, to be closed. Throws where there is none of this number: it was closed before, or is another worker's. */
   #end(id: number): Hold {
     const held = this.#holds.get(id);
     if (!held) throw new Error("There is no such hold.");
@@ -229,13 +229,13 @@ export class Session {
   }
 }
 
-/** What is told of a request, as one that credentials can be read from. */
+/** A request made of what a worker has told, from which credentials and the client's address can be read. */
 function toRequest({ path, authorization, apiKey, forwardedFor, isFromHere }: Knock): Request {
   const headers: Record<string, string> = {};
   if (authorization !== null) headers["authorization"] = authorization;
   if (apiKey !== null) headers["x-api-key"] = apiKey;
   if (forwardedFor !== null) headers["x-forwarded-for"] = forwardedFor;
-  // Which of the headers of somebody in between it was, counts for nothing.
+  // Stands for whichever header of a proxy it had: it makes no difference which.
   else if (!isFromHere) headers["via"] = "1.1 somebody";
   return new Request(`http://localhost${path}`, { method: "POST", headers });
 }

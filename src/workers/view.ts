@@ -6,14 +6,14 @@ import type { TraceSettings } from "../observe/traces.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 
 /**
- * All that a worker is told of the gateway: at its start, and again whole whenever something of it changes. Plain data; it holds the vendors' keys
- * and crosses between the two processes alone.
+ * All that a worker has to know of the gateway: it is told at its start, and again whole whenever some of it changes. Plain data. It holds the vendors'
+ * keys, so it goes through the pipe between the two processes and nowhere else.
  */
 export type View = {
   version: string;
   host: string;
   port: number;
-  /** Where the authority takes what is passed on to it: a Unix socket, as the worker finds it. */
+  /** Path of the Unix socket where the authority takes requests that are passed on, as it is seen from the worker. */
   passage: string;
   /** The store's file, which a worker reads and never writes. */
   store: string;
@@ -31,15 +31,15 @@ export type View = {
   models: readonly CatalogRow[];
   plans: Readonly<Record<string, PlanFigures>>;
   blockingMs: number;
-  /** How often the configuration was taken over anew. */
+  /** How often the configuration was reloaded. */
   reloads: number;
-  /** What no line of a log and no upstream's words may show. */
+  /** Values that may be shown neither in the log nor in what clients are told of a vendor's words. */
   secrets: readonly string[];
   logLevel: LogLevel;
-  /** What becomes of requests is noted in files, and prompts and answers too. */
+  /** Whether the gateway keeps a log of requests, and whether that holds prompts and answers too. */
   notesRequests: boolean;
   notesBodies: boolean;
   traces: TraceSettings | null;
-  /** With which proofs of reasoning are told apart in every process alike: a whole number as text. */
+  /** Seed of the digests of reasoning proofs, so that every process computes the same: a whole number as text. */
   proofSeed: string;
 };

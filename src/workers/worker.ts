@@ -36,12 +36,12 @@ import { RemoteReasoning } from "./remote-reasoning.ts";
 import { createRemoteTools } from "./remote-tools.ts";
 import type { View } from "./view.ts";
 
-/** What a worker is made of. `log` already hides the view's secrets. */
+/** What a worker is made of. `log` already removes the view's secrets. */
 export type WorkerParts = { view: View; link: Link; clock: Clock; log: Log };
 
 /**
- * A worker: the way of a request without the books. It reads, checks, translates, calls vendors and streams; who is let in, what is paid and what is
- * remembered is the authority's.
+ * A worker: everything on a request's way but the books. It reads, checks and translates requests, calls vendors and streams; the authority decides who is
+ * let in, keeps the money, and writes the store.
  */
 export class Worker {
   readonly front: Front;
@@ -114,7 +114,7 @@ export class Worker {
     this.#lag.start();
   }
 
-  /** What is configured and found, from now on; requests that are under way keep what they have. */
+  /** Takes over what is configured and found; requests that are under way keep what they have. */
   take(view: View): void {
     const rows = keepSame([this.#builtin, ...view.vendors], this.#vendors);
     this.#catalog.replace({ rows: builtInRows, overrides: view.models, vendors: rows });
@@ -122,25 +122,25 @@ export class Worker {
     const changed = replaceVendors(this.#vendors, rows);
     replacePlans(this.#plans, createPlans(view.plans));
     this.#services.blockingMs = view.blockingMs;
-    // What was refused or in trouble may have been what was changed.
+    // A vendor may have refused, or have been in trouble, because of what was changed.
     if (view.reloads !== this.#reloads) this.#health.forgetTrouble(changed);
     this.#reloads = view.reloads;
   }
 
   /**
-   * A key counts no more: its running requests end (contract 4). With the end of this turn, since they begin to run only behind the batch that let them in,
-   * and this word may be of the same one.
+   * A key was revoked: its running requests end (contract 4). Not before the end of this turn of the event loop: a request begins to run only after the
+   * batch that let it in was taken whole, and this note may be in the same batch.
    */
   endKey(keyId: string): void {
     setImmediate(() => this.running.endKey(keyId, keyRevoked()));
   }
 
-  /** Another process has learnt who made a proof of reasoning. */
+  /** Another process has learnt which family of models made a proof of reasoning. */
   learn({ proof, maker }: { proof: string; maker: string }): void {
     this.#makers.learn(proof, maker);
   }
 
-  /** What this process has to show. */
+  /** The figures of this process. */
   figures(): Figure[] {
     return [
       ...collectProcess(this.parts.view.version, this.#lag),
@@ -156,18 +156,18 @@ export class Worker {
     ];
   }
 
-  /** Lets running answers end, also those that the authority gives: it ends them by the same rule. Nothing new may come in by then. */
+  /** Waits for running answers, also those of the authority that are passed on, which it ends by the same rule. Nothing new may come in any more. */
   async drain(): Promise<void> {
     const { clock } = this.parts;
     await drain(this.running, clock, this.#services.blockingMs, this.front.idle());
   }
 
-  /** Ends running answers now; with the end of this turn, as {@link endKey} does. */
+  /** Ends running answers at the end of this turn of the event loop, as {@link endKey} does. */
   hurry(): void {
     setImmediate(() => this.running.endAll(shuttingDown()));
   }
 
-  /** Whether somebody waits for an answer that comes whole, or for the authority's. */
+  /** Whether a client waits for an answer that comes whole, or for one of the authority. */
   get hasWhole(): boolean {
     return this.running.hasWhole || this.front.awaitsAnswer;
   }
@@ -179,7 +179,7 @@ export class Worker {
   }
 }
 
-/** A log of which the authority is told too, for the files in which requests are noted. */
+/** A log that also tells the authority each line, for its log of requests. */
 function notedBy({ log, link }: WorkerParts): Log {
   const noted =
     (level: "info" | "warn" | "error") =>
