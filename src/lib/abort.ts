@@ -1,7 +1,7 @@
-/** Whoever works on something that may be ended from outside. */
+/** A piece of work that may be ended from outside, and is told so once. */
 export type Abortable = { onAbort(reason: unknown): void };
 
-/** What may end, for whoever has to know when it does. */
+/** Something that may end, as those see it who have to know when it does. */
 export type Leaving = { readonly aborted: boolean; add(listener: Abortable): void };
 
 /**
@@ -11,7 +11,7 @@ export type Leaving = { readonly aborted: boolean; add(listener: Abortable): voi
 export class Abort implements Leaving {
   aborted = false;
   reason: unknown;
-  /** Nearly always one. */
+  /** There is nearly always only one: a set is made for further ones alone. */
   #listener: Abortable | undefined;
   #others: Set<Abortable> | undefined;
   #controller: AbortController | undefined;
@@ -25,7 +25,7 @@ export class Abort implements Leaving {
     return abort;
   }
 
-  /** Without effect when it was ended before. */
+  /** Ends it and tells all listeners. Without effect when it has ended before. */
   abort(reason: unknown): void {
     if (this.aborted) return;
     this.aborted = true;
@@ -39,12 +39,12 @@ export class Abort implements Leaving {
     this.#controller?.abort(reason);
   }
 
-  /** Throws the reason. */
+  /** Throws the reason where it has ended. */
   throwIfAborted(): void {
     if (this.aborted) throw this.reason;
   }
 
-  /** Tells `listener` once it ends; not of an end that has been. */
+  /** Tells `listener` when it ends. Nothing is told where it has ended already. */
   add(listener: Abortable): void {
     if (this.#listener === undefined) this.#listener = listener;
     else {
@@ -58,7 +58,7 @@ export class Abort implements Leaving {
     else this.#others?.delete(listener);
   }
 
-  /** For `fetch` and its like. */
+  /** A signal that is aborted with it, for `fetch` and other functions that take nothing else. */
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController();

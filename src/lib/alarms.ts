@@ -1,16 +1,16 @@
-/** Alarms that were taken back are swept out when there are so many of them, and more than half of all. */
+/** Alarms that were cancelled are removed from the heap once there are so many of them, and they are more than half of all. */
 const SWEEP_FROM = 1_024;
-/** The longest wait that a timer of the runtime takes, ms. */
+/** The longest wait that a timer of the runtime can have, ms. */
 const LONGEST_MS = 0x7fff_ffff;
 
-/** A timer that rings this much too late tells that the process stood still: a container that was paused, a machine that slept. */
+/** A timer that runs this much too late, ms, shows that the process stood still: its container was paused, or its machine slept. */
 const STOOD_STILL_MS = 2_000;
-/** What came meanwhile lies in the sockets, unread. It gets this long, ms, before anybody is told that nothing came. */
+/** How long, ms, what arrived meanwhile gets to be read from the sockets, before anybody is told that it waited in vain. */
 const GRACE_MS = 500;
 
-/** Who is told when a wait is over. */
+/** Whoever is told when a wait is over. */
 export type Sleeper = { wake(): void };
-/** A wait that can be taken back. */
+/** A wait that can be cancelled. */
 export type Wait = { stop(): void };
 
 class Alarm implements Wait {
@@ -18,7 +18,7 @@ class Alarm implements Wait {
     private readonly alarms: Alarms,
     readonly at: number,
     readonly order: number,
-    /** None any more: it has rung, or was taken back. */
+    /** Undefined once it has rung or was cancelled. */
     public sleeper: Sleeper | undefined,
   ) {}
 
@@ -33,28 +33,28 @@ const isBefore = (one: Alarm, other: Alarm): boolean =>
   one.at < other.at || (one.at === other.at && one.order < other.order);
 
 /**
- * Any number of waits on one timer of the runtime, which takes 200 bytes and two native calls for each of its own: streams have three, for
- * minutes, and nearly all are taken back. A binary heap, earliest first; those of one moment come in the order in which they were set. After the process
- * has stood still nobody is woken before what came meanwhile could be read: it takes most waits back.
+ * Any number of waits on a single timer of the runtime. Each timer of the runtime takes 200 bytes and two native calls, while a stream has three waits, for
+ * minutes, nearly all of which are cancelled. A binary heap, earliest first; waits that end at the same moment end in the order in which they were set.
+ * After the process stood still nobody is woken before what arrived meanwhile could be read, since that cancels most waits.
  */
 export class Alarms {
   #heap: Alarm[] = [];
   #order = 0;
   #dead = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** Until when the timer needs no setting anew: the moment that it rings at, or always while it grants the grace. */
+  /** When the timer will ring, monotonic ms. Infinity: it is not set. Negative infinity: it runs for the grace, and must not be set anew meanwhile. */
   #wakesAt = Number.POSITIVE_INFINITY;
 
   /** `now`: monotonic ms. */
   constructor(private readonly now: () => number) {}
 
-  /** Runs `callback` once after `ms`; the returned function takes it back. What it throws goes the way of whatever a timer throws. */
+  /** Runs `callback` once after `ms`; the returned function cancels that. What `callback` throws is an uncaught error, as with any timer. */
   after(ms: number, callback: () => void): () => void {
     const alarm = this.wake(ms, { wake: callback });
     return () => alarm.stop();
   }
 
-  /** {@link after} without a function for the one and for the other. */
+  /** {@link after} with objects in the place of both functions, which takes less memory. */
   wake(ms: number, sleeper: Sleeper): Wait {
     const alarm = new Alarm(this, this.now() + Math.max(0, ms), this.#order++, sleeper);
     this.#push(alarm);
@@ -62,15 +62,15 @@ export class Alarms {
     return alarm;
   }
 
-  /** An alarm was taken back. */
+  /** To be called by an alarm that is cancelled. */
   noteDead(): void {
     this.#dead++;
     if (this.#dead >= SWEEP_FROM && this.#dead * 2 > this.#heap.length) this.#sweep();
-    // Without anything to wait for, nothing keeps the process.
+    // When nothing is left to wait for, the timer must not keep the process running.
     if (this.#dead === this.#heap.length) this.#rest();
   }
 
-  /** Sees to it that the timer runs for the first alarm. */
+  /** Makes the timer ring at the first alarm, if it is set for later or not at all. */
   #set(): void {
     const first = this.#heap[0];
     if (!first || first.at >= this.#wakesAt) return;
@@ -144,7 +144,7 @@ export class Alarms {
     heap[at] = alarm;
   }
 
-  /** Forgets those that were taken back. */
+  /** Removes the cancelled ones from the heap. */
   #sweep(): void {
     const alive = this.#heap.filter(({ sleeper }) => sleeper !== undefined);
     // A sorted list is a heap.

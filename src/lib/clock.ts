@@ -6,13 +6,13 @@ export type Clock = {
   now(): number;
   /** Milliseconds that never step back: for deadlines, leases and limits. */
   monotonic(): number;
-  /** Runs `callback` once after `ms`; the returned function takes it back. */
+  /** Runs `callback` once after `ms`; the returned function cancels that. */
   after(ms: number, callback: () => void): () => void;
-  /** {@link after}, where a clock can do it with less; see {@link wakeAfter}. */
+  /** {@link after} with less memory, where a clock can do that; see {@link wakeAfter}. */
   wake?(ms: number, sleeper: Sleeper): Wait;
 };
 
-/** Tells `sleeper` once after `ms`: for waits that thousands have at the same time, of which a callback and a function to take it back would be the most. */
+/** Wakes `sleeper` once after `ms`. For waits of which there are thousands at a time: two functions for each would take most of their memory. */
 export function wakeAfter(clock: Clock, ms: number, sleeper: Sleeper): Wait {
   return clock.wake ? clock.wake(ms, sleeper) : { stop: clock.after(ms, () => sleeper.wake()) };
 }

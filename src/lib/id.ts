@@ -4,7 +4,7 @@ const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const TIME_WIDTH = 8;
 /** Random characters of an identifier: 95 bits. */
 const RANDOM_WIDTH = 16;
-/** Random characters drawn from the secure source at once, for identifiers. */
+/** How many random characters are drawn from the secure source at once, for {@link randomName}. */
 const POOLED = 1_536;
 
 /** `length` random base62 characters from the system's secure source; no modulo bias (bytes of 248 and above are drawn again). */
@@ -43,7 +43,7 @@ let poolAt = 0;
 let stampAt = -1;
 let stamp = "";
 
-/** As {@link randomBase62}, cut from a stock: for names that are handed out, not for secrets. At most 64 characters. */
+/** `length` random base62 characters, at most 64, cut from a stock that is drawn in advance: for names that others may see, not for secrets. */
 export function randomName(length: number): string {
   if (poolAt + length > pool.length) {
     pool = randomBase62(POOLED);
@@ -54,8 +54,8 @@ export function randomName(length: number): string {
 }
 
 /**
- * A fresh identifier `<prefix>_<24 base62>`: 8 characters of the time in milliseconds, then 16 random ones. Unique and not to be
- * guessed. Identifiers of one prefix sort by the time they were made, so that rows keyed by them are appended, not scattered.
+ * A fresh identifier `<prefix>_<24 base62>`: 8 characters of the time in milliseconds, then 16 random ones. Unique, and cannot be guessed. Identifiers of
+ * one prefix sort by the time at which they were made, so that rows keyed by them are appended to a table, not scattered over it.
  */
 export function newId(prefix: string): string {
   const now = Date.now();
@@ -66,7 +66,7 @@ export function newId(prefix: string): string {
   return `${prefix}_${stamp}${randomName(RANDOM_WIDTH)}`;
 }
 
-/** The first `length` of 62 letters and digits that a text's hash gives. */
+/** `length` base62 characters made of a 128-bit hash of a text: the same for the same text. Not for secrets: the hash is no cryptographic one. */
 export function hashLetters(text: string, length: number): string {
   let rest = BigInt(Bun.hash(text)) + (BigInt(Bun.hash(text, 1)) << 64n);
   let letters = "";

@@ -4,7 +4,7 @@ export type Ip = ipaddr.IPv4 | ipaddr.IPv6;
 /** A network, and how many of its first bits count. */
 export type IpRange = readonly [network: Ip, bits: number];
 
-/** An IP address; undefined for anything else. `127.1` and `0x7f.1` are addresses to the C library alone: nobody writes them. */
+/** An IP address; undefined for anything else, including `127.1` and `0x7f.1`, which only the C library takes for addresses and nobody writes. */
 export function parseIp(text: string): Ip | undefined {
   if (ipaddr.IPv6.isValid(text)) return ipaddr.IPv6.parse(text);
   return ipaddr.IPv4.isValidFourPartDecimal(text) ? ipaddr.IPv4.parse(text) : undefined;

@@ -1,4 +1,4 @@
-// What JSON is built of, by its character code, which is its byte in UTF-8 too.
+// The characters that JSON is built of, by their codes, which are also their bytes in UTF-8.
 
 export const QUOTE = 34;
 export const COMMA = 44;

@@ -11,10 +11,10 @@ import {
   QUOTE,
 } from "./json-codes.ts";
 
-/** A stretch of text as characters, or as the bytes of their UTF-8. Places in it count the one or the other. */
+/** A piece of text, as characters or as UTF-8 bytes. Indices into it count characters or bytes accordingly. */
 export type Piece = string | Buffer;
 
-/** Text in one piece, or in several that follow one another: a long one is copied when it is put together. No character is cut in two. */
+/** Text in one piece or in several that follow one another, since joining copies a long text. No character is cut in two. */
 export type Text = string | readonly Piece[];
 
 /** The text in one piece. */
@@ -22,7 +22,7 @@ export const wholeText = (text: Text): string => (typeof text === "string" ? tex
 
 const textOf = (piece: Piece): string => (typeof piece === "string" ? piece : piece.toString());
 
-/** Its length as UTF-8, bytes. */
+/** The length of a text as UTF-8, bytes. */
 export function byteLength(text: Text): number {
   if (typeof text === "string") return Buffer.byteLength(text);
   let length = 0;
@@ -30,27 +30,30 @@ export function byteLength(text: Text): number {
   return length;
 }
 
-/** A whole number in JSON that may be longer than a double is exact, also as `JSON.stringify` writes what became of it. Inside a string it is none. */
+/** A whole number in JSON with more digits than a double holds exactly, or in the form in which `JSON.stringify` writes it after it was read as a double. */
 const LONG_INTEGER = /[:,[]\s*-?(?:\d{16}|\d(?:\.\d{1,17})?e\+)/;
 
-/** Whether reading this JSON may change a whole number in it, or has changed it. Wrong only in that it may say so of one inside a string. */
+/** Whether reading this JSON may change a whole number in it, or has changed it. Also true for such a number inside a string, where it does no harm. */
 export const mayBeInexact = (json: string): boolean => LONG_INTEGER.test(json);
 
-/** In the language and in this runtime, not yet in its types. */
+/** Part of the language and of this runtime, but missing in its types. */
 const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
 
-/** Of `JSON.parse`: a number as the text it came as, where a double is another one. `JSON.stringify` writes it as that text. Not at the root. */
+/**
+ * A reviver for `JSON.parse`: keeps a number as the text in which it was written where a double would be written otherwise, and `JSON.stringify` writes it as
+ * that text again. Not for a number that is the whole document.
+ */
 export function keepNumber(key: string, value: unknown, context?: { source?: string }): unknown {
   const source = context?.source;
   if (key === "" || typeof value !== "number" || source === undefined || String(value) === source) return value;
   return rawJSON(source);
 }
 
-/** {@link keepNumber} of whole numbers alone: the settings of a request are to be numbers. */
+/** {@link keepNumber} for whole numbers alone: all others, such as the settings of a request, stay numbers. */
 const keepLongInteger: typeof keepNumber = (key, value, context) =>
   Number.isInteger(value) && !Number.isSafeInteger(value) ? keepNumber(key, value, context) : value;
 
-/** `JSON.parse`, in which whole numbers that are longer than a double is exact stay the text they came as. Throws SyntaxError. */
+/** `JSON.parse` that keeps whole numbers beyond 2^53 as the text in which they were written, see {@link keepNumber}. Throws SyntaxError. */
 export const parseExactly = (text: string): unknown => JSON.parse(text, keepLongInteger);
 
 /** Whether a text is JSON. */
@@ -65,20 +68,20 @@ export function isJson(text: string): boolean {
 }
 
 /**
- * A JSON document as it came and, once somebody asks, as a value: parsed once, lazily. One that came as bytes need not become text for that:
- * of a long one that would cost more than all else that is done with it.
+ * A JSON document as it came and, once somebody asks, as a value: parsed once, lazily. One that came as bytes stays bytes while nobody needs the text:
+ * to decode a long one costs more than everything else that is done with it.
  */
 export class JsonText<Value = unknown> {
   #source: Piece;
   #value: Value | undefined;
   #parsed = false;
-  /** Of the source, as it is. */
+  /** Where the fields are in the source, in the form that it has now. */
   #fields: Fields | undefined;
   #mayHoldHalves: boolean | undefined;
 
   /**
-   * What whoever made the text knows of it already: the fields of {@link findFields}, what it reads as, and whether half a character may stand in it.
-   * Bytes are the UTF-8 of a text, and from now on this document's own.
+   * `fields` (as by {@link findFields}), `value` and `mayHoldHalves`: what the caller knows of the text already. Bytes must be UTF-8, and belong to this
+   * document from now on.
    */
   constructor(source: Piece, fields?: Fields, value?: Value, mayHoldHalves?: boolean) {
     this.#source = source;
@@ -88,24 +91,24 @@ export class JsonText<Value = unknown> {
     this.#mayHoldHalves = mayHoldHalves;
   }
 
-  /** All of it. Of bytes it is made once, and the document is that from then on. */
+  /** The whole text. Bytes are decoded once, and the document is held as text from then on. */
   get text(): string {
     const source = this.#source;
     if (typeof source === "string") return source;
     const text = source.toString();
-    // The places of another source.
+    // They are byte indices, which are not those of the text where it holds more than ASCII.
     if (text.length !== source.length) this.#fields = undefined;
     this.#source = text;
     return text;
   }
 
-  /** The text, where it is held as one; undefined where it is bytes still. */
+  /** The text, where the document is held as text; undefined while it is held as bytes. */
   get held(): string | undefined {
     const source = this.#source;
     return typeof source === "string" ? source : undefined;
   }
 
-  /** Its length as it is held: characters, or bytes. */
+  /** Its length in the form in which it is held: characters or bytes. */
   get length(): number {
     return this.#source.length;
   }
@@ -119,48 +122,48 @@ export class JsonText<Value = unknown> {
     return this.#value as Value;
   }
 
-  /** Keeps the text alone: whoever asks for the value later has it parsed again. */
+  /** Drops the value and keeps the source: whoever asks for the value later has it parsed again. */
   forgetValue(): void {
     this.#value = undefined;
     this.#parsed = false;
   }
 
-  /** Whether half a character may stand in it: none does where no character is spelled by its number. Looked for once: it may be long. */
+  /** Whether a lone surrogate may stand in it: none does without a `\u` escape. Searched once, since the document may be long. */
   get mayHoldHalves(): boolean {
     this.#mayHoldHalves ??= this.#source.includes("\\u");
     return this.#mayHoldHalves;
   }
 
-  /** Whether this stands in it, spelled just so. */
+  /** Whether `spelled` stands somewhere in the source, literally. */
   includes(spelled: string): boolean {
     return this.#source.includes(spelled);
   }
 
-  /** Whether bytes may stand in it, which their blocks and addresses say. */
+  /** Whether it may hold files or images as base64, which their blocks and data URLs name. */
   get mayHoldBytes(): boolean {
     return this.#source.includes("base64");
   }
 
-  /** The text between two places of the document as it is held; of bytes, of the characters that begin there. */
+  /** The text between two indices into the form in which it is held; those into bytes are moved on to the next beginning of a character. */
   slice(from: number, to: number): string {
     const source = this.#source;
     if (typeof source === "string") return source.slice(from, to);
     return source.toString("utf8", characterAt(source, from), characterAt(source, to));
   }
 
-  /** The value of top-level `field`, or its beginning of so many characters or bytes. This document must be an object. */
+  /** The text of top-level `field`'s value, cut to `most` characters or bytes; undefined where there is none. This document must be an object. */
   textOf(field: string, most: number): string | undefined {
     const fields = this.#found();
     const range = findValue(this.#source, fields, field);
     return range && textAt(this.#source, range[0], Math.min(range[1], range[0] + most));
   }
 
-  /** {@link editObject} of this document, which must be an object. */
+  /** {@link editObject} applied to this document, which must be an object. */
   edit(edits: Edits): string {
     return wholeText(this.editInPieces(edits));
   }
 
-  /** {@link edit}, not put together: what lies between the edits is not copied. The pieces are there until this document is forgotten. */
+  /** {@link edit} in pieces: what lies between the edits is not copied. The pieces are valid until {@link forget}. */
   editInPieces(edits: Edits): Piece[] {
     const fields = this.#found();
     return spliceFields(this.#source, fields, edits);
@@ -171,7 +174,7 @@ export class JsonText<Value = unknown> {
     return this.#fields;
   }
 
-  /** Becomes an empty object: for a document that nobody reads any more while others still hold it. Nor do they read pieces of it any more. */
+  /** Turns it into an empty object and frees its memory: for a document that others still refer to but nobody reads any more, nor its pieces. */
   forget(): void {
     if (typeof this.#source !== "string") releaseWhole(this.#source);
     this.#source = "{}";
@@ -181,17 +184,17 @@ export class JsonText<Value = unknown> {
   }
 }
 
-/** One that is known to hold an object. */
+/** A document that is known to be an object. */
 export type ObjectText = JsonText<Record<string, unknown>>;
 
 /** New values for top-level fields; `undefined` removes a field. */
 export type Edits = Record<string, unknown>;
 
-/** A field as it will be once the edits are made. */
+/** The value that a field will have once the edits are made. */
 export const editedField = (field: string, body: Record<string, unknown>, edits: Edits): unknown =>
   Object.hasOwn(edits, field) ? edits[field] : body[field];
 
-/** The character or byte at a place; what JSON is built of is the same in both. */
+/** The code of the character, or the byte, at an index: the same for all characters that JSON is built of. */
 const codeAt = (source: Piece, at: number): number =>
   typeof source === "string" ? source.charCodeAt(at) : (source[at] as number);
 
@@ -201,7 +204,7 @@ const cut = (source: Piece, from: number, to?: number): Piece =>
 const textAt = (source: Piece, from: number, to: number): string =>
   typeof source === "string" ? source.slice(from, to) : source.toString("utf8", from, to);
 
-/** The first place from `at` on where a character begins. */
+/** The first index from `at` on at which a character begins. */
 function characterAt(bytes: Buffer, at: number): number {
   let start = at;
   while (((bytes[start] ?? 0) & 0xc0) === 0x80) start++;
@@ -222,10 +225,10 @@ export function stringEnd(text: Piece, start: number): number {
   }
 }
 
-/** Bytes that are looked at one by one behind a quote that is escaped: where one is, others are near, and to have each of them found takes longer. */
+/** How many bytes after an escaped quote are looked at one by one: where there is one, others are near, and a search for each would take longer. */
 const NEAR_BYTES = 16;
 
-/** {@link stringEnd} of bytes. */
+/** {@link stringEnd} in bytes. */
 function bytesEnd(bytes: Buffer, start: number): number {
   let at = start + 1;
   for (;;) {
@@ -243,13 +246,13 @@ function bytesEnd(bytes: Buffer, start: number): number {
   }
 }
 
-/** {@link stringEnd} of text that is known to be valid JSON; elsewhere the text's own end stands for a missing one. */
+/** {@link stringEnd}, or the end of the text for a string that never closes. */
 function skipString(text: Piece, start: number): number {
   const end = stringEnd(text, start);
   return end < 0 ? text.length : end;
 }
 
-/** Index just after the value that starts at `start`. Of what is no valid JSON it says nothing; it ends there too. */
+/** Index just after the value that starts at `start`. Invalid JSON is not noticed; some index at or before the end of the text is returned for that too. */
 export function skipValue(text: Piece, start: number): number {
   const first = codeAt(text, start);
   if (first === QUOTE) return skipString(text, start);
@@ -280,8 +283,8 @@ export function skipValue(text: Piece, start: number): number {
 }
 
 /**
- * Where the top-level fields of an object stand in its text: for each field, in the text's order, the start of its key, the end of its key,
- * the start of its value and the end of its value; ends are the index just behind.
+ * Where the top-level fields of an object stand in its text. `at` has four indices for each field, in the order of the text: start and end of its key, start
+ * and end of its value; an end is the index just after.
  */
 export type Fields = {
   at: number[];
@@ -333,12 +336,12 @@ function spelledName(text: Piece, start: number, end: number, names: readonly st
 const commaBefore = (text: Piece, at: number): number =>
   typeof text === "string" ? text.lastIndexOf(",", at) : text.lastIndexOf(COMMA, at);
 
-/** {@link editObject} where the fields have been found already, in pieces. */
+/** {@link editObject} with the fields found already, and the result in pieces. */
 function spliceFields(text: Piece, { at: places, close }: Fields, edits: Edits): Piece[] {
   const names = Object.keys(edits);
   const found: string[] = [];
   const pieces: Piece[] = [];
-  /** How far the text has been taken over, and whether a field stands in what was. */
+  /** How far the text has been copied, and whether what was copied holds a field. */
   let copied = 0;
   let any = false;
   for (let place = 0; place < places.length; place += 4) {
@@ -358,7 +361,7 @@ function spliceFields(text: Piece, { at: places, close }: Fields, edits: Edits):
       any = true;
       continue;
     }
-    // Removing takes the comma before the field along, or the one after it when it is the first left.
+    // With a field the comma before it is removed, or the one after it where no field is left before it.
     pieces.push(cut(text, copied, any ? commaBefore(text, keyAt) : keyAt));
     copied = valueEnd;
     if (any) continue;
@@ -421,14 +424,14 @@ export function isEmpty(value: object): boolean {
   return true;
 }
 
-/** Sets a field that has a value: to whoever spreads an object, one that is not there is not the same as undefined. */
+/** Sets a field unless its value is undefined: where an object is spread over another, an undefined field would hide the other's. */
 export function put<T extends object, K extends keyof T>(target: T, field: K, value: T[K] | undefined): void {
   if (value !== undefined) target[field] = value;
 }
 
 const NO_LIST: readonly unknown[] = [];
 
-/** A value that should be a list; an empty one in the place of anything else. */
+/** A value that should be a list; an empty list for anything else. */
 export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : NO_LIST);
 
 /** Whether a value is a list that holds nothing. */
@@ -437,25 +440,25 @@ export const isEmptyList = (value: unknown): boolean => Array.isArray(value) && 
 /** The objects of a list; none of anything else. */
 export const objectsOf = (value: unknown): Record<string, unknown>[] => listOf(value).filter(isObject);
 
-/** What a table holds under a word of a stranger's: nothing of what every object has from its prototype, such as `constructor`. */
+/** What a table holds under a word that comes from outside; undefined for what every object inherits, such as `constructor`. */
 export const entryOf = <T>(table: Readonly<Record<string, T>>, word: string): T | undefined =>
   Object.hasOwn(table, word) ? table[word] : undefined;
 
-/** Text in which a URL spells characters by their bytes; as it stands where it spells none. */
+/** A URL fragment with its percent escapes decoded; unchanged where they are not valid. */
 function unescaped(fragment: string): string {
   try {
     return decodeURIComponent(fragment);
   } catch {
-    // A percent sign that is meant as one.
+    // A percent sign that is no escape.
     return fragment;
   }
 }
 
-/** What a list holds at a place as a reference writes it: `0`, and not `00`. */
+/** The item of a list at an index as RFC 6901 writes it: `0`, but not `00`. */
 const itemOf = (list: readonly unknown[], place: string): unknown =>
   /^(?:0|[1-9]\d{0,8})$/.test(place) ? list[Number(place)] : undefined;
 
-/** What a reference inside a document leads to, such as `#/$defs/point` or `#/anyOf/0` (RFC 6901, 4 and 6); undefined where it leads nowhere. */
+/** What a reference within the document `root` leads to, such as `#/$defs/point` or `#/anyOf/0` (RFC 6901, 4 and 6); undefined where it leads nowhere. */
 export function atPointer(root: unknown, reference: string): unknown {
   let value = root;
   for (const step of unescaped(reference.slice(1)).split("/").slice(1)) {
@@ -466,8 +469,8 @@ export function atPointer(root: unknown, reference: string): unknown {
   return value;
 }
 
-/** A value that should be a string; an empty one in the place of anything else. */
+/** A value that should be a string; "" for anything else. */
 export const stringOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
-/** A value that should be a number; undefined in the place of anything else. */
+/** A value that should be a number; undefined for anything else. */
 export const numberOf = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);

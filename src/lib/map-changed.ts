@@ -1,6 +1,6 @@
 type Fields = Record<string, unknown>;
 
-/** The list with each entry as `change` gives it; the very list where that changes none: nothing is made anew that need not be. */
+/** The list with each entry as `change` returns it; the very same list where that changes none, so that callers can tell and nothing is copied in vain. */
 export function mapChanged<T>(list: readonly T[], change: (entry: T, at: number) => T): readonly T[] {
   let changed: T[] | undefined;
   for (let at = 0; at < list.length; at++) {
@@ -13,7 +13,7 @@ export function mapChanged<T>(list: readonly T[], change: (entry: T, at: number)
   return changed ?? list;
 }
 
-/** {@link mapChanged} of an object's values. */
+/** {@link mapChanged} for the values of an object. */
 export function mapFields(object: Fields, change: (value: unknown, field: string) => unknown): Fields {
   let changed: Fields | undefined;
   for (const field in object) {
@@ -25,7 +25,7 @@ export function mapFields(object: Fields, change: (value: unknown, field: string
   return changed ?? object;
 }
 
-/** An object with {@link mapChanged} of the list in one of its fields; itself where no list stands there, or nothing in it changes. */
+/** An object with {@link mapChanged} applied to the list in one of its fields; the very same object where there is no list, or nothing in it changes. */
 export function mapListIn(holder: Fields, field: string, change: (entry: unknown, at: number) => unknown): Fields {
   const list = holder[field];
   if (!Array.isArray(list)) return holder;

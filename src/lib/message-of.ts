@@ -1,2 +1,2 @@
-/** What was thrown in its own words; not everything that is thrown is an Error. */
+/** The message of anything that was thrown, which need not be an Error. */
 export const messageOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));

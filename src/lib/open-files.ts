@@ -13,10 +13,10 @@ export function readOpenFiles(): number | undefined {
   return typeof soft === "number" ? soft : undefined;
 }
 
-/** The system's words for this process, or all of them, having as many files open as may be. */
+/** Codes of the system's errors when this process (EMFILE), or the whole machine (ENFILE), has as many files open as it may. */
 const NO_FILE_LEFT: ReadonlySet<string> = new Set(["EMFILE", "ENFILE"]);
 
-/** Whether no further file, and so no further connection, can be opened at this moment. The runtime tells of one that could not be as of one that was refused. */
+/** Whether no further file, and so no connection, can be opened now. The runtime reports a connection that failed for that as one that was refused. */
 export function hasNoFileLeft(): boolean {
   try {
     closeSync(openSync(devNull, "r"));

@@ -1,26 +1,29 @@
-/** Who has something to send. */
+/** Something that has data to send. */
 export type Posting = {
   /** Sends it. Never throws. */
   sendNow(): void;
-  /** The turn in which it was sent is over: asks for what follows it, if something does. Never throws. */
+  /** Called after the turn of the event loop in which it was sent: to ask for the data that follows, if there is any. Never throws. */
   goOn?(): void;
 };
 
-/** No more than so many wait: the first of a long turn is not to wait for all of it. */
+/** As soon as so many wait, all are sent: what was ready first in a long turn must not wait for the end of it. */
 const MAX_WAITING = 32;
 
 /**
- * What is sent in a turn of the event loop goes out at its end, all together. Each write to another process of this machine wakes it; it takes what came
- * and sleeps again before the next write. Waking it cost a third of all the work for a request of 4 KB. Written in a row they find it awake. And what is
- * for a client that has left in the same turn is not sent at all.
+ * Sends all data of one turn of the event loop together, at its end. Each single write to another process of this machine wakes that; it takes what came
+ * and sleeps again before the next write. Waking it cost a third of all the work for a request of 4 KB. Writes in a row find it awake. Besides, data for a
+ * client that has left in the same turn is not sent at all.
  */
 class Outbox {
   #waiting: Posting[] = [];
-  /** What was sent in this turn. Asked for before its end, what is there at once would be sent in it as well, and 32 such streams had no turn end. */
+  /**
+   * What was sent in this turn, to be told to go on after it. Told at once, streams that have more data ready would send it in the same turn, and 32 of
+   * them would never let it end.
+   */
   #sent: Posting[] = [];
   #isDue = false;
 
-  /** Has {@link Posting.sendNow} called once, with the end of this turn at the latest. */
+  /** Has {@link Posting.sendNow} called once, at the end of this turn at the latest. */
   add(posting: Posting): void {
     this.#waiting.push(posting);
     if (this.#waiting.length >= MAX_WAITING) this.send();
@@ -30,7 +33,7 @@ class Outbox {
     }
   }
 
-  /** Sends all that waits: for who is about to hold up the turn. */
+  /** Sends all that waits. To be called before something that blocks the event loop. */
   send(): void {
     const waiting = this.#waiting;
     if (waiting.length === 0) return;

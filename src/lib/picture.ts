@@ -2,7 +2,7 @@ import type { Pixels } from "./pixels.ts";
 
 type PictureType = "image/png" | "image/jpeg" | "image/webp" | "image/gif";
 
-/** The type that the first bytes tell; undefined for anything else. */
+/** The type of a picture by its first 12 bytes; undefined for anything else. */
 export function readPictureType(bytes: Buffer): PictureType | undefined {
   const magic = bytes.toString("latin1", 0, 12);
   if (magic.startsWith("\x89PNG\r\n\x1a\n")) return "image/png";
@@ -11,16 +11,16 @@ export function readPictureType(bytes: Buffer): PictureType | undefined {
   return magic.startsWith("RIFF") && magic.endsWith("WEBP") ? "image/webp" : undefined;
 }
 
-/** The header chunk is always the first: length, "IHDR", width, height. */
+/** A PNG's header chunk is always the first: length, "IHDR", width, height. */
 function readPng(bytes: Buffer): Pixels | undefined {
   if (bytes.length < 24 || bytes.toString("latin1", 12, 16) !== "IHDR") return undefined;
   return { width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) };
 }
 
-/** Start-of-frame markers; the three others of that range hold tables. */
+/** Start-of-frame markers of a JPEG; the three other markers of that range are something else. */
 const isFrame = (marker: number) => marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
 
-/** Where the marker of a JPEG's frame is, behind which the picture comes. */
+/** Index of a JPEG's start-of-frame marker, after which its size stands; undefined where there is none in these bytes. */
 export function findJpegFrame(bytes: Buffer): number | undefined {
   let at = 2;
   while (at + 9 <= bytes.length) {
@@ -64,7 +64,7 @@ const READERS: Readonly<Record<PictureType, (bytes: Buffer) => Pixels | undefine
   "image/gif": readGif,
 };
 
-/** The size that the header of a picture tells, which is never decoded; undefined where it is damaged, or lies behind these bytes. */
+/** The size by the header of a picture, which is never decoded; undefined where the header is damaged, or is not in these bytes. */
 export function readPictureSize(type: PictureType, bytes: Buffer): Pixels | undefined {
   const size = READERS[type](bytes);
   return size && size.width > 0 && size.height > 0 ? size : undefined;

@@ -2,16 +2,16 @@
 const whole = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /**
- * The text of bytes that are UTF-8, `from` one place `to` another, a mark at its beginning left as it is; what is no UTF-8 comes out as U+FFFD. A
- * Buffer is read where it lies: a view of a small one would have it moved to other memory first.
+ * The text of UTF-8 bytes from index `from` to before `to`. A byte order mark stays; what is not UTF-8 becomes U+FFFD. A Buffer is read in place: for a
+ * view of a small one the runtime would copy it first.
  */
 export function decodeBytes(bytes: Uint8Array, from: number, to: number): string {
   return bytes instanceof Buffer ? bytes.toString("utf8", from, to) : whole.decode(bytes.subarray(from, to));
 }
 
 /**
- * Decodes UTF-8 piece by piece, a mark at its beginning left as it is; what is no UTF-8 comes out as U+FFFD. A decoder of its own, which keeps half a
- * character, is made only for a body that may be cut within one: of thousands that wait at the same time that is hardly any.
+ * Decodes UTF-8 piece by piece. A byte order mark stays; what is not UTF-8 becomes U+FFFD. A TextDecoder of its own, which keeps half a character between
+ * pieces, is made only once a piece may have ended within one: hardly any of thousands of streams needs it.
  */
 export class PieceDecoder {
   #own: TextDecoder | undefined;
@@ -27,7 +27,7 @@ export class PieceDecoder {
     return this.#own.decode(bytes.subarray(from, to), { stream: true });
   }
 
-  /** What is left at the end. */
+  /** The text of what is left at the end of the body: U+FFFD for a character that was cut off, "" otherwise. */
   end(): string {
     return this.#own?.decode() ?? "";
   }

@@ -1,11 +1,11 @@
-/** Most answers that are remembered; beyond, all are forgotten. Names of models come from a catalog, which has fewer. */
+/** Most answers that are remembered; with one more all are forgotten. Names of models come from a catalog, which has fewer. */
 const MOST = 1_000;
 /** Longest name that is remembered, characters: some names are the client's own. */
 const MAX_NAME = 200;
 
 /**
- * `answer`, which depends on nothing but a name, asked once for each: what was answered before is known by heart. Whoever gets an answer must
- * not change it.
+ * A function that remembers what `answer` returned for each name, so that it is called once for each. `answer` must depend on the name alone, and callers
+ * must not change what they get. An `undefined` is not remembered.
  */
 export function remember<T>(answer: (name: string) => T): (name: string) => T {
   const known = new Map<string, T>();

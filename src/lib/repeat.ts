@@ -1,11 +1,11 @@
 import type { Clock } from "./clock.ts";
 
-/** How often something is done, ms; `firstMs`: before the first time, where that is another wait. */
+/** How often something is done, ms. `firstMs`: the wait before the first time; default: `everyMs`. */
 export type Rhythm = { everyMs: number; firstMs?: number };
 
 /**
- * Does `work` again and again, beginning after a first wait, until the returned function is called. The next wait begins with the work, and not with its
- * end. What it throws or rejects with goes to `onFault`.
+ * Does `work` again and again, after a first wait, until the returned function is called. A wait begins when `work` begins, not when it ends, so that it may
+ * still be under way at the next time. What it throws or rejects with goes to `onFault`.
  */
 export function repeat(
   clock: Clock,

@@ -2,25 +2,25 @@ import { readFileSync } from "node:fs";
 
 let last = 0;
 let lastPrivate = 0;
-/** So much of the program's file is at work all the time, bytes: what a process that has just started has of it. */
+/** How much of the program's file is in use all the time, bytes: what a process that has just started has in memory of it. */
 const AT_WORK_BYTES = 48 * 1024 * 1024;
 
 /**
- * What this process has resident, bytes: as it was last known when the system cannot say, as it cannot to a process that may open no further
- * file (Bun reads it from one). Never throws: it is asked by timers, where that would end the process.
+ * Resident memory of this process, bytes; the last known figure where it cannot be read, as in a process that may open no further file (Bun reads it from
+ * one). Never throws: timers ask for it, where nobody would catch that.
  */
 export function readResident(): number {
   try {
     last = process.memoryUsage.rss();
   } catch {
-    // Whoever wants to know asks again.
+    // The last known figure stands until it can be read again.
   }
   return last;
 }
 
 /**
- * What of {@link readResident} is this process's alone, bytes: not what lies in files that others have mapped too. Where the system does not tell
- * (anything but Linux), or cannot, as there.
+ * The part of {@link readResident} that belongs to no file, and so to this process alone, bytes (Linux: `RssAnon`). Where the system does not tell: all of
+ * it; where it cannot be read at the moment: the last known figure. Never throws.
  */
 export function readPrivate(): number {
   try {
@@ -33,8 +33,8 @@ export function readPrivate(): number {
 }
 
 /**
- * What of {@link readResident} the system cannot take back without the process standing still over it, bytes: what lies in no file, and what of the
- * program's own is at work all the time. The rest of that file, up to 60 MB after a busy day, it takes where it needs the memory.
+ * The part of {@link readResident} that the system could not take back without slowing the process down, bytes: memory that belongs to no file, and the
+ * part of the program's file that is in use all the time. The rest of that file, up to 60 MB after a busy day, the system takes back when it needs memory.
  */
 export function readHeld(): number {
   return Math.min(readResident(), readPrivate() + AT_WORK_BYTES);

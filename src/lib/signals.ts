@@ -1,6 +1,9 @@
 import type { Clock } from "./clock.ts";
 
-/** What `work` comes to, or the signal's reason as soon as that is aborted, when the work goes on unseen. It is not begun under an aborted signal. */
+/**
+ * Resolves or rejects as `work` does, and rejects with the signal's reason as soon as that is aborted, while the work goes on unheeded. Under a signal that is
+ * aborted already it is not begun.
+ */
 export async function until<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   signal.throwIfAborted();
   const { promise: aborted, reject } = Promise.withResolvers<never>();
@@ -25,7 +28,7 @@ export async function sleep(clock: Clock, ms: number, signal: AbortSignal): Prom
   signal.removeEventListener("abort", onAbort);
 }
 
-/** A controller of one's own whose signal ends with `outer` too. `leave`: lets go of `outer`, which may live much longer. */
+/** A new controller that is also aborted with `outer`, with the same reason. `leave`: stops listening to `outer`, which may live much longer. */
 export function follow(outer: AbortSignal | undefined): { controller: AbortController; leave(): void } {
   const controller = new AbortController();
   const onAbort = () => controller.abort(outer?.reason);
@@ -34,7 +37,7 @@ export function follow(outer: AbortSignal | undefined): { controller: AbortContr
   return { controller, leave: () => outer?.removeEventListener("abort", onAbort) };
 }
 
-/** A signal that ends with `outer`, and by itself after `ms`, with the reason that `over` gives. `end`: neither is waited for any more. */
+/** A signal that is aborted with `outer`, or after `ms` with the reason that `over` returns. `end`: stops waiting for both. */
 export function deadline(clock: Clock, ms: number, over: () => unknown, outer?: AbortSignal) {
   const { controller, leave } = follow(outer);
   const cancel = clock.after(ms, () => controller.abort(over()));

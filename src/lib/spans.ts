@@ -1,7 +1,7 @@
-/** Lengths of time, ms; a day is one of UTC, which has no summer time. */
+/** Lengths of time, ms. A day is a UTC day, which always has 24 hours. */
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 
-/** When the span of `spanMs` begins in which `atMs` lies: whole ones since 1970, Unix ms. */
+/** When the span of `spanMs` begins that `atMs` lies in, Unix ms. Spans are counted without gaps from 1970 on. */
 export const startOf = (atMs: number, spanMs: number): number => Math.floor(atMs / spanMs) * spanMs;

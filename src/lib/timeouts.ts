@@ -1,7 +1,7 @@
 import type { Sleeper, Wait } from "./alarms.ts";
 import type { Clock } from "./clock.ts";
 
-/** A wait that can be taken back. */
+/** A wait of a {@link Timeouts} list, which can be cancelled. */
 export class Timeout implements Wait {
   previous: Timeout | undefined;
   next: Timeout | undefined;
@@ -13,7 +13,7 @@ export class Timeout implements Wait {
     readonly sleeper: Sleeper,
   ) {}
 
-  /** It does not come any more. Without effect once it has. */
+  /** Cancels the wait. Without effect once it is over. */
   stop(): void {
     this.list.remove(this);
   }
@@ -21,7 +21,7 @@ export class Timeout implements Wait {
 
 const lists = new WeakMap<Clock, Map<number, Timeouts>>();
 
-/** All waits of one length share this list, and it has one timer: they end in the order in which they began. */
+/** The list that all waits of `ms` on one clock share. It needs one timer only, since they end in the order in which they began. */
 export function timeoutsOf(clock: Clock, ms: number): Timeouts {
   let ofClock = lists.get(clock);
   if (!ofClock) {
@@ -37,7 +37,7 @@ export function timeoutsOf(clock: Clock, ms: number): Timeouts {
 }
 
 /**
- * Waits of one length, nearly all of which are taken back: every request has some, and a timer for each costs more than what it guards
+ * Waits of one length, nearly all of which are cancelled: every request has some, and a timer for each would cost more than what it guards
  * (performance.md).
  */
 class Timeouts {
@@ -50,12 +50,12 @@ class Timeouts {
     private readonly ms: number,
   ) {}
 
-  /** Calls back once after the list's time. */
+  /** Calls back once after the list's length of time. */
   start(callback: () => void): Timeout {
     return this.wake({ wake: callback });
   }
 
-  /** {@link start} without a function: for who has one of these for as long as a connection is open. */
+  /** {@link start} with an object in the place of a function: for waits that last as long as a connection is open. */
   wake(sleeper: Sleeper): Timeout {
     const timeout = new Timeout(this, this.clock.monotonic() + this.ms, sleeper);
     const last = this.#last;
@@ -79,7 +79,7 @@ class Timeouts {
     timeout.next = undefined;
   }
 
-  /** The timer is left to run when the list is empty: the next wait is hardly ever far. */
+  /** Sets the timer. It runs on when the list becomes empty, since the next wait mostly begins soon. */
   #arm(ms: number): void {
     this.#armed = true;
     this.clock.after(ms, () => {

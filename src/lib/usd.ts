@@ -1,10 +1,10 @@
 /** Money is counted in whole nano-USD (contract 5). */
 const NANO_PER_USD = 1_000_000_000;
 
-/** An amount of nano-USD as people and JSON have it, in USD. */
+/** An amount of nano-USD in USD, as it is shown to people and in JSON. */
 export const toUsd = (nano: bigint): number => Number(nano) / NANO_PER_USD;
 
-/** USD as they are written in decimal, with nine decimals at the most, as they are counted, exact; undefined for anything else. */
+/** Decimal USD, with at most ten digits before the point and nine after it, as nano-USD, exactly; undefined for anything else. */
 export function parseUsd(text: string): bigint | undefined {
   const [, sign, whole = "", fraction = ""] = /^(-?)(\d{1,10})(?:\.(\d{1,9}))?$/.exec(text) ?? [];
   if (sign === undefined) return undefined;
@@ -12,5 +12,5 @@ export function parseUsd(text: string): bigint | undefined {
   return sign === "-" ? -nano : nano;
 }
 
-/** USD as they are counted, rounded half up. */
+/** USD as nano-USD, rounded to the nearest, half up. */
 export const usdToNano = (usd: number): bigint => BigInt(Math.round(usd * NANO_PER_USD));

@@ -1,45 +1,45 @@
 import type { Clock } from "./clock.ts";
 
-/** Part of the memory from which on what is garbage is collected, and by which it must have grown since to be collected again. */
+/** Use of the memory, as a fraction, from which on it is tight and garbage is collected; and the fraction by which it must have grown since the last time. */
 const TIGHT_FROM = 0.7;
 const TIGHT_STEP = 1 / 20;
-/** Where there is enough: by how much it must have grown, bytes, and for how long nothing may have been going on, ms, where it is not time anyway. */
+/** Where memory is not tight: by how much it must have grown, bytes, and for how long nothing may have been going on, ms (but see {@link WORK_REST}). */
 const QUIET_STEP = 16 * 1024 * 1024;
 const QUIET_MS = 5_000;
-/** After a collection it rests for so many times as long as that took. */
+/** The next collection comes no sooner than after this many times the time that the last one took. */
 const REST = 20;
-/** Where there is enough and work goes on it rests longer: for so many times as long, and for so long at the least, ms. */
+/** Where memory is not tight and work goes on: no sooner than after this many times that time, and after this long at the least, ms. */
 const WORK_REST = 2_000;
 const LEAST_WORK_REST_MS = 60_000;
 
 type WholeHeapParts = {
   clock: Clock;
-  /** What this process may use, bytes. */
+  /** How much memory this process may use, bytes. */
   memoryBytes: number;
-  /** What it uses, bytes, its garbage included. */
+  /** How much it uses, bytes, garbage included. */
   readMemory(): number;
-  /** What is done, for tests. Default: everything is collected, old and young, and given back. */
+  /** Replaced in tests. Default: a full collection, of old objects too, which gives memory back to the system. */
   collect?: (() => void) | undefined;
 };
 
 /**
- * Collects the garbage among the old as well, before somebody has to be turned away for it. The runtime goes by the memory of the whole machine: in a
- * container of 256 MB it let its heap double as it does beside 24 GB, and the process ran into its bound while half of it was garbage. It is also given
- * back where nothing is going on: after a busy hour a quarter of what was resident was garbage, and stayed. And once in a while where work does go on: the
- * runtime leaves the old ones' garbage for so long that the process grew by a megabyte a minute. It takes some 25 ms.
+ * Collects all garbage, that of old objects too, before a request has to be refused for lack of memory. The runtime goes by the memory of the whole machine:
+ * in a container of 256 MB it let its heap double as it does with 24 GB, and the process ran into its bound while half of it was garbage. Also collected
+ * when nothing is going on: after a busy hour a quarter of what was resident was garbage, and stayed. And once in a while when work does go on: the runtime
+ * leaves old garbage for so long that the process grew by a megabyte a minute. A collection takes some 25 ms.
  */
 export class WholeHeap {
   #least = Number.POSITIVE_INFINITY;
   #busyAt = Number.NEGATIVE_INFINITY;
   #restsUntil = Number.NEGATIVE_INFINITY;
-  /** Until when it rests in the midst of work: of a start nearly all stays. */
+  /** No collection while work goes on before this, monotonic ms. Also for a while after the start, when there is hardly any garbage yet. */
   #worksUntil: number;
 
   constructor(private readonly parts: WholeHeapParts) {
     this.#worksUntil = parts.clock.monotonic() + LEAST_WORK_REST_MS;
   }
 
-  /** What is used of the memory, a part of it; looked at about once a second. `isBusy`: something has gone on since the last look. */
+  /** Looks, about once a second, and collects where it is time to. Returns the use of the memory as a fraction. `isBusy`: there was work since the last look. */
   look(isBusy: boolean): number {
     const { clock, memoryBytes, readMemory } = this.parts;
     const now = clock.monotonic();
@@ -55,7 +55,7 @@ export class WholeHeap {
     const done = clock.monotonic();
     this.#restsUntil = done + REST * (done - now);
     this.#worksUntil = done + Math.max(LEAST_WORK_REST_MS, WORK_REST * (done - now));
-    // What is given back by and by lowers it with the next looks.
+    // Memory is given back to the system gradually: the next looks lower this further.
     this.#least = readMemory();
     return this.#least / memoryBytes;
   }

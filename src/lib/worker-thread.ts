@@ -1,7 +1,7 @@
-/** The other side of a worker: takes one piece of work at a time. */
+/** A worker thread, as its owner has it. `close` ends it at once. */
 export type WorkerThread<Work> = { post(work: Work): void; close(): void };
 
-/** What a worker says: one `done` for each piece of work, or once `died`. */
+/** What a worker thread tells its owner: `done` once for each piece of work, or `died` once. */
 export type WorkerEvents<Done> = { done(done: Done): void; died(cause: unknown): void };
 
 /**
@@ -13,8 +13,8 @@ export function workerUrl(path: string): string {
 }
 
 /**
- * Starts the worker at `path` (see {@link workerUrl}); work posted before it has loaded waits in it. `handOver` names what of a piece of
- * work is given to it instead of being copied. After `close` it says nothing any more.
+ * Starts the worker at `path` (see {@link workerUrl}); work that is posted before it has loaded waits there. `handOver` returns the buffers of a piece of
+ * work that are transferred to the worker and not copied. After `close` no event is told any more.
  */
 export function startWorker<Work, Done>(
   path: string,

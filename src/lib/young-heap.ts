@@ -1,21 +1,21 @@
 import { edenGC } from "bun:jsc";
 
-/** With fewer at work, what a collection finds is not worth its time; and it comes again with each so many more. */
+/** Requests under way from which on a collection is worth its time, and how many more there must be for each further one. */
 const LEAST = 512;
 const STEP = 256;
 
 /**
- * Collects what is young while more and more requests stay. The beginning of each leaves six times as much behind as stays of it, and the runtime lets its
- * heap double before it looks. Then what stays has holes in between, which the process keeps for as long as the streams go on. Collected early, they are
- * filled by the next streams: 10,000 silent ones took 10 KB each, and take 7. It takes 2 ms, for {@link STEP} streams more.
+ * Collects young garbage while the number of requests under way grows. The start of a request leaves six times as much garbage as memory that it keeps, and
+ * the runtime lets its heap double before it collects. By then there are gaps between what is kept, which last as long as the streams do. Collected early,
+ * they are filled by the next streams: 10,000 silent ones took 10 KB each, and take 7. A collection takes 2 ms, once for {@link STEP} further streams.
  */
 export class YoungHeap {
   #next = LEAST;
 
-  /** `collect`: what is done, for tests. */
+  /** `collect` is replaced in tests. */
   constructor(private readonly collect: () => void = edenGC) {}
 
-  /** One more is at work, `count` of them with it. */
+  /** To be called when a request begins. `count`: how many are under way, that one included. */
   note(count: number): void {
     if (count >= this.#next) {
       this.collect();
