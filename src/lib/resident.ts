@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { errorCode } from "./error-code.ts";
 
 let last = 0;
 let lastPrivate = 0;
@@ -20,13 +21,15 @@ export function readResident(): number {
 
 /**
  * The part of {@link readResident} that belongs to no file, and so to this process alone, bytes (Linux: `RssAnon`). Where the system does not tell: all of
- * it; where it cannot be read at the moment: the last known figure. Never throws.
+ * it; where it cannot be read at the moment: the last known figure. Never throws. `file` is replaced in tests.
  */
-export function readPrivate(): number {
+export function readPrivate(file = "/proc/self/status"): number {
   try {
-    const [, kilobytes] = /^RssAnon:\s*(\d+) kB$/m.exec(readFileSync("/proc/self/status", "latin1")) ?? [];
+    const [, kilobytes] = /^RssAnon:\s*(\d+) kB$/m.exec(readFileSync(file, "latin1")) ?? [];
     lastPrivate = kilobytes === undefined ? readResident() : Number(kilobytes) * 1_024;
-  } catch {
+  } catch (thrown) {
+    // Only Linux has this file.
+    if (errorCode(thrown) === "ENOENT") return readResident();
     lastPrivate ||= readResident();
   }
   return lastPrivate;

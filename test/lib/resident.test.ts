@@ -1,4 +1,5 @@
 import { afterEach, expect, mock, spyOn, test } from "bun:test";
+import { join } from "node:path";
 import { readHeld, readPrivate, readResident } from "../../src/lib/resident.ts";
 import { memoryShare } from "../../src/limits/memory-share.ts";
 
@@ -16,6 +17,13 @@ test("what is resident is asked anew each time; a system that cannot say is beli
   expect(readResident()).toBe(2_000);
   rss.mockReturnValue(3_000);
   expect(readResident()).toBe(3_000);
+});
+
+test("where the system has no file that tells what is private, all of it counts, and what it has grown to since", () => {
+  const rss = spyOn(process.memoryUsage, "rss");
+  rss.mockReturnValueOnce(1_000).mockReturnValueOnce(2_000);
+  const nowhere = join(import.meta.dir, "no-such-folder", "status");
+  expect([readPrivate(nowhere), readPrivate(nowhere)]).toEqual([1_000, 2_000]);
 });
 
 test("processes that share a program share the memory: what files hold is none of theirs", () => {
