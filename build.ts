@@ -41,8 +41,8 @@ const ASSETS = ["drizzle"];
 const VOCABULARY = /[\\/]gpt-tokenizer[\\/].*[\\/]bpeRanks[\\/]\w+\.js$/;
 
 /**
- * Writes the vocabulary as one text that its own thread parses. As a list in the code, each of its words would lie among the names of all code, in
- * memory that every start reads: 2.5 MB resident, 1.5 ms.
+ * Puts the vocabulary into the executable as one text, which the tokenizer's thread parses. As a list in the code, each of its words would stand in the table
+ * of names that every start reads: 2.5 MB of resident memory, 1.5 ms.
  */
 const vocabularyAsText: Bun.BunPlugin = {
   name: "vocabulary-as-text",
@@ -66,10 +66,10 @@ async function build(target: Target | undefined, outfile: string, origin: Origin
     target: "bun",
     format: "esm",
     bytecode: true,
-    // What is imported late stays a piece of its own: it is read only when it is wanted, and the small first piece, which may start
-    // the program again, without the rest.
+    // Modules that are imported late stay pieces of their own, which are read when they are needed; so the small first piece, which may execute the program
+    // again, runs without the rest.
     splitting: true,
-    // Elysia reads the source of functions: renamed identifiers silently lose it the body and the headers.
+    // Elysia reads the source of handlers: with renamed identifiers it silently does not give them the body and the headers.
     minify: false,
     plugins: [vocabularyAsText],
     sourcemap: "inline",
@@ -90,13 +90,13 @@ async function build(target: Target | undefined, outfile: string, origin: Origin
   });
 }
 
-/** Signs an executable for macOS again, unless its signature fits. */
+/** Signs an executable for macOS again where its signature does not fit, see .release/mac-signature.ts. */
 function mendSignature(file: string): void {
   const bytes = readFileSync(file);
   if (!hasSoundSignature(bytes)) writeFileSync(file, signForMac(bytes, "sluice"));
 }
 
-/** {@link build} in a folder of its own: it leaves maps beside the executable, which are inside it already. */
+/** {@link build} in a folder of its own, which is removed: the build leaves source maps beside the executable that are inside it as well. */
 async function buildAlone(target: Target | undefined, outfile: string, origin: Origin): Promise<void> {
   mkdirSync(dirname(outfile), { recursive: true });
   const folder = mkdtempSync(join(dirname(outfile), "build-"));
@@ -110,7 +110,7 @@ async function buildAlone(target: Target | undefined, outfile: string, origin: O
   }
 }
 
-/** Says that a file is there, and how large it is. */
+/** Prints a file's name, its size, and how long it took to make. `startedAt`: by performance.now(). */
 function announce(file: string, startedAt: number): void {
   const size = (statSync(file).size / MEGABYTE).toFixed(1);
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);

@@ -54,7 +54,7 @@ import { createSafeFetch, type SafeFetch } from "./web/safe-fetch/safe-fetch.ts"
 import { createServedTools } from "./web/tools/served.ts";
 import { WebTools } from "./web/tools/tools.ts";
 
-/** What the app is made of: everything that reaches outside comes in here. */
+/** What the app is made of. Everything outside of the process that it depends on is given here, but for the network. */
 export type AppSettings = {
   config: Config;
   /** The vendors that are switched on, without the built-in one. */
@@ -62,10 +62,10 @@ export type AppSettings = {
   store: Store;
   clock: Clock;
   log: Log;
-  /** Where requests are noted one by one. Absent: nowhere. */
+  /** The log of single requests. Absent: none is kept. */
   requests?: RequestLog | undefined;
   version: string;
-  /** How many processes this gateway has, with this one: they share its port (Linux only) and its memory. Default: 1. */
+  /** How many processes this gateway has, this one included: they share its port (Linux only) and the machine's memory. Default: 1. */
   processes?: number;
 };
 
@@ -75,13 +75,13 @@ export type Reloaded = Pick<AppSettings, "config" | "vendors">;
 /** What is configured and found: vendors without the built-in one, and the models that some of them listed themselves. */
 export type Standing = Reloaded & {
   discovered: ReadonlyMap<string, readonly ListedModel[]>;
-  /** How often the configuration was taken over anew. */
+  /** How often the configuration was reloaded. */
   reloads: number;
 };
 
 /** The gateway without a listener, and the parts that its server and its tests look at. */
 export type App = {
-  /** Who listens, and the routes: {@link Gateway}. */
+  /** The endpoints, and what a listener needs of them: see {@link Gateway}. */
   gateway: Gateway;
   catalog: Catalog;
   keys: Keys;
@@ -97,17 +97,17 @@ export type App = {
   /** Switches on a vendor that was found after the start; without effect for one that is on. */
   addVendor(vendor: Vendor): void;
   /**
-   * Other vendors, models, plans and limits from now on (contract 2); requests that are under way keep what they have. Throws before anything is
-   * changed. Vendors that were found after the start stay, unless the configuration has their id.
+   * Takes over other vendors, models, plans and limits (contract 2); requests that are under way keep what they have. Where it throws, nothing was changed.
+   * Vendors that were found after the start stay, unless the configuration has one of the same id.
    */
   reload(next: Reloaded): void;
-  /** Some vendor lists its own models. */
+  /** Whether some vendor lists its own models. */
   discovers(): boolean;
   /** Asks the vendors that list their own models; resolves when each has answered or failed, with whether all have answered. */
   discover(): Promise<boolean>;
-  /** {@link discover} of the vendors on this machine alone, where a command of the user's own brings a model. What does not answer is not told. */
+  /** {@link discover} for the vendors on this machine alone, where a user adds models by a command. One that does not answer is not logged. */
   discoverNearby(): Promise<boolean>;
-  /** What there is now, for processes that work for this one. */
+  /** What is configured and found at present, for the processes that work for this one. */
   standing(): Standing;
   /** Calls back whenever {@link standing} has changed. */
   onChange(callback: () => void): void;
@@ -115,9 +115,9 @@ export type App = {
   onStop(end: () => Promise<void>): void;
   /** Has `end` run when running answers are to end at once, see {@link hurry}. */
   onHurry(end: () => void): void;
-  /** Counts those as well who are at work elsewhere on what this process will write down. */
+  /** From now on `count` is added to the generations under way: those in other processes whose charges this one will write. */
   onWork(count: () => number): void;
-  /** Generations that are under way, in this process and where {@link onWork} looks. */
+  /** How many generations are under way, in this process and by the count of {@link onWork}. */
   atWork(): number;
   /** Ends what is under way, as a stopping server does, and closes the books. */
   stop(): Promise<void>;
@@ -125,31 +125,31 @@ export type App = {
   hurry(): void;
 };
 
-/** What is set anew while the gateway runs. */
+/** What changes while the gateway runs. */
 type State = {
   ready: boolean;
   config: Config;
   reloads: number;
-  /** How many are at work elsewhere on what this process will write down. */
+  /** How many generations are under way in other processes whose charges this one will write. */
   atWorkElsewhere(): number;
 };
 
-/** What all the rest stands on: who serves models, and what is kept in the store. */
+/** The parts that all others need: the vendors and their models, and what is kept in the store. */
 type Ground = { settings: AppSettings; log: Log; state: State } & ReturnType<typeof createRoster> &
   ReturnType<typeof openRecords>;
 
-/** The ground, and what the way of a request needs beside it. */
+/** These, and the services of the relay. */
 type Relay = Ground & ReturnType<typeof createRelay>;
 
 /** Everything but the endpoints. */
 type Parts = Relay & { jobs: ImageJobs; web: WebTools } & ReturnType<typeof startUpkeep>;
 
-/** Puts the parts together. Nothing listens and nothing is asked of the network yet. */
+/** Puts the parts together. Nothing listens yet, and no vendor is asked. Throws StoreError, and an error where the books are not right. */
 export function createApp(settings: AppSettings): App {
   const { config, requests } = settings;
   const log = requests ? withRequestLog(settings.log, requests) : settings.log;
   const state: State = { ready: true, config, reloads: 0, atWorkElsewhere: () => 0 };
-  // In this order: a step uses what those before it have opened. Only the gateway's own port is asked for later, when somebody listens.
+  // In this order: each step uses what those before it have made. Only the gateway's own port is known later, once it listens.
   const ground: Ground = { settings, log, state, ...createRoster(settings), ...openRecords(settings, log, state) };
   const relay: Relay = { ...ground, ...createRelay(ground, () => gateway.server()?.port) };
   const parts: Parts = { ...relay, jobs: startJobs(relay), web: startWebTools(relay), ...startUpkeep(relay) };
@@ -192,12 +192,12 @@ function createRoster({ config, clock, vendors: rows }: AppSettings) {
   return { builtin, found, vendors, catalog };
 }
 
-/** Opens what is kept in the store, the books first, and has an eye on the store itself. */
+/** Opens what is kept in the store, the books first, and watches whether the store can be written. */
 function openRecords({ store, clock }: AppSettings, log: Log, state: State) {
   const running = new Running();
   const atWork = () => running.count + state.atWorkElsewhere();
   const writer = new Writer(store, clock, atWork);
-  // First of all, and before anything is written: books that are not right stop the start.
+  // First of all, and before anything is written: where the books are not right, this throws, and the gateway does not start.
   const books = openLedger(store, writer, { clock, onFault: (thrown) => log.error("ledger", errorFields(thrown)) });
   const recovered = books.start();
   if (recovered.settled + recovered.released > 0) log.warn("recovered", recovered);
@@ -240,7 +240,7 @@ function createRelay(ground: Ground, ownPort: () => number | undefined) {
   return { plans, limits, safeFetch, health, observation, keySpend, services };
 }
 
-/** Begins to look at how the gateway does, and so at who may be let in. */
+/** Begins to collect the gateway's figures, and to decide by its load who may be let in. */
 function startObservation({ settings, log, vendors, running, writer, watch }: Ground, health: VendorHealth) {
   const { config, store, clock, version, processes = 1 } = settings;
   const admission = new Admission({
@@ -261,7 +261,7 @@ function startObservation({ settings, log, vendors, running, writer, watch }: Gr
   return { admission, observation };
 }
 
-/** The image jobs; those that an earlier process has left go on. */
+/** Starts the image jobs; those that an earlier process has left go on. */
 function startJobs(relay: Relay): ImageJobs {
   const { settings, log, vendors, catalog, writer, books, plans, safeFetch, health, keySpend, services } = relay;
   const { config, store, clock } = settings;
@@ -280,7 +280,7 @@ function startJobs(relay: Relay): ImageJobs {
   return jobs;
 }
 
-/** The web tools, for models too whose vendor has none; calls that the end of an earlier process cut off are given back. */
+/** The web tools, also for models whose vendor has none. Units of calls that the end of an earlier process cut off are given back. */
 function startWebTools(relay: Relay): WebTools {
   const { settings, log, writer, books, plans, limits, safeFetch, keySpend, services } = relay;
   const web = new WebTools({
@@ -292,10 +292,13 @@ function startWebTools(relay: Relay): WebTools {
   return web;
 }
 
-/** How often the files of a log to which nothing comes are looked at for age, and how soon after the start. */
+/** How often files of the log of requests that are too old are removed, for a log to which nothing is added any more. */
 const TIDYING: Rhythm = { everyMs: HOUR_MS, firstMs: MINUTE_MS };
 
-/** Begins to clear the store and the log of requests of what is old, and to end what revoked keys have under way. `stopUpkeep` ends that, and the counting of tokens. */
+/**
+ * Begins to remove what is old from the store and the log of requests, and to end the running requests of keys that are revoked. `stopUpkeep` ends that, and
+ * the tokenizer.
+ */
 function startUpkeep({ settings, log, writer, reasoning, keys, running }: Relay) {
   const { config, store, clock, requests } = settings;
   const tokenizer = new Tokenizer(clock);
@@ -317,7 +320,7 @@ function startUpkeep({ settings, log, writer, reasoning, keys, running }: Relay)
   return { tokenizer, kept, stopUpkeep };
 }
 
-/** The endpoints, for everything that is served. */
+/** The endpoints, with the parts that they serve. */
 function openEndpoints(parts: Parts): Gateway {
   const { settings, log, state, vendors, catalog, writer, books, watch, keys } = parts;
   const { plans, limits, health, observation, keySpend, services, jobs, web, kept, tokenizer } = parts;
@@ -347,7 +350,7 @@ function openEndpoints(parts: Parts): Gateway {
   });
 }
 
-/** The part of the app that changes, and tells, which vendors, models, plans and limits there are. */
+/** The functions of the app that change, or tell, which vendors, models, plans and limits there are. */
 type Changes = Pick<
   App,
   "addVendor" | "reload" | "discovers" | "discover" | "discoverNearby" | "standing" | "onChange"
@@ -361,9 +364,9 @@ function createChanges(relay: Relay): Changes {
     for (const callback of changes) callback();
   };
   const tellFound = (vendor: Vendor, models: readonly ListedModel[]) => {
-    // It is another one by now, or none: what the one that was asked has is no list of its.
+    // A reload has replaced or removed the vendor that was asked: this is not the list of the present one.
     if (vendors.get(vendor.id) !== vendor) return;
-    // Whoever is asked each minute has mostly nothing new.
+    // Vendors on this machine are asked every minute, and mostly have nothing new.
     if (Bun.deepEquals(discovered.get(vendor.id), models)) return;
     catalog.setDiscovered(vendor.id, models);
     discovered.set(vendor.id, models);
@@ -387,9 +390,9 @@ function createChanges(relay: Relay): Changes {
       const changed = replaceVendors(vendors, next);
       replacePlans(plans, nextPlans);
       services.blockingMs = bounds.blockingSeconds * 1000;
-      // What was refused or in trouble may have been what was changed.
+      // A vendor may have refused, or have been in trouble, because of what was changed.
       health.forgetTrouble(changed);
-      // What a vendor listed is forgotten with it, as the catalog does.
+      // The list of a vendor that is gone, or is not asked any more, is forgotten, as it is by the catalog.
       for (const id of discovered.keys()) if (vendors.get(id)?.models !== "discover") discovered.delete(id);
       state.config = reloaded;
       state.reloads++;
@@ -427,7 +430,7 @@ async function stopParts(parts: Parts, ends: readonly (() => Promise<void>)[]): 
   await writer.close();
 }
 
-/** Where images are kept: a configured bucket, the data folder, or memory for a store that is there itself. */
+/** Where images are kept: in the configured bucket, else in the data folder, or in memory where the store is in memory too. */
 function openImageFiles({ config, log, store }: AppSettings): ImageFiles {
   const { bucket } = config.images;
   if (bucket) {
@@ -437,7 +440,10 @@ function openImageFiles({ config, log, store }: AppSettings): ImageFiles {
   return store.path === ":memory:" ? new MemoryFiles() : new FolderFiles(imagesFolder(config.dataFolder));
 }
 
-/** The speed limits of callers and of addresses, in one room; and the note on the store that tells the next start how this one ended. */
+/**
+ * The speed limits of callers and of addresses, which share one bound of memory; `close` notes in the store that this process ended cleanly. Where the last
+ * one did not, the limits start half used up.
+ */
 function createLimits({ store, clock, log }: AppSettings, writer: Writer, plans: Plans) {
   const options = { clock, room: new Room(), startHalf: !endedCleanly(store) };
   const failed = (thrown: unknown) => log.error("limits", errorFields(thrown));
@@ -467,13 +473,13 @@ function endRevoked(keys: Keys, running: Running): () => void {
   return keys.watch();
 }
 
-/** What a vendor answers is no fault of this program: its place in it tells nobody anything. */
+/** Logs why a vendor's list could not be had. Without the stack: it is no fault of this program. */
 const tellUnlisted = (log: Log) => (vendor: Vendor, reason: unknown) =>
   log.warn("discovery", { vendor: vendor.id, ...errorFields(reason), stack: undefined });
 
 const isNearby = ({ baseUrl }: Vendor): boolean => isLoopback(URL.parse(baseUrl)?.hostname ?? "");
 
-/** What one vendor lists is `found` as soon as it has answered, however long another one takes. Resolves with whether all have. */
+/** Calls `found` with each vendor's list as soon as that has answered, or `unlisted`. Resolves when all have, with whether all lists were had. */
 async function discoverModels(
   vendors: readonly Vendor[],
   userAgent: string,

@@ -5,8 +5,8 @@
  */
 
 /**
- * Bun's own client holds at most 256 requests in flight otherwise, open streams included, and queues the rest without a word (runtime.md 0.2). Where
- * vendors are called by the gateway's client, which has no such bound, it does little, and a start need not be made twice.
+ * How many requests Bun's own client may have in flight, open streams included. Without it these are 256, and the rest is queued without a word
+ * (runtime.md 0.2). The gateway's own client has no such bound: where that calls the vendors, the process is not executed again for this alone.
  */
 const MAX_FETCHES = "8192";
 
@@ -17,16 +17,17 @@ const REFUSED = ["BUN_OPTIONS", "BUN_BE_BUN", "NODE_OPTIONS"];
 const REMOVED = /^(?:BUN_CONFIG_VERBOSE_FETCH|NODE_TLS_REJECT_UNAUTHORIZED|BUN_INSPECT\w*)$/i;
 const PROXIES = /^(?:HTTP|HTTPS|ALL)_PROXY$/i;
 
-/** What steers the parts below, which take each at its word (config/load.ts says which there are). */
+/** Variables that other parts compare literally, so that they must have no blanks around their values (config/load.ts has the list of all variables). */
 const SWITCHES = ["SLUICE_USE_ENV_PROXY", "SLUICE_HTTP_CLIENT", "SLUICE_HTTP_SERVER"];
 
 /**
- * How much more often than usual code has to run until it is compiled. A start runs nearly all of its code once or a few times: compiling that took a fifth
- * of the processor's time until the first answer. A server takes the usual measure once it stands (serving.ts), or has much to clear up; commands end as they began.
+ * How many times more often than usual code has to run before it is compiled. A start runs nearly all of its code once or a few times: compiling that took a
+ * fifth of the processor's time until the first answer. A server goes back to the usual measure once it runs (serving.ts), or earlier when it has much to
+ * clear up; commands keep this one until they end.
  */
 const START_JIT_SCALE = 20;
 
-/** Set by a process that executes itself again, to its own id: so that this happens once, whatever the environment holds afterwards. */
+/** Variable that a process which executes itself again sets to its own id, so that this happens only once, whatever the environment holds then. */
 const MARK = "STARTED_BY_SLUICE";
 
 /** Ctrl-C, Ctrl-Break and the closed window of Windows. */
@@ -43,12 +44,12 @@ function refuseForeignOptions(): void {
   process.exit(1);
 }
 
-/** Other variables are read without the blanks around them: `set NAME=1 && sluice` of Windows' cmd leaves one. */
+/** Removes blanks around the values of {@link SWITCHES}, as is done for other variables: `set NAME=1 && sluice` in Windows' cmd leaves one. */
 function trimSwitches(): void {
   for (const name of SWITCHES) if (process.env[name]) process.env[name] = process.env[name].trim();
 }
 
-/** Removes what must not act, says so, and returns its names. */
+/** Removes variables that must not take effect, says so on stderr, and returns their names. */
 function cleanEnvironment(): string[] {
   const keepProxies = process.env["SLUICE_USE_ENV_PROXY"] === "1";
   const found = Object.keys(process.env).filter(
@@ -63,8 +64,8 @@ function cleanEnvironment(): string[] {
 }
 
 /**
- * Bun's client for buckets takes the session token of AWS's own variables, which is that of another key, and writes it into the addresses of images
- * that it signs for callers. Read when the program starts, and only an empty one of its own keeps it from that. Returns whether one was set.
+ * Keeps AWS_SESSION_TOKEN from Bun's client for buckets. That takes the token when the program starts, though it belongs to another key than the configured
+ * one, and writes it into the addresses of images that it signs for callers. Only an empty S3_SESSION_TOKEN prevents it. Returns whether that was set here.
  */
 function keepTokenFromBuckets(): boolean {
   if (!process.env["AWS_SESSION_TOKEN"] || process.env["S3_SESSION_TOKEN"] !== undefined) return false;
@@ -72,7 +73,7 @@ function keepTokenFromBuckets(): boolean {
   return true;
 }
 
-/** `serve` is also what runs when no command is named. */
+/** Whether the command is `serve`, which is also what runs when none is named. */
 function isServe(words: readonly string[]): boolean {
   if (words.some((word) => ["-h", "--help", "-V", "--version"].includes(word))) return false;
   const first = words[0];
@@ -80,8 +81,8 @@ function isServe(words: readonly string[]): boolean {
 }
 
 /**
- * Where a process cannot replace itself (Windows): a child with the same terminal, which hears what comes from there by itself. This one only outlives
- * that, and hands on the exit code: Windows has no signals from one process to another, and sending one ends the child where it stands.
+ * Where a process cannot replace itself (Windows): runs the command as a child and exits with its code. The child has the same terminal and gets Ctrl-C and
+ * the like from there itself, so this process only ignores them. It passes no signals on: on Windows, sending one would kill the child.
  */
 async function runAsChild(command: string[]): Promise<never> {
   for (const signal of FROM_TERMINAL) process.on(signal, () => {});
@@ -89,7 +90,7 @@ async function runAsChild(command: string[]): Promise<never> {
   process.exit(await child.exited);
 }
 
-/** Whether this process was executed again by itself, or is the child that stands for it. Takes the mark away: it is meant for nobody else. */
+/** Whether this process was executed again by itself, or is the child that runs in its place. Removes the mark, so that no further process sees it. */
 function takeMark(): boolean {
   const mark = process.env[MARK];
   delete process.env[MARK];
@@ -98,7 +99,7 @@ function takeMark(): boolean {
 
 /** Starts this program again with the environment as it is now; the process id stays where the system allows it. */
 async function executeAgain(): Promise<void> {
-  // From source, Bun would read the folder's .env again and put back what was taken out. What it held is in the environment by now.
+  // From source, Bun would read the folder's .env again and put back what was removed. The rest of it is in the environment already.
   const source = () => ["--no-env-file", ...process.execArgv, ...process.argv.slice(1)];
   const command = [process.execPath, ...(Bun.isStandaloneExecutable ? process.argv.slice(2) : source())];
   process.env[MARK] = String(process.pid);
@@ -113,7 +114,7 @@ async function executeAgain(): Promise<void> {
 }
 
 Bun.unsafe.setJITPolicy(START_JIT_SCALE);
-// By this name: the build replaces `process.env.NODE_ENV` itself by its value.
+// As `Bun.env`: the build replaces the words `process.env.NODE_ENV` by a text.
 Bun.env["NODE_ENV"] ??= "production";
 refuseForeignOptions();
 process.umask(0o077);
@@ -121,14 +122,14 @@ const again = takeMark();
 trimSwitches();
 const removed = cleanEnvironment();
 const words = process.argv.slice(2);
-// It ends a process that hears it nowhere: a service that is reloaded while it starts. Nothing has been read yet that would have to be read again.
+// SIGHUP ends a process without a handler, such as a service that is reloaded while it starts. To ignore it is right: no configuration has been read yet.
 if (isServe(words)) process.on("SIGHUP", () => {});
-// Bun has read these before: they act in this process, of whatever command, though they are gone from its environment.
+// Bun read these before the program started: they still act in this process, though they were removed, whichever command it runs.
 const acts = removed.some((name) => REMOVED.test(name));
 const changed = keepTokenFromBuckets() || removed.length > 0;
 const fetches = process.env["SLUICE_USE_ENV_PROXY"] === "1" || process.env["SLUICE_HTTP_CLIENT"] === "fetch";
 const bounded = fetches && !process.env["BUN_CONFIG_MAX_HTTP_REQUESTS"];
-// What talks to vendors and buckets.
+// The commands that talk to vendors and buckets.
 const talks = isServe(words) || words[0] === "doctor";
 if (!again && (acts || (talks && (bounded || changed)))) {
   process.env["BUN_CONFIG_MAX_HTTP_REQUESTS"] ||= MAX_FETCHES;

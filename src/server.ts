@@ -7,17 +7,17 @@ import { repeat } from "./lib/repeat.ts";
 import { openToVendors } from "./vendors/send.ts";
 import type { Vendor } from "./vendors/vendor.ts";
 
-/** Nothing larger is let into the process, bytes; the endpoints' own caps lie below and answer with JSON (runtime.md 2). */
+/** Largest body that Bun's own server lets in, bytes. The endpoints' own bounds are lower, and answer with JSON (runtime.md 2). */
 const MAX_BODY_BYTES = 40 * 1024 * 1024;
 /** A connection on which nothing moves for this long is closed, seconds, where its endpoint does not say otherwise. */
 export const IDLE_SECONDS = IDLE_MS / 1_000;
-/** `bun` has the runtime's own server listen. */
+/** Environment variable: with the value `bun` the runtime's own server listens, in the place of ours. */
 const WITH_BUN = "SLUICE_HTTP_SERVER";
-/** How often vendors that list their own models are asked again. */
+/** How often vendors that list their own models are asked again, ms. */
 const DISCOVERY_MS = 30 * 60_000;
-/** A vendor that could not be asked is asked again after this. */
+/** After how long all of them are asked again when one did not answer, ms. */
 const DISCOVERY_RETRY_MS = 30_000;
-/** How often model servers on this machine are asked: a model comes there by a command (`ollama pull`), and is wanted at once. */
+/** How often model servers on this machine are asked, ms: a model comes there by a command (`ollama pull`), and is wanted at once. */
 const NEARBY_MS = 60_000;
 
 /** What a server is started with, beside what its app is made of. */
@@ -30,7 +30,7 @@ export type RunningServer = {
   /** Where it listens: `http://127.0.0.1:4600`. */
   url: string;
   app: App;
-  /** Switches on vendors that were found after the start, and asks those for their models that list them. */
+  /** Switches on vendors that were found after the start, and asks those that list their own models for them. */
   addVendors(vendors: readonly Vendor[]): void;
   /** {@link App.reload}; vendors that list their own models are asked anew. */
   reload(next: Reloaded): void;
@@ -40,7 +40,7 @@ export type RunningServer = {
   hurry(): void;
 };
 
-/** Listens. Throws the system's error (`EADDRINUSE`) when the port is taken. */
+/** Makes the app and listens. Rejects with the system's error, such as `EADDRINUSE` for a port that is taken, and with what {@link createApp} throws. */
 export async function startServer(settings: ServerSettings): Promise<RunningServer> {
   const app = createApp(settings);
   const { host, clock } = settings;
@@ -101,7 +101,7 @@ async function listenWithBun({ gateway }: App, { host, port, processes = 1 }: Se
   return elysia.server!;
 }
 
-/** Asks for the vendors' own model lists now and then; sooner again while one of them could not be asked. */
+/** Asks vendors for their own lists of models, now and then again; sooner while one of them does not answer. The returned function ends that. */
 function keepDiscovering(app: App, clock: Clock): () => void {
   if (!app.discovers()) return () => {};
   let cancel = () => {};
