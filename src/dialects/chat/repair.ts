@@ -6,14 +6,20 @@ import { readToolFragment, type ToolSlot, ToolTracker } from "./tool-calls.ts";
 
 type Wire = Record<string, unknown>;
 
+const isSaid = (value: unknown): boolean => value != null && value !== "";
+
 /**
  * Text fields that clients read: `content` as a string, reasoning as `reasoning_content` (interface 2.5 and 6.3), whatever else the
  * vendor calls it. Returns the fields to change, or undefined where nothing is wrong; the vendor's own spelling stays beside them.
  */
 export function repairTexts(delta: Wire): Wire | undefined {
-  const content = delta["content"];
+  const { content, reasoning_content: named } = delta;
   const isOther = Array.isArray(content) || typeof content === "number";
-  const known = typeof delta["reasoning_content"] === "string" && delta["reasoning_content"] !== "";
+  const known = typeof named === "string" && named !== "";
+  // Nearly every piece of a stream is of this kind.
+  const mayThink = () =>
+    isSaid(named) || isSaid(delta["reasoning"]) || isSaid(delta["reasoning_details"]) || isSaid(delta["thinking"]);
+  if (!isOther && (known || !mayThink())) return undefined;
   const reasoning = known ? "" : reasoningText(delta);
   if (!isOther && reasoning === "") return undefined;
   return {
