@@ -29,8 +29,8 @@ export type McpParts = { tools: WebTools; log: Log; version: string };
 type Request = Extract<RpcMessage, { kind: "request" }>;
 
 /**
- * What a request came to: its answer as JSON text. `failed`: an error or a result that cost nothing, which nobody need keep; `code`: JSON-RPC's, where it is
- * an error.
+ * The answer to a request, as JSON text. `failed`: it is an error, or the result of a tool that failed: nothing was charged, so it need not be kept. `code`:
+ * JSON-RPC's, where it is an error.
  */
 export type McpAnswer = { body: string; failed: boolean; code?: number };
 
@@ -40,18 +40,18 @@ const faultAnswer = (code: number, message: string, id: string | number): McpAns
   code,
 });
 
-/** The reason of a call that its client has given up. */
+/** The reason that ends a call which its client has cancelled. */
 class Cancelled extends Error {
   override readonly name = "Cancelled";
 }
 
-/** A call is known by its id and whose it is. */
+/** A call's name in the list of those under way: its caller's key and its id. */
 const nameOf = ({ keyId }: Caller, id: string | number) => JSON.stringify([keyId, id]);
 
-/** The MCP server: stateless, tools only, one message at a time (interface 4.9). Who calls and over what is the edge's matter. */
+/** The MCP server: stateless, tools only, one message at a time (interface 4.9). Credentials and HTTP are handled in `http/`. */
 export class McpServer {
   readonly #list = late(() => JSON.stringify({ tools: TOOLS }));
-  /** Calls under way. Clients count their ids, and there are no sessions: those of several that share a key may have one name. */
+  /** Calls under way, by name. Clients number their calls and there are no sessions, so several clients with one key may have calls of the same name. */
   readonly #calls = new Map<string, Set<AbortController>>();
 
   constructor(private readonly parts: McpParts) {}
@@ -82,8 +82,8 @@ export class McpServer {
   }
 
   /**
-   * Ends the call of this id that its client has given up: clients of Streamable HTTP leave its request open and say so with another one. Of several with
-   * that id nobody knows which is meant, and none is ended.
+   * Ends the caller's call with this id, which its client has cancelled: clients of Streamable HTTP leave the call's request open and say so in another one.
+   * Where several calls have that id it is not known which is meant, and none is ended.
    */
   cancel(caller: Caller, id: string | number): void {
     const calls = this.#calls.get(nameOf(caller, id));
@@ -114,7 +114,7 @@ export class McpServer {
       const result = await callTool(name, args, this.parts, { ...call, dialect: "mcp" });
       return { body: writeResult(id, JSON.stringify(result)), failed: result.isError };
     } catch (thrown) {
-      // Nobody waits for it; something has to be said where it was asked for.
+      // The client does not wait for it any more, but its request is still open and needs an answer.
       if (call.signal.reason instanceof Cancelled) return faultAnswer(REFUSED, "The call was cancelled.", id);
       call.signal.throwIfAborted();
       if (thrown instanceof RpcFault) return faultAnswer(thrown.code, thrown.message, id);

@@ -15,7 +15,7 @@ export const UNAUTHORIZED = -32001;
 
 export type RpcId = string | number | null;
 
-/** One message that was sent: a request to be answered, or something to be taken note of (a notification, a response). `cancels`: the request that it gives up. */
+/** One message of a client: a request to be answered, or one that needs no answer (a notification, a response). `cancels`: the id of the request it cancels. */
 export type RpcMessage =
   | { kind: "request"; id: string | number; method: string; params: unknown }
   | { kind: "note"; cancels?: string | number }
@@ -41,13 +41,13 @@ const fault = (message: string, id: RpcId = null): RpcMessage => ({
 
 const isId = (id: unknown): id is string | number => typeof id === "string" || Number.isSafeInteger(id);
 
-/** What a notification says that is heeded here (specification 2025-06-18, "Cancellation"). */
+/** What a notification means here: only cancellation has an effect (specification 2025-06-18, "Cancellation"). */
 function readNote(method: string, params: unknown): RpcMessage {
   const named = method === "notifications/cancelled" && isObject(params) ? params["requestId"] : undefined;
   return { kind: "note", ...(isId(named) && { cancels: named }) };
 }
 
-/** Sorts a message out by its form (web-and-mcp.md A2 #6, #8). `value` is parsed JSON. */
+/** Tells by its form what a message is (web-and-mcp.md A2 #6, #8). `value` is parsed JSON. */
 export function readMessage(value: unknown): RpcMessage {
   if (Array.isArray(value)) return fault("Batches are not taken: send one message with each POST.");
   if (!isObject(value)) return fault("A JSON-RPC message is an object.");
@@ -66,7 +66,7 @@ export function writeResult(id: RpcId, result: string): string {
   return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`;
 }
 
-/** An error as an answer; `id` null where the request could not be made out. */
+/** An error as an answer, as JSON text; `id` is null where the request's could not be read. */
 export function writeFault(code: number, message: string, id: RpcId = null): string {
   return JSON.stringify({ jsonrpc: "2.0", id, error: { code, message } });
 }

@@ -8,17 +8,17 @@ import { describePage, writePage, writeResults } from "../tools/text.ts";
 import { isFault, readFetchArguments, readSearchArguments, type WebTools } from "../tools/tools.ts";
 import { INVALID_PARAMS, RpcFault } from "./message.ts";
 
-/** Where a result tells how the allowance stands: beside the text, so that a model's context stays clean (web-and-mcp.md F). */
+/** The key of a result's `_meta` that holds the state of the allowance: beside the text, so that it takes no room in a model's context (web-and-mcp.md F). */
 const USAGE = "sluice/usage";
-/** Where it tells of each page beside its text, for programs. */
+/** The key of `_meta` that holds facts of each page, for programs. */
 const PAGES = "sluice/pages";
 
-/** Both tools read, and read the open world. */
+/** Both tools only read, and from the open web. */
 const hints = (title: string) => ({
   ...{ title, readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true },
 });
 
-/** The tools as `tools/list` tells them, in fixed order (interface 2.7, web-and-mcp.md A3). */
+/** The tools in the form of `tools/list`, in fixed order (interface 2.7, web-and-mcp.md A3). */
 export const TOOLS = [
   {
     name: "web_search",
@@ -47,8 +47,8 @@ export type ToolName = (typeof TOOLS)[number]["name"];
 type TextBlock = { type: "text"; text: string };
 
 /**
- * The result of `tools/call`. Claude Code, Codex and VS Code show their model `structuredContent` where there is any, and nothing of `content`: what
- * the text says must stand in it whole, or it is left out. `isError`: the tool ran, or was to run, and came to nothing; nothing was charged. */
+ * The result of `tools/call`. Where `structuredContent` is there, Claude Code, Codex and VS Code show it to their model and nothing of `content`: it must hold
+ * all that the text says, or be absent. `isError`: the tool failed, or could not be run; nothing was charged. */
 export type ToolResult = {
   content: TextBlock[];
   structuredContent?: Record<string, unknown>;
@@ -77,7 +77,7 @@ const fetch: Runner = async (args, tools, call) => {
   return {
     content: pages.map((page, at) => text(writePage(page, at, pages.length))),
     _meta: { [PAGES]: pages.map(describePage) },
-    // Some of several is a result; none at all is a failure (web-and-mcp.md A3).
+    // If some pages could be read it is a result; if none, a failure (web-and-mcp.md A3).
     isError: pages.every(({ status }) => status === "error"),
   };
 };
@@ -87,7 +87,7 @@ const RUNNERS: ReadonlyMap<string, Runner> = new Map<ToolName, Runner>([
   ["web_fetch", fetch],
 ]);
 
-/** A refusal or a failure as the result that says so (interface 7). */
+/** A refusal or a failure as a result with `isError` (interface 7). */
 function failed(error: GatewayError): ToolResult {
   const { reset_at } = error.extra;
   const structured = {
@@ -97,7 +97,7 @@ function failed(error: GatewayError): ToolResult {
 }
 
 /**
- * Runs a tool. Throws RpcFault for a tool that there is not and for arguments that do not fit; whatever goes wrong afterwards is a
+ * Runs a tool. Throws RpcFault for an unknown tool and for arguments that are not valid; whatever goes wrong afterwards is a
  * result with `isError` (interface 4.9, 7). Throws the signal's reason once that is aborted.
  */
 export async function callTool(
