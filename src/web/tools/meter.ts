@@ -10,10 +10,10 @@ import type { KeyClaim, KeySpend } from "../../limits/key-spend.ts";
 import { RateLimited, type RateState, type SpeedLimiter } from "../../limits/limiter.ts";
 import { errorFields, type Log } from "../../observe/log.ts";
 
-/** Stands for no limit where the book wants one: it cannot be reached. */
+/** No limit, for the book, which needs a number: it cannot be reached. */
 const NO_LIMIT = Number.MAX_SAFE_INTEGER;
 
-/** What metering needs of the rest of the house. */
+/** The parts of the gateway that metering uses. */
 export type MeterParts = {
   clock: Clock;
   log: Log;
@@ -24,12 +24,12 @@ export type MeterParts = {
   writer: Writer;
 };
 
-/** What a tool did: how many of its units are counted, who served it, and what it brought. */
+/** What a tool did: how many units are counted, who served it, in how many attempts, and its result. */
 export type Worked<T> = { used: number; vendor: string; upstreamModel: string; attempts: number; value: T };
 
 /**
- * One call of a tool: who makes it, its id (also that of its usage row), and by which way it came (`mcp`, `web`). `onWorked` is told what the tool did
- * where it did something.
+ * One call of a tool: who makes it, its id (also that of its usage row), and the way it came (`mcp`, `web`). `onWorked` is called once the tool has run
+ * without an error.
  */
 export type WebCall = {
   caller: Caller;
@@ -39,10 +39,10 @@ export type WebCall = {
   onWorked?: ((worked: Omit<Worked<unknown>, "value">) => void) | undefined;
 };
 
-/** What a metered call brought, and how its caller's bucket of web calls stands; undefined where nothing is limited. */
+/** A metered call's result, and the state of its account's limit of web calls a minute; undefined where there is no limit. */
 export type Metered<T> = { value: T; rate: RateState | undefined };
 
-/** How an account's web tools stand (web-and-mcp.md F): the same in `_meta`, in the REST answers, and in `GET /v1/account`. */
+/** What an account has used of the web tools, and what is left (web-and-mcp.md F): the same in `_meta`, in the REST answers, and in `GET /v1/account`. */
 export type WebUsage = {
   plan: string;
   day: { limit: number | null; used: number; remaining: number | null; resets_at: string };
@@ -52,8 +52,8 @@ export type WebUsage = {
 };
 
 /**
- * Every call of a web tool is claimed before it runs and counted when it is done, once, crash or not: speed, the key's own caps, the
- * day's free calls, then the wallet (interface 8, contract 5, reliability 3.4). All of a call's units or none of them.
+ * Claims every call of a web tool before it runs and counts it once it is done, exactly once even through a crash: against the speed limits, the
+ * key's own caps, the day's free calls, then the wallet (interface 8, contract 5, reliability 3.4). All of a call's units are claimed, or none.
  */
 export class WebMeter {
   /** Claims that are to be given back: until then their units count as used, and their money is held. */
@@ -66,8 +66,9 @@ export class WebMeter {
   }
 
   /**
-   * Runs `work` for `units` calls of `tool`. What it does not use is given back, the wallet's first; nothing at all when it throws. Throws GatewayError:
-   * rate_limit_exceeded, concurrency_exceeded, allowance_exhausted, insufficient_quota, each with a sentence for people; and what `work` throws.
+   * Runs `work` for `units` calls of `tool`. Units that it does not use are given back, those paid by the wallet first; all of them when it throws. Throws
+   * GatewayError: rate_limit_exceeded, concurrency_exceeded, allowance_exhausted, insufficient_quota, each with a sentence for people; what a key's own cap
+   * throws; and what `work` throws.
    */
   async run<T>(call: WebCall, tool: string, units: number, work: () => Promise<Worked<T>>): Promise<Metered<T>> {
     const { caller } = call;
@@ -78,18 +79,18 @@ export class WebMeter {
         const claim = await this.#claim(call, units);
         const startedAt = this.parts.clock.monotonic();
         const worked = await this.#orGiveBack(claim, () => {
-          // What of it is paid for is known only now.
+          // How many of the units the wallet pays is known only now.
           keyClaim?.secure(BigInt(claim.paid) * claim.unitNano);
           return work();
         });
         call.onWorked?.(worked);
         const durationMs = this.parts.clock.monotonic() - startedAt;
-        // Free calls that others gave back meanwhile have taken the place of paid ones: what is charged is known when it is booked.
+        // Free calls given back by others meanwhile may have replaced paid ones: what is charged is known only when it is booked.
         const isPaid = claim.paid > 0;
         const ended = this.#end(call, tool, worked, durationMs, isPaid ? keyClaim : undefined);
         const tell = (thrown: unknown) =>
           this.parts.log.error("web-key-cap", { call: call.requestId, ...errorFields(thrown) });
-        // Both are in one commit: neither is waited for before the other is asked for.
+        // Both writes are begun before either is awaited, so that they are in one commit.
         const noted = worked.used > 0 && !isPaid ? keyClaim?.note(worked.used, 0n, tell) : undefined;
         await Promise.all([ended, noted]);
         return { value: worked.value, rate: permit.state };
@@ -101,7 +102,7 @@ export class WebMeter {
     }
   }
 
-  /** How the caller's web tools stand. */
+  /** What the caller's account has used of the web tools, and what is left. */
   usage({ accountId, plan: planId }: Caller): WebUsage {
     const { book, plans, limiter } = this.parts;
     const plan = planOf(plans, planId);
@@ -122,7 +123,7 @@ export class WebMeter {
     };
   }
 
-  /** Gives back what calls had claimed that the end of the last process cut off: they brought nobody anything. For the start. */
+  /** For the start: gives back the claims of calls that were cut off when the last process ended, since they gave nobody a result. */
   async recover(): Promise<void> {
     const { book, writer, log } = this.parts;
     const open = book.openClaims("web");
@@ -162,13 +163,13 @@ export class WebMeter {
       } catch (thrown) {
         if (!(thrown instanceof LedgerError)) throw thrown;
         if (thrown.code !== "insufficient" && thrown.code !== "allowance_exhausted") throw thrown;
-        // Looked at here and now: a moment later others may have given calls back, and the sentence would say what was not so.
+        // The sentence is made inside this operation: a moment later others may have given calls back, and its figures would be wrong.
         throw this.#refusal(thrown.code, accountId, plan, units);
       }
     });
   }
 
-  /** Why there are no more calls today, in one sentence and until when. */
+  /** The refusal of a call beyond the day's: a sentence that says why, and when the next day begins. */
   #refusal(code: "insufficient" | "allowance_exhausted", accountId: string, plan: Plan, units: number): GatewayError {
     const { webCallsPerDay: limit = 0, webCallNano = 0n } = plan;
     const { remaining, resetsAtMs = 0 } = this.parts.book.allowance(accountId, "web", limit);
@@ -187,13 +188,13 @@ export class WebMeter {
     try {
       return await work();
     } catch (thrown) {
-      // What cannot be given back now is later: the call's own outcome is told all the same.
+      // A claim that cannot be given back now is given back later: the caller gets what the call threw in any case.
       await this.#owed.do(claimId);
       throw thrown;
     }
   }
 
-  /** Resolves once it is booked; on `keyClaim`, where one is given, together with what is charged: a process that dies leaves both or neither. */
+  /** Books a call. Where `keyClaim` is given, the key's own count is written together with the charge: a process that dies leaves both or neither. */
   async #end<T>(
     { requestId, dialect }: WebCall,
     tool: string,
@@ -219,7 +220,7 @@ export class WebMeter {
       });
       counted?.();
     } catch (thrown) {
-      // Whoever called is told that it came to nothing.
+      // The caller gets an error, so nothing may stay claimed.
       this.#owed.add(requestId);
       throw thrown;
     }

@@ -7,10 +7,10 @@ import type { PageFaultCode, PageResult } from "../fetch/results.ts";
 import type { WebCall } from "./meter.ts";
 import { isFault, readFetchArguments, readSearchArguments, type WebTools } from "./tools.ts";
 
-/** The generation's request id is not the call's own: that has one by itself in the books. */
+/** A call of a generation has an id of its own, not the generation's request id: the ledger has a row for each. */
 type Asked = WebToolOrder & { caller: Caller };
 
-/** What of a page's failure concerns the address, what its content, and what this gateway. */
+/** Whether a page's failure lies in its address, its content or this gateway. */
 const FAULT_OF_PAGE: Readonly<Partial<Record<PageFaultCode, WebToolFault>>> = {
   invalid_url: "bad_arguments",
   blocked: "not_allowed",
@@ -49,7 +49,7 @@ async function run(tools: WebTools, asked: Asked, call: WebCall): Promise<WebToo
 }
 
 /**
- * The web tools for models whose vendor has none (issue 6, build 5): one more call of the caller's allowance each, and a usage row of its own.
+ * The web tools for models whose vendor has none (issue 6, build 5): each use is one more call of the caller's allowance, with a usage row of its own.
  * The function rejects only when the signal is aborted; whatever else goes wrong is a fault with a sentence for the model.
  */
 export function createServedTools(tools: WebTools, log: Log): (asked: Asked) => Promise<WebToolAnswer> {

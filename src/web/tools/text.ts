@@ -24,7 +24,7 @@ export function writePage(page: PageResult, at: number, of: number): string {
   return `${head.join("\n")}\n\n${markdown}`;
 }
 
-/** A page's result without its text: what programs read beside it. Wire names. */
+/** A page's result without its text, for programs, by its names on the wire. */
 export function describePage(page: PageResult): Record<string, unknown> {
   if (page.status === "error") {
     const { url, status, finalUrl, httpStatus, error } = page;

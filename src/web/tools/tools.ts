@@ -18,16 +18,16 @@ export type WebToolParts = MeterParts & {
   sources: readonly SearchSource[];
 };
 
-/** What a search brought; `query`: as it was searched for. */
+/** A search's results; `query` is the text that was searched for. */
 export type Searched = SearchAnswer & { query: string };
 
-/** Who serves fetched pages in the usage rows. */
+/** The vendor of fetched pages in the usage rows: this gateway itself. */
 const OWN_VENDOR = "sluice";
 
 const checkSearch = checker(SearchArguments);
 const checkFetch = checker(FetchArguments);
 
-/** What is said of arguments whose form a schema tells in a way that is hard to read. */
+/** Sentences about arguments for which the schema's own would be hard to read. */
 const EXPECTED: ReadonlyMap<string, string> = new Map([
   ["search_recency_filter", `search_recency_filter must be one of ${RECENCIES.join(", ")}`],
   ["country", "country must be two letters, such as US"],
@@ -35,7 +35,7 @@ const EXPECTED: ReadonlyMap<string, string> = new Map([
 
 const readable = (fault: Fault): Fault => ({ ...fault, message: EXPECTED.get(fault.param) ?? fault.message });
 
-/** Many models, and programs that build arguments from classes (CrewAI, LibreChat), write null for what they leave out. */
+/** Arguments without those that are null: many models, and programs that build them from classes (CrewAI, LibreChat), write null for what they leave out. */
 const withoutNulls = (body: unknown) =>
   isObject(body) ? Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null)) : body;
 
@@ -46,19 +46,19 @@ function readList(text: string): unknown[] | undefined {
     const list: unknown = JSON.parse(text);
     return Array.isArray(list) ? list : undefined;
   } catch {
-    // No list: it is told as a URL that is none.
+    // It is no list: it is taken as one URL, which is then refused.
     return undefined;
   }
 }
 
-/** A model that names one URL often forgets the list around it (web-and-mcp.md A3); some, and some clients, put the list into a string. */
+/** Arguments whose `urls` is a string, as a list: models often give one URL without a list (web-and-mcp.md A3), and some put the list into a string. */
 function withList(body: unknown): unknown {
   if (!isObject(body) || typeof body["urls"] !== "string") return body;
   return { ...body, urls: readList(body["urls"]) ?? [body["urls"]] };
 }
 
 /**
- * `web_search` and `web_fetch` for whoever calls them: the MCP server, the standalone endpoints, a model's loop. One engine, one allowance, one meter
+ * `web_search` and `web_fetch`, which the MCP server, the standalone endpoints and a model's loop call alike: they share engines, allowance and meter
  * (interface 8).
  */
 export class WebTools {
@@ -86,8 +86,8 @@ export class WebTools {
   }
 
   /**
-   * Reads pages, one result for each URL in order: each page that is read is one call of the allowance, equal URLs together one, and
-   * what could not be read none. Throws GatewayError as `WebMeter.run` does, and the signal's reason.
+   * Reads pages, one result for each URL, in order. Each page that is read counts as one call of the allowance, equal URLs as one together, and a
+   * page that could not be read as none. Throws GatewayError as `WebMeter.run` does, and the signal's reason.
    */
   fetch(urls: readonly string[], maxContentTokens: number | undefined, call: WebCall): Promise<Metered<PageResult[]>> {
     const units = new Set(urls.map(pageOf)).size;
@@ -104,7 +104,7 @@ export class WebTools {
     });
   }
 
-  /** How the caller's web tools stand. */
+  /** See `WebMeter.usage`. */
   usage(caller: WebCall["caller"]): WebUsage {
     return this.#meter.usage(caller);
   }
@@ -114,16 +114,16 @@ export class WebTools {
     return this.#meter.recover();
   }
 
-  /** Ends the threads. */
+  /** Ends the threads that read pages. */
   stop(): void {
     this.#reader.stop();
   }
 }
 
-/** Many write `UK`, which ISO 3166 keeps free for the country that it calls `GB`; engines know the latter. */
+/** The country's code in ISO 3166. Many write `UK`, which it keeps free, for `GB`; engines know only the latter. */
 const countryOf = (code: string) => (code === "UK" ? "GB" : code);
 
-/** The arguments of `web_search` as a query, or the first fault; null is absent. What is not known in them is a fault unless `open`. */
+/** The arguments of `web_search` as a query, or the first fault. An argument that is null counts as absent; an unknown one is a fault unless `open`. */
 export function readSearchArguments(body: unknown, open = false): SearchQuery | Fault {
   const given = withoutNulls(body);
   const fault = checkSearch(open ? only(given, SearchArguments().properties) : given);
@@ -146,18 +146,18 @@ export function readSearchArguments(body: unknown, open = false): SearchQuery | 
   };
 }
 
-/** The arguments of `web_fetch`, or the first fault; null is absent. What is not known in them is a fault unless `open`. */
+/** The arguments of `web_fetch`, or the first fault. An argument that is null counts as absent; an unknown one is a fault unless `open`. */
 export function readFetchArguments(body: unknown, open = false): FetchArguments | Fault {
   const listed = withList(withoutNulls(body));
   const fault = checkFetch(open ? only(listed, FetchArguments().properties) : listed);
   return fault ?? (listed as FetchArguments);
 }
 
-/** An object with the fields alone that a schema names: others are let pass (interface 9.4). */
+/** An object without the fields that a schema does not name, which are to be ignored (interface 9.4). */
 function only(body: unknown, properties: object): unknown {
   if (!isObject(body)) return body;
   return Object.fromEntries(Object.entries(body).filter(([name]) => Object.hasOwn(properties, name)));
 }
 
-/** Whether reading arguments brought a fault. */
+/** Whether what was read of arguments is a fault. */
 export const isFault = (read: object): read is Fault => "message" in read && "param" in read;
