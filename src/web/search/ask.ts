@@ -8,22 +8,22 @@ import { fetchUpstream, readCapped } from "../../vendors/send.ts";
 import { limit } from "../safe-fetch/time.ts";
 import type { EngineAnswer, EngineCall, Refusal, SearchEngine } from "./engine.ts";
 
-/** For one engine's answer, milliseconds (web-and-mcp.md B3). */
+/** How long one engine may take to answer, milliseconds (web-and-mcp.md B3). */
 export const ENGINE_DEADLINE_MS = 10_000;
 /** The largest answer that is read, bytes. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
-/** What is read of a refusal, bytes. */
+/** How much of a refusal is read, bytes. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
-/** The longest pause that an engine can ask for, milliseconds. */
+/** The longest pause that an engine is given when it asks for one, milliseconds. */
 const MAX_PAUSE_MS = HOUR_MS;
 
-/** What became of a call that brought no results. Its text is for the log alone. */
+/** Why a call to an engine brought no results. Its text is for the log alone. */
 export class EngineFault extends Error {
   override readonly name = "EngineFault";
   constructor(
     readonly kind: Refusal,
     message: string,
-    /** It asked to be left alone for so long. */
+    /** How long the engine asks not to be called, milliseconds. */
     readonly pauseMs?: number,
     cause?: unknown,
   ) {
@@ -35,8 +35,8 @@ export class EngineFault extends Error {
 const numbersOf = (header: string | null): number[] => header?.split(",").map(Number) ?? [];
 
 /**
- * Seconds until the windows begin anew in which nothing is left, by `x-ratelimit-remaining` and `x-ratelimit-reset` (Brave's, "response headers": a
- * number for each window). Undefined where they tell of none.
+ * Seconds until every window that is used up begins anew, by `x-ratelimit-remaining` and `x-ratelimit-reset` (Brave's, "response headers": a
+ * number for each window). Undefined where none is used up.
  */
 function readReset(headers: Headers): number | undefined {
   const resets = numbersOf(headers.get("x-ratelimit-reset"));
@@ -45,7 +45,7 @@ function readReset(headers: Headers): number | undefined {
   return waits.length > 0 ? Math.max(...waits) : undefined;
 }
 
-/** Seconds to wait by Tavily's field (web-and-mcp.md B4), however deep it lies. */
+/** Seconds to wait by Tavily's field (web-and-mcp.md B4), up to three levels deep. */
 function readOwnPause(answer: EngineAnswer, depth = 0): number | undefined {
   if (depth > 3) return undefined;
   const own = answer["retry_after_seconds"];
@@ -90,8 +90,8 @@ async function toFault(
 }
 
 /**
- * Calls `engine` and gives its answer's JSON. Throws EngineFault, and the signal's reason once that is aborted. Nothing is followed and no proxy of
- * the environment is used: a key goes along.
+ * Calls `engine` and returns its answer's JSON. Throws EngineFault, and the signal's reason once that is aborted. No redirect is followed and no proxy of
+ * the environment used, since the request carries a key.
  */
 export async function askEngine(
   { method, url, headers, body }: EngineCall,

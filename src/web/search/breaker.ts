@@ -1,23 +1,23 @@
 import type { Clock } from "../../lib/clock.ts";
 
-/** Failures in a row after which an engine is left alone. */
+/** Failures in a row after which an engine is not called for a while. */
 export const FAILURES = 3;
-/** For how long at first, and at the most, milliseconds; doubled each time it fails again. */
+/** How long that is at first, and at the most, milliseconds; it doubles each time the engine fails again. */
 export const FIRST_PAUSE_MS = 30_000;
 export const LONGEST_PAUSE_MS = 10 * 60_000;
-/** While one search tries an engine again, the others leave it alone for so long, milliseconds. */
+/** While one search tries an engine again, the others do not call it for this long, milliseconds. */
 const TRIAL_MS = 15_000;
 
-/** `rests`: after the time is over it may be asked by anybody; no trial is needed. `trial`: one search is at it, and `until` is how long the others wait for that. */
+/** `rests`: the engine asked for the pause, and every search may call it when that is over. `trial`: one search is trying it; the others wait until `until`. */
 type State = { failures: number; pauses: number; until: number; rests?: boolean; trial?: boolean };
 
-/** Leaves engines alone that fail, and tries them again after a while, with one search at a time. */
+/** A circuit breaker for each engine: one that fails is not called for a while, then tried again by one search at a time. */
 export class Breaker {
   readonly #states = new Map<string, State>();
 
   constructor(private readonly clock: Clock) {}
 
-  /** Whether an engine may be asked now. A yes after a pause is a trial: the next one waits for what comes of it. */
+  /** Whether an engine may be called now. True after a pause begins a trial: other searches wait for its outcome. */
   admits(id: string): boolean {
     const state = this.#states.get(id);
     if (!state || state.until === 0) return true;
@@ -32,12 +32,12 @@ export class Breaker {
     return true;
   }
 
-  /** How long until an engine may be asked again, milliseconds; 0: now. */
+  /** How long until an engine may be called again, milliseconds; 0: now. */
   waitOf(id: string): number {
     return Math.max(0, (this.#states.get(id)?.until ?? 0) - this.clock.monotonic());
   }
 
-  /** Whether an engine asked for a rest, and was not asked since: that may be over while others were. */
+  /** Whether an engine asked for a rest and was not called since. The rest may be over: others may have been called meanwhile. */
   isResting(id: string): boolean {
     return this.#states.get(id)?.rests === true;
   }
@@ -51,7 +51,7 @@ export class Breaker {
     this.#states.delete(id);
   }
 
-  /** It failed. `pauseMs`: it asked to be left alone for so long, and is, at once. */
+  /** An engine failed. `pauseMs`: it is not to be called for this long, milliseconds, from its first failure on; absent: after {@link FAILURES} in a row. */
   failed(id: string, pauseMs?: number): void {
     const state = this.#states.get(id) ?? { failures: 0, pauses: 0, until: 0 };
     this.#states.set(id, state);
@@ -59,18 +59,18 @@ export class Breaker {
     if (pauseMs === undefined && state.failures < FAILURES) return;
     const own = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(10, state.pauses));
     state.pauses++;
-    // Of a short rest that was under way: this is none, and nobody waits for it.
+    // It may have been in a short rest, which searches wait for: they do not wait for this pause.
     state.rests = false;
     state.trial = false;
     state.until = this.clock.monotonic() + (pauseMs ?? own);
   }
 
-  /** It takes only so many calls at a time, and is to be had again after `ms`: nothing is wrong with it. */
+  /** An engine takes only so many calls in a time, and may be called again after `ms`: that is no failure. */
   rests(id: string, ms: number): void {
     this.#states.set(id, { failures: 0, pauses: 0, until: this.clock.monotonic() + ms, rests: true });
   }
 
-  /** What was begun came to nothing that says anything about the engine: a trial is free again. A pause that another search brought about meanwhile is none. */
+  /** A call ended without showing whether the engine works: its trial is over, and the next search may begin one. A pause that another search caused stays. */
   undecided(id: string): void {
     const state = this.#states.get(id);
     if (!state?.trial) return;

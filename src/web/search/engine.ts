@@ -6,12 +6,12 @@ export const SEARCH_ENGINES = ["brave", "tavily", "exa", "perplexity", "serper",
 export type SearchEngineId = (typeof SEARCH_ENGINES)[number];
 
 /**
- * Why a call brought no results. `busy`: too many of them, or the account is used up; `auth`: the key is not good; `refused`: this very query is not
- * liked; `broken`: anything else.
+ * Why a call brought no results. `busy`: too many calls, or the account is used up; `auth`: the key is refused; `refused`: this query is
+ * refused; `broken`: anything else.
  */
 export type Refusal = "busy" | "auth" | "refused" | "broken";
 
-/** A filter that an engine was not told, or not exactly. */
+/** A filter of the query that an engine could not be given, or not exactly. */
 export type UnmetFilter = "recency" | "country" | "length";
 
 /** One call to an engine. */
@@ -21,16 +21,16 @@ export type EngineCall = {
   headers: Record<string, string>;
   /** JSON; absent for a GET. */
   body?: unknown;
-  /** Filters of the query that this call does not hold. Domains are never among them: they are applied to the results. */
+  /** Filters that this call does not carry. Domains are never among them: they are applied to the results. */
   unmet: readonly UnmetFilter[];
 };
 
-/** Where an engine is and how it is paid. */
+/** What a call needs beside the query: the engine's address and key, and how much to ask for. */
 export type EngineAccess = {
   /** Without a slash at the end. */
   baseUrl: string;
   apiKey: string | undefined;
-  /** Results to ask for: more than are wanted where some will be taken out. */
+  /** Results to ask for: more than are wanted where some may be filtered out. */
   count: number;
   /** Unix ms. */
   now: number;
@@ -39,10 +39,10 @@ export type EngineAccess = {
 /** The JSON object that an engine answers with. */
 export type EngineAnswer = Record<string, unknown>;
 
-/** A search engine over the network: how the five arguments are said on its wire, and how its results are read (web-and-mcp.md B). */
+/** A search engine over the network: how the five arguments are written for it, and how its results are read (web-and-mcp.md B). */
 export type SearchEngine = {
   id: SearchEngineId;
-  /** Where it is when nobody says otherwise; undefined: the operator has to say. */
+  /** Its usual address; undefined: the operator has to give one. */
   baseUrl: string | undefined;
   /** The environment variable that holds its key, or its address where it has no key. */
   env: string;
@@ -51,25 +51,25 @@ export type SearchEngine = {
   /** Most results of one call. */
   most: number;
   toCall(query: SearchQuery, access: EngineAccess): EngineCall;
-  /** The results of an answer; an empty list for one that says that there are none, undefined for one that says nothing of results. */
+  /** The results in an answer; an empty list where it says that there are none, undefined where it is no answer to a search. */
   read(answer: EngineAnswer): RawResult[] | undefined;
-  /** Whether an answer may lack results only because whom the engine itself asks did not answer it. Absent: never. */
+  /** Whether an answer may lack results because services that the engine itself asks have failed. Absent: never. */
   isPartial?(answer: EngineAnswer): boolean;
-  /** What a refusal means, by its JSON, `{}` where it has none, where its status alone does not tell; undefined: what its status says. */
+  /** What a refusal means, by its JSON (`{}` where it has none), for engines whose status does not tell; undefined: what its status means. */
   kindOf?(answer: EngineAnswer): Refusal | undefined;
 };
 
-/** The objects of a list of results; undefined for what is no list, and does not say that nothing was found. */
+/** The objects in a list of results; undefined for anything else. */
 export const resultsOf = (value: unknown): Record<string, unknown>[] | undefined =>
   Array.isArray(value) ? objectsOf(value) : undefined;
 
-/** The first of these that is a text with something in it. */
+/** The first of these values that is a text and not empty. */
 export function firstText(...values: unknown[]): string {
   for (const value of values) if (typeof value === "string" && value.trim() !== "") return value;
   return "";
 }
 
-/** `date`, where there is one. */
+/** An object with `date`, or an empty one where there is none. */
 export const withDate = (date: string): { date?: string } => (date === "" ? {} : { date });
 
 /** A header with the key in it, where there is a key. `before`: what stands before it, such as `Bearer `. */

@@ -13,7 +13,7 @@ export const RECENCY_MS: Readonly<Record<Recency, number>> = {
   year: 366 * DAY_MS,
 };
 
-/** What is searched for, checked and in one form. */
+/** A search's arguments, checked and in one form. */
 export type SearchQuery = {
   query: string;
   /** 1 to 20. */
@@ -27,7 +27,7 @@ export type SearchQuery = {
   country: string | undefined;
 };
 
-/** A result as an engine gave it; texts as they came. */
+/** A result as an engine gave it, its texts unchanged. */
 export type RawResult = {
   title: string;
   url: string;
@@ -56,7 +56,7 @@ function toHost(written: string): string | undefined {
     .replace(/^https?:\/\//i, "")
     .replace(/\/$/, "")
     .replace(/^\*?\./, "");
-  // No path, port or user: they would be dropped without a word.
+  // A path, port or user is refused: it would have no effect.
   if (bare === "" || bare.length > 253 || /[/:@?#\s\\]/.test(bare)) return undefined;
   const host = URL.parse(`http://${bare}/`)
     ?.hostname.replace(/\.$/, "")
@@ -65,8 +65,8 @@ function toHost(written: string): string | undefined {
 }
 
 /**
- * A domain filter taken apart: hosts to keep to, and with a `-` before them hosts to leave out. Returns what is wrong with it as a
- * sentence where it is none: an entry that is no host, or both kinds together (web-and-mcp.md A3).
+ * A domain filter taken apart: hosts to search in, or, with a `-` before them, hosts to leave out. Returns a sentence where it is not valid: an entry
+ * is no host, or both kinds stand together (web-and-mcp.md A3).
  */
 export function parseDomains(entries: readonly string[]): { include: string[]; exclude: string[] } | string {
   const include = new Set<string>();
@@ -86,8 +86,8 @@ export function parseDomains(entries: readonly string[]): { include: string[]; e
 export const isBelow = (host: string, domain: string) => host === domain || host.endsWith(`.${domain}`);
 
 /**
- * The query with `site:` operators for engines that take domains in no other way (web-and-mcp.md B1). Operators that do not fit the
- * engine's bounds are left out: what they would have kept away is taken out of the results.
+ * The query with `site:` operators, for engines that take domains in no other way (web-and-mcp.md B1). Operators that do not fit the
+ * engine's bounds are left out: the filter is applied to the results again.
  */
 export function withSites(
   { query, include, exclude }: SearchQuery,

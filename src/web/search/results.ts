@@ -2,14 +2,14 @@ import { cutText } from "../../lib/cut-text.ts";
 import { parseDate } from "./dates.ts";
 import { isBelow, type RawResult, RECENCY_MS, type SearchQuery, type SearchResult } from "./query.ts";
 
-/** What is shown of a result, characters (web-and-mcp.md B2). */
+/** How much of a result is shown, characters (web-and-mcp.md B2). */
 const MAX_TITLE = 300;
 const MAX_SNIPPET = 600;
 const MAX_SOURCE = 100;
 const MAX_URL = 2_048;
-/** Characters of an engine's text that are looked at. */
+/** How much of an engine's text is read, characters. */
 const MAX_READ = 20_000;
-/** Results of an engine that are looked at. */
+/** How many of an engine's results are read. */
 const MAX_RAW = 200;
 
 const ENTITIES: Readonly<Record<string, string>> = {
@@ -42,10 +42,10 @@ export function cleanText(written: string, most: number): string {
   return cut.toWellFormed();
 }
 
-/** Parameters that say where a reader came from, and nothing about the page. */
+/** Query parameters that say where a reader came from, and nothing about the page. */
 const TRACKING = /^(?:utm_[a-z_]+|gclid|fbclid|msclkid|mc_cid|mc_eid|igshid|srsltid)$/i;
 
-/** One name for addresses that lead to the same page (web-and-mcp.md B2). */
+/** A key that is the same for addresses of the same page (web-and-mcp.md B2). */
 export function pageName(url: URL): string {
   const host = url.hostname.replace(/^www\./, "");
   const parameters = [...url.searchParams].filter(([name]) => !TRACKING.test(name));
@@ -64,8 +64,8 @@ function isWanted(host: string, { include, exclude }: SearchQuery): boolean {
 }
 
 /**
- * An engine's results as they are shown: filters applied again, whatever the engine made of them, each page once, texts clean. A
- * result without a date stays: nobody knows how old it is. `now`: Unix ms.
+ * An engine's results as they are shown: the filters are applied again, whether or not the engine did, each page comes once, and texts are cleaned. A
+ * result without a date is kept: it is not known how old it is. `now`: Unix ms.
  */
 export function refineResults(raw: readonly RawResult[], query: SearchQuery, now: number): SearchResult[] {
   const results: SearchResult[] = [];

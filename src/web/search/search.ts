@@ -20,29 +20,29 @@ import { tavily } from "./tavily.ts";
 /** The engines of the network, in the order of contract 9. */
 export const ENGINES: readonly SearchEngine[] = [brave, tavily, exa, perplexity, serper, searxng];
 
-/** An engine that is switched on. `baseUrl`: where it is, when not at its own address; without a slash at the end. */
+/** An engine that is switched on. `baseUrl`: its address, where that is not the engine's usual one; without a slash at the end. */
 export type SearchSource = { engine: SearchEngineId; apiKey?: string; baseUrl?: string };
 
-/** For a whole search, over all engines that are tried, milliseconds (web-and-mcp.md B3). */
+/** How long a whole search may take, over all engines that are tried, milliseconds (web-and-mcp.md B3). */
 export const SEARCH_DEADLINE_MS = 20_000;
-/** How much more is asked for where some results will be taken out. */
+/** By this factor more results are asked for where some may be filtered out. */
 const SURPLUS = 2;
-/** An engine whose key is not good is left alone for so long, milliseconds: only the operator can help. */
+/** How long an engine that refuses its key is not called, milliseconds: only the operator can help. */
 const AUTH_PAUSE_MS = 5 * 60_000;
-/** An engine that has had enough and does not say for how long, milliseconds. */
+/** How long an engine that is overloaded or used up is not called, where it does not say how long, milliseconds. */
 const BUSY_PAUSE_MS = 60_000;
 
-/** An engine that asks to be left alone for no longer is waited for, milliseconds: some take one call a second, and models ask several things at once. */
+/** The longest pause of an engine that a search waits for, milliseconds: some take one call a second, and models search for several things at once. */
 const SHORT_REST_MS = 2_000;
 /** How often one search waits. */
 const MAX_WAITS = 4;
 
-/** What a search found, and which engine it was. `notes`: sentences on what could not be said to it, for the client. */
+/** What a search found, and by which engine. `notes`: sentences for the client on filters that the engine could not be given. */
 export type SearchAnswer = {
   engine: SearchEngineId;
   results: readonly SearchResult[];
   notes: readonly string[];
-  /** Engines that were asked. */
+  /** How many engines were called. */
   attempts: number;
   cached: boolean;
 };
@@ -60,15 +60,15 @@ const NONE = "No search engine is configured on this gateway. Its operator can s
 const PARTIAL = "Not everyone whom the search engine asks answered it: there may be results all the same.";
 
 type Found = Omit<SearchAnswer, "cached" | "attempts">;
-/** `partial`: there are no results, and that may be no more than a failure on the engine's side. */
+/** `partial`: there are no results, and the reason may be a failure of those that the engine itself asks. */
 type Tried = Found & { partial: boolean };
 
-/** What a search has come to so far. */
+/** The state of a search so far. */
 type Tally = { attempts: number; refused: boolean; empty: Found | undefined };
 
 /**
- * Searches the web with the engines that are switched on, in their order: the next one where one fails, and those that keep failing are
- * left alone for a while (web-and-mcp.md B3).
+ * Searches the web with the engines that are switched on, in their order: where one fails, the next is called, and one that keeps failing is
+ * not called for a while (web-and-mcp.md B3).
  */
 export class WebSearch {
   readonly #breaker: Breaker;
@@ -80,7 +80,7 @@ export class WebSearch {
   }
 
   /**
-   * Throws GatewayError: vendor_not_configured without engines; upstream_overloaded, with the time to wait, when all have had enough;
+   * Throws GatewayError: vendor_not_configured without engines; upstream_overloaded, with the time to wait, when all are overloaded or used up;
    * upstream_error when none answers. Throws the signal's reason once that is aborted.
    */
   async search(query: SearchQuery, signal: AbortSignal): Promise<SearchAnswer> {
@@ -107,7 +107,7 @@ export class WebSearch {
       patience.end();
     }
     signal.throwIfAborted();
-    // Better than nothing where nobody else answers; the next search asks again.
+    // An answer that may be incomplete is used where no other engine answers; it is not kept, so that the next search asks again.
     if (tally.empty) return { ...tally.empty, attempts: tally.attempts, cached: false };
     throw this.#giveUp(tally.refused);
   }
@@ -155,7 +155,7 @@ export class WebSearch {
       const fault =
         thrown instanceof EngineFault ? thrown : new EngineFault("broken", String(thrown), undefined, thrown);
       this.settings.log.warn("web-search", { engine, kind: fault.kind, reason: fault.message });
-      // A query that one engine does not like says nothing about the engine.
+      // That an engine refuses a query is no failure of the engine.
       if (fault.kind === "refused") this.#breaker.undecided(engine);
       else if (isShortRest(fault)) this.#breaker.rests(engine, fault.pauseMs);
       else this.#breaker.failed(engine, pauseOf(fault));
@@ -177,7 +177,7 @@ export class WebSearch {
     const call = row.toCall(query, { baseUrl, apiKey: source.apiKey, count, now });
     const answer = await askEngine(call, row, { clock, userAgent }, signal);
     const raw = row.read(answer);
-    // Whatever it is that answers there, it is not known that there is nothing to be found.
+    // Such an answer, of whatever server, does not show that there are no results.
     if (!raw) throw new EngineFault("broken", "its answer has no list of results");
     const results = refineResults(raw, query, now);
     const partial = results.length === 0 && (row.isPartial?.(answer) ?? false);
@@ -197,11 +197,11 @@ export class WebSearch {
   }
 }
 
-/** It takes no more calls for a moment, and says so. */
+/** Whether an engine takes no more calls for a moment, and says for how long. */
 const isShortRest = (fault: EngineFault): fault is EngineFault & { pauseMs: number } =>
   fault.kind === "busy" && fault.pauseMs !== undefined && fault.pauseMs <= SHORT_REST_MS;
 
-/** How long an engine is to be left alone at once; undefined: only if it goes on like this. */
+/** How long an engine is not called after this one failure, milliseconds; undefined: only after several. */
 function pauseOf({ kind, pauseMs }: EngineFault): number | undefined {
   if (kind === "auth") return AUTH_PAUSE_MS;
   if (kind === "busy") return pauseMs ?? BUSY_PAUSE_MS;
