@@ -26,7 +26,9 @@ import { StoreError, toStoreError } from "./store-error.ts";
 const MAGIC = "SQLite format 3\0";
 /** Files beside a database that hold what SQLite has not written into it yet. SQLite reads them with whatever file has the name in front, another one too. */
 const NOT_TAKEN_IN = ["-wal", "-journal"] as const;
-const ENDINGS = ["", ...NOT_TAKEN_IN, "-shm"] as const;
+/** All files that SQLite keeps beside a database. */
+const BESIDE = [...NOT_TAKEN_IN, "-shm"] as const;
+const ENDINGS = ["", ...BESIDE] as const;
 /** Ending of a backup's name while it is being written. */
 const PARTIAL = ".partial";
 /** A partial file that nobody has written to for this long was left by a backup that was killed, ms. */
@@ -63,7 +65,7 @@ function checkWhole(database: Database, path: string): void {
 const isDamage = (thrown: unknown) => /^SQLITE_(?:CORRUPT|NOTADB)/.test(errorCode(thrown));
 
 /** Throws StoreError unless `file` can be opened and is a sound store of Sluice. Messages name it `shown`, which is the name that the operator knows. */
-function look(file: string, shown: string): void {
+function checkStoreFile(file: string, shown: string): void {
   let database: Database | undefined;
   try {
     database = new Database(file, { readwrite: true, strict: true, safeIntegers: true });
@@ -111,7 +113,7 @@ export function backupStore(store: Store, file: string): void {
   try {
     removeAbandoned(file);
     withPrivateFiles(() => store.database.query("VACUUM INTO ?").run(partial));
-    look(partial, file);
+    checkStoreFile(partial, file);
     sync(partial, "r+");
     publish(partial, file);
     remove(partial);
@@ -155,7 +157,7 @@ function prepare(file: string, fresh: string): void {
     // A store that was copied by hand may have its newest changes in the log beside it.
     if (existsSync(`${file}-wal`)) copyWritable(`${file}-wal`, `${fresh}-wal`);
   });
-  look(fresh, file);
+  checkStoreFile(fresh, file);
   openStore(fresh, { brief: true }).close();
 }
 
@@ -176,7 +178,7 @@ function keepAside(path: string, before: string): void {
     giveToFolderOwner(before + ending);
   }
   // They belong to the old store, and SQLite would read the new one together with them.
-  for (const ending of [...NOT_TAKEN_IN, "-shm"]) rmSync(path + ending, { force: true });
+  for (const ending of BESIDE) rmSync(path + ending, { force: true });
 }
 
 /**
