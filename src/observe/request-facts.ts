@@ -14,6 +14,9 @@ export const attemptOutcome = (outcome: string | undefined, error: string | null
  */
 export type ToolCall = { tool: string; callId: string; at: number; ms: number | undefined; error: string | undefined };
 
+/** Nano-USD of one USD: costs are shown as USD in figures and traces. */
+export const NANO_PER_USD = 1e9;
+
 /** What became of a generation: told once, when its hold is settled or released, or when it was refused before it had one. */
 export type RequestFacts = {
   requestId: string;

@@ -1,5 +1,5 @@
 import { type Figure, figure, Histogram, type Labels, type Sample } from "./figures.ts";
-import { attemptOutcome, type RequestFacts, type RequestObserver } from "./request-facts.ts";
+import { attemptOutcome, NANO_PER_USD, type RequestFacts, type RequestObserver } from "./request-facts.ts";
 
 /** Combinations of dialect, vendor and model that are counted apart: clients can make up names of models. Further ones are counted as `other`. */
 export const MAX_SERIES = 500;
@@ -8,7 +8,6 @@ export const MAX_UNPROVEN = 50;
 /** Upper bounds of durations, seconds: from a cached answer to a long blocking one. */
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 95, 180, 600];
 const OTHER = "other";
-const NANO_PER_USD = 1e9;
 
 /** What is counted for one combination. */
 type Series = {

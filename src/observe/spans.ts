@@ -1,6 +1,7 @@
 import {
   type Attempt,
   attemptOutcome,
+  NANO_PER_USD,
   type RequestFacts,
   type RpcFacts,
   type ToolCall,
@@ -30,7 +31,6 @@ const CLIENT = 3;
 const FAILED = 2;
 /** The status of what did not fail: by the conventions on errors, only an operator may call a span OK. */
 const UNSET = 0;
-const NANO_PER_USD = 1e9;
 const NS_PER_MS = 1_000_000n;
 
 /**
