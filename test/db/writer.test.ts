@@ -8,6 +8,7 @@ import { StoreError } from "../../src/db/store-error.ts";
 import { GATHER_MS, Writer } from "../../src/db/writer.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { manualClock, settle } from "../support/clock.ts";
+import { nextTurn } from "../support/wait.ts";
 import { temporaryFolders } from "./temp-folder.ts";
 
 const folder = temporaryFolders();
@@ -99,8 +100,6 @@ describe("the writer", () => {
   });
 
   describe("while others write too", () => {
-    const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
-
     /** A writer whose last batch had two operations, with so many at work. */
     async function busyWriter(atWork: () => number) {
       const store = openStore(":memory:");

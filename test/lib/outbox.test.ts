@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
 import { outbox } from "../../src/lib/outbox.ts";
-
-const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+import { nextTurn } from "../support/wait.ts";
 
 /** Notes what is sent, by its name. */
 function makeNoted() {

@@ -3,6 +3,7 @@
  * the clients of an overloaded server are. Raw sockets, and answers are looked at no closer than needed: it must cost far less than what it measures.
  */
 import type { Socket } from "bun";
+import { quantile } from "./look.ts";
 
 export type OpenLoad = {
   port: number;
@@ -60,11 +61,6 @@ type State = {
   tail: string;
   status: number;
   unsent: Uint8Array | undefined;
-};
-
-const quantile = (values: readonly number[], part: number): number => {
-  const sorted = Float64Array.from(values).sort();
-  return sorted[Math.floor((sorted.length - 1) * part)] ?? Number.NaN;
 };
 
 class OpenLoop {

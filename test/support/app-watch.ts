@@ -1,5 +1,5 @@
 import type { Store } from "../../src/db/open.ts";
-import { type LeakNet, leakNet, promptsOf } from "./leaks.ts";
+import { type LeakNet, leakNet, MOST_PROMPTS, promptsOf } from "./leaks.ts";
 
 /** Answers that are looked through though they are none of refusal: those that tell about vendors, and about what was asked. */
 const TELLING = /^\/(?:admin\/v1\/(?:vendors|usage|accounts)|v1\/(?:debug|usage|account)|metrics|openapi)/;
@@ -43,7 +43,8 @@ export class AppWatch {
   #noteBody(body: unknown): void {
     if (typeof body !== "string" || body.length > MOST_BODY || !body.startsWith("{")) return;
     try {
-      for (const prompt of promptsOf(JSON.parse(body))) if (this.#prompts.size < 100) this.#prompts.add(prompt);
+      for (const prompt of promptsOf(JSON.parse(body)))
+        if (this.#prompts.size < MOST_PROMPTS) this.#prompts.add(prompt);
     } catch {
       // What is no JSON holds no conversation.
     }

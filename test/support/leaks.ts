@@ -114,7 +114,7 @@ export function secretsOf(config: Config, vendors: readonly Vendor[]): Map<strin
 }
 
 /** Prompts of one gateway that are looked for in its log, and how long one must be to be nobody else's words. */
-const MOST_PROMPTS = 100;
+export const MOST_PROMPTS = 100;
 const LEAST_PROMPT = 24;
 
 /** Texts of a body that are the caller's own: sentences, not names. A model's may be of several words, and is noted. */

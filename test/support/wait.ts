@@ -59,6 +59,9 @@ export async function workBelow(bound: number, work: () => Promise<unknown>): Pr
   return least;
 }
 
+/** Resolves with the next turn of the event loop: what this turn has put off until its end is done by then. */
+export const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
 /** A promise a test resolves by hand: the gate that a scripted answer waits at. */
 export type Gate = { readonly opened: Promise<void>; open(): void };
 

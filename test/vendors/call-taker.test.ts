@@ -3,12 +3,11 @@ import fc from "fast-check";
 import { Abort } from "../../src/lib/abort.ts";
 import type { ReadTaker } from "../../src/vendors/answer.ts";
 import { Call } from "../../src/vendors/http/call.ts";
+import { nextTurn } from "../support/wait.ts";
 
 /** Bytes in which every place is known by its neighbours. */
 const bytesFrom = (start: number, length: number) =>
   Buffer.from(Uint8Array.from({ length }, (_, at) => ((start + at) * 31 + ((start + at) >> 8)) & 255));
-
-const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 function callOf(length: number) {
   const abort = new Abort();

@@ -2,6 +2,7 @@ import { heapStats } from "bun:jsc";
 import { describe, expect, test } from "bun:test";
 import { Abort } from "../../src/lib/abort.ts";
 import { Call } from "../../src/vendors/http/call.ts";
+import { nextTurn } from "../support/wait.ts";
 
 /** What a connection is told when these bytes come on it for one call: whether another request may follow. */
 function endOf(wire: string): boolean[] {
@@ -64,8 +65,6 @@ test.each([
 describe("an answer of which much comes at once", () => {
   /** Bytes in which every place is known by its neighbours. */
   const body = (length: number) => Buffer.from(Uint8Array.from({ length }, (_, at) => (at * 31 + (at >> 8)) & 255));
-  const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
-
   /** A call whose head says so many bytes, and what its connection is told. */
   function callOf(length: number) {
     const told: string[] = [];

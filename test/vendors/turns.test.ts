@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { type Taker, Turns } from "../../src/vendors/http/turns.ts";
+import { nextTurn } from "../support/wait.ts";
 
-const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 const NOTHING: Taker = { onTurn() {}, onMore() {} };
 
 /** Turns in which others always have more to do: each who is called is there again at once. */
