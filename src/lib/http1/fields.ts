@@ -1,18 +1,18 @@
 import type { Text } from "../json.ts";
 import { isLent, LARGEST_LENT_BYTES, lendMemory } from "./memory.ts";
 
-/** A message that is no HTTP/1.1: nothing that follows on its connection can be believed. */
+/** Thrown for a message that is not valid HTTP/1.1: nothing that follows on its connection can be trusted. */
 export class MalformedMessage extends Error {
   override readonly name = "MalformedMessage";
 }
 
-/** What may stand around a value (RFC 9110, 5.5), and the end of its line. `trim` takes a no-break space for a blank, by which two readers differ. */
+/** Blanks that may stand around a value (RFC 9110, 5.5), and the CR at its end. Not `trim`, which also removes a no-break space: other readers would not. */
 const isBlank = (code: number): boolean => code === 32 || code === 9 || code === 13;
 
 /** Header fields, asked for by their names in lower case; null for one that did not come. */
 export type Fields = { get(name: string): string | null; has(name: string): boolean };
 
-/** What is looked for among fields, by name: written once. */
+/** The text to search for to find a field, by the field's name: each is made once. */
 const needles = new Map<string, string>();
 
 function needleOf(name: string): string {
@@ -24,13 +24,13 @@ function needleOf(name: string): string {
   return needle;
 }
 
-/** The header fields of one message, as they came. One is looked for when it is asked for: dozens are sent, of which a few are read. */
+/** The header fields of one message, held as the text that came. A field is searched for when it is asked for: of dozens that are sent only a few are read. */
 export class FieldLines implements Fields {
   /** {@link #lines} in lower case, for names; latin-1 has the same length in both. */
   readonly #names: string;
   readonly #lines: string;
 
-  /** `lines`: each behind a line feed, with or without a carriage return before it; checked already. */
+  /** `lines`: each line after a line feed, with or without a carriage return at its end. They must have been checked. */
   constructor(lines: string) {
     this.#lines = lines;
     this.#names = lines.toLowerCase();
@@ -85,7 +85,7 @@ export class FieldLines implements Fields {
   }
 }
 
-/** What may stand in a field's value (RFC 9110, 5.5); the rest would begin a field of its own, or be cut in two. */
+/** Characters that may not stand in a field's value (RFC 9110, 5.5): they would begin another field, or do not fit into one byte. */
 const NO_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 
 /** Header fields as lines. Throws TypeError for a value that cannot be written, without repeating it. */
@@ -99,15 +99,15 @@ export function writeFields(fields: Readonly<Record<string, string>>): string {
   return lines;
 }
 
-/** What of a message is still to be written when so many bytes of it were, in memory that nobody else uses. */
+/** What is left of a message after its first `written` bytes, copied where it lies in memory that is lent (see {@link lendMemory}). */
 export function restOf(message: Uint8Array, written: number): Uint8Array {
   const rest = message.subarray(written);
   return isLent(rest) ? Buffer.from(rest) : rest;
 }
 
 /**
- * The bytes of a head, which is latin-1, and the text behind it, `length` bytes of UTF-8. They hold until the next call: of what cannot be
- * written at once {@link restOf} is kept.
+ * The bytes of a head (latin-1) and of the body after it, which is `length` bytes of UTF-8. They are valid until the next call only: what cannot be written
+ * at once is to be kept by {@link restOf}.
  */
 export function writeMessage(head: string, body: Text, length: number): Uint8Array {
   const size = head.length + length;
@@ -118,22 +118,22 @@ export function writeMessage(head: string, body: Text, length: number): Uint8Arr
   return bytes.subarray(0, size);
 }
 
-/** Writes a piece at a place. Its length, bytes. */
+/** Writes a piece at an index. Returns its length, bytes. */
 function put(bytes: Buffer, piece: string | Uint8Array, at: number): number {
   if (typeof piece === "string") return bytes.write(piece, at, "utf8");
   bytes.set(piece, at);
   return piece.length;
 }
 
-/** Most bytes that UTF-8 takes for a unit of a string. */
+/** Most bytes that UTF-8 takes for one UTF-16 unit of a string. */
 const MOST_BYTES = 3;
 /** Room for the line with a chunk's size, bytes. */
 const SIZE_ROOM = 16;
 const HEX_DIGITS = "0123456789abcdef";
 
 /**
- * A text as a chunk of a body (RFC 9112, 7.1), `head`, which is latin-1, before it and `end`, which is too, behind it. The bytes hold as those of
- * {@link writeMessage} do.
+ * A text as one chunk of a body (RFC 9112, 7.1), with `head` before it and `end` after it, both latin-1. The bytes are valid until the next call only, as
+ * those of {@link writeMessage}.
  */
 export function writeChunk(head: string, text: string, end: string): Uint8Array {
   const room = head.length + SIZE_ROOM;
@@ -143,7 +143,7 @@ export function writeChunk(head: string, text: string, end: string): Uint8Array 
     return writeMessage(`${head}${length.toString(16)}\r\n`, [text, end], length + end.length);
   }
   const bytes = lendMemory(most);
-  // Its size is known once it is written: to measure it before would be to go through it twice.
+  // The text is written first and its size before it, backwards: to measure it in advance would be to go through it twice.
   const length = bytes.write(text, room, "utf8");
   let from = room;
   bytes[--from] = 10;

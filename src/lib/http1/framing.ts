@@ -11,15 +11,15 @@ const MAX_SIZE_DIGITS = 13;
 /** Finds the end of a body in the bytes of its connection. */
 export type BodyReader = {
   /**
-   * Finds what of these bytes, from `start` on, belongs to the body: `from` one place `to` another, and moved together there. Places and no view of
-   * them: for that the runtime would move each small piece to other memory. Throws {@link MalformedMessage}.
+   * Finds which of these bytes, from `start` on, belong to the body: those from {@link from} to before {@link to}, where the data of several chunks is moved
+   * together. Indices and not a view, since for one the runtime would copy each small piece. Throws {@link MalformedMessage}.
    */
   take(bytes: Uint8Array, start?: number): void;
   readonly from: number;
   readonly to: number;
-  /** Everything was taken. */
+  /** Whether the end of the body was found. */
   readonly complete: boolean;
-  /** What came behind the end. */
+  /** The bytes that came after the end, if any. */
   readonly surplus: Uint8Array | undefined;
 };
 
@@ -30,7 +30,7 @@ export function createBodyReader(framing: Framing): BodyReader {
   return new Length(framing.kind === "length" ? framing.bytes : 0);
 }
 
-/** The bytes that a reader found. */
+/** A view of the bytes that a reader found in `bytes`. */
 export function viewOf({ from, to }: Pick<BodyReader, "from" | "to">, bytes: Uint8Array): Uint8Array {
   return from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to);
 }
@@ -107,7 +107,7 @@ class Chunks implements BodyReader {
   }
 
   take(bytes: Uint8Array, start = 0): void {
-    // The body's bytes so far; a second chunk among them is moved up to the first.
+    // Where the body's bytes are so far; data of a further chunk is moved right after them.
     let from = 0;
     let to = 0;
     let at = start;
@@ -132,7 +132,7 @@ class Chunks implements BodyReader {
     this.to = to;
   }
 
-  /** One byte that is none of the body's. */
+  /** Takes one byte that is not data of the body. */
   #step(code: number): void {
     const state = this.#state;
     if (state === SIZE) this.#size(code);
@@ -166,7 +166,7 @@ class Chunks implements BodyReader {
     this.#state = code === CR ? SIZE_LF : EXTENSION;
   }
 
-  /** Fields behind the last chunk: read, bounded, and not looked at. */
+  /** Takes one byte of the trailing fields after the last chunk, which are bounded and otherwise ignored. */
   #trail(code: number): void {
     this.#bound();
     if (this.#state === TRAILER_LF || this.#state === TRAILER_REST_LF) {
@@ -184,7 +184,7 @@ class Chunks implements BodyReader {
   }
 }
 
-/** A line feed in the middle of a line is the end of it to some, who then see another message behind it than others do. */
+/** Throws for control characters in a line: a bare line feed ends the line for some readers, which then see another message after it than others do. */
 function refuseControl(code: number): void {
   if ((code < 32 && code !== 9) || code === 127) throw new MalformedMessage("a chunk's line with odd characters");
 }

@@ -1,11 +1,11 @@
-/** What needs memory of up to these sizes for a moment takes the same two pieces of it in turn, bytes; what needs more has its own. */
+/** Sizes of the two pieces of memory that are lent again and again to whoever needs some for a moment, bytes; a need for more gets memory of its own. */
 const SMALL_BYTES = 64 * 1024;
 export const LARGEST_LENT_BYTES = 1024 * 1024;
 const small = Buffer.allocUnsafeSlow(SMALL_BYTES);
-/** Made for the first who needs it. */
+/** Made when it is first needed. */
 let large: Buffer | undefined;
 
-/** At least so many bytes of memory, as somebody else left it; to be used up before anything else is called that may ask for some. */
+/** At least `size` bytes of memory, with unknown content. The caller must be done with it before it calls anything that may borrow memory too. */
 export function lendMemory(size: number): Buffer {
   if (size <= SMALL_BYTES) return small;
   if (size > LARGEST_LENT_BYTES) return Buffer.allocUnsafeSlow(size);
@@ -19,14 +19,14 @@ export function isLent({ buffer }: Uint8Array): boolean {
 }
 
 /**
- * Gives back the memory of bytes that came from a socket, which nobody looks at any more: a socket gives every piece memory of its own. So it is used
- * again while it is warm. A collection would give it back cold, and half of it to the system.
+ * Frees the memory of bytes that came from a socket, which nobody may read any more: a socket gives every piece memory of its own. Freed at once, it is used
+ * again while it is still in the processor's cache. A garbage collection would free it later, and half of it to the system.
  */
 export function release(bytes: Uint8Array): void {
   if (bytes.buffer instanceof ArrayBuffer) bytes.buffer.transfer(0);
 }
 
-/** {@link release} of what was read of a piece to its end: of a request that came along with others the memory is theirs too. */
+/** {@link release} for bytes that reach to the end of their memory. Otherwise that may also hold a further request, which came in the same piece. */
 export function releaseWhole(bytes: Uint8Array): void {
   if (bytes.byteOffset + bytes.length === bytes.buffer.byteLength) release(bytes);
 }

@@ -1,12 +1,13 @@
 import { lendMemory } from "./memory.ts";
 
-/** A piece keeps the memory of all that it came in up to so many times its size, and this, bytes. */
+/** A piece is copied where the memory that it lies in is larger than this many times its size plus {@link SMALL_BYTES}. */
 const MAX_COATING = 2;
+/** Pieces that come to no more than this are joined, bytes. */
 const SMALL_BYTES = 4 * 1024;
 
 /**
- * Adds bytes that came to those that came before. What is kept for them is in proportion to their number, however they were sent: neither are tiny
- * pieces kept each by itself, nor the lines of chunks around them.
+ * Adds bytes that have arrived to `pieces`. The memory that is kept is in proportion to the number of bytes, however they were sent: tiny pieces are joined,
+ * and a small piece does not keep the large memory in which it arrived.
  */
 export function addPiece(pieces: Uint8Array[], piece: Uint8Array): void {
   const last = pieces.length - 1;
@@ -16,7 +17,7 @@ export function addPiece(pieces: Uint8Array[], piece: Uint8Array): void {
   else pieces.push(piece);
 }
 
-/** All pieces as one, in memory that is lent: see {@link lendMemory}. One piece is given as it is. */
+/** All pieces as one, in memory that is lent (see {@link lendMemory}). A single piece is returned as it is. */
 export function joinPieces(pieces: readonly Uint8Array[]): Uint8Array {
   if (pieces.length === 1) return pieces[0] as Uint8Array;
   const size = pieces.reduce((sum, piece) => sum + piece.length, 0);

@@ -1,6 +1,6 @@
 import type { Fields } from "./fields.ts";
 
-/** Before a header's name: it is of the vendor behind a gateway, which has none of its own (LiteLLM). */
+/** Prefix with which a LiteLLM gateway passes on the headers of the vendor behind it, where it has no such header of its own. */
 const RELAYED = "llm_provider-";
 
 /**
@@ -19,7 +19,7 @@ export function retryAfterSeconds(headers: Pick<Fields, "get">, now: number): nu
   return Number.isNaN(date) ? undefined : Math.max(0, Math.ceil((date - now) / 1000));
 }
 
-/** With the zone that a date of asctime's form leaves out, and that every HTTP date has (RFC 9110, 5.6.7): the runtime would take it for the machine's own. */
+/** Adds GMT to a date in asctime's form, which is in GMT but does not say so (RFC 9110, 5.6.7): the runtime would read it in the machine's own zone. */
 const inGmt = (date: string): string => (/:\d{2}(?: \d{4})?\s*$/.test(date) ? `${date} GMT` : date);
 
 /** A plain decimal number that is not negative; undefined for all else. */
