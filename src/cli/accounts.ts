@@ -13,7 +13,7 @@ import type { AccountOptions, CreateAccountOptions, DepositOptions } from "./opt
 import { Failure, print, printJson, WrongUsage } from "./output.ts";
 import { formatTable, formatTime } from "./table.ts";
 
-/** The plan of an account for which none is named: it is bounded everywhere. */
+/** The plan of a new account for which none is named: everything on it is bounded. */
 const DEFAULT_PLAN = "free";
 
 /** Opens the books with the plans that the configuration knows. */
@@ -29,7 +29,7 @@ function withPlans(
 /** {@link withPlans} for what changes the books: a damaged store is refused. */
 const changeWithPlans: typeof withPlans = (options, work) => withPlans(options, work, { sound: true });
 
-/** What to do where a plan may be one of the server's that runs on the folder, whose file this command was not told of. "" else. */
+/** A hint where a server runs on the folder and this command was given no configuration file: an unknown plan may be in the server's. "" otherwise. */
 function hintAtServersFile({ data, config }: AccountOptions): string {
   const isTold = config !== undefined || Boolean(process.env["SLUICE_CONFIG"]?.trim());
   if (isTold || !serverIsRunning(dataFolderOf({ data }))) return "";
@@ -53,7 +53,7 @@ export function createAccount(name: string, options: CreateAccountOptions): Prom
   });
 }
 
-/** `sluice accounts list`: all accounts, oldest first, with what their wallets have. `--json` prints an array, the wallet as exact text. */
+/** `sluice accounts list`: all accounts, oldest first, with the balances of their wallets. `--json` prints an array, balances as exact text. */
 export function listAccounts(options: AccountOptions): Promise<number> {
   return withPlans(options, ({ accounts, book }) => {
     const rows = accounts.list();
@@ -120,7 +120,7 @@ export function setPlan(idOrName: string, plan: string, options: AccountOptions)
   });
 }
 
-/** Books what the options say. Throws with the ledger's own words: WrongUsage where no order can be so, else Failure. */
+/** Books a deposit, or by the options a promotion or a correction. Throws with the ledger's own sentence: WrongUsage for a bad reference, else Failure. */
 async function post(book: Book, order: MoneyOrder, options: DepositOptions) {
   try {
     if (options.correction) return await book.correct(order);

@@ -14,7 +14,7 @@ import { currentPlace, dataFolderOf, withBooks } from "./context.ts";
 import type { FolderOptions, JsonOption } from "./options.ts";
 import { Failure, print, printJson, warn } from "./output.ts";
 
-/** Images whose files are looked for after a restore; of more it is only said that they may be missing. */
+/** Most images whose files are looked for after a restore; where there are more, a sentence says that files may be missing. */
 const MOST_LOOKED_FOR = 100_000;
 
 const resolveFile = (file: string) => resolve(currentPlace().workingFolder, file);
@@ -23,7 +23,7 @@ const count = (many: number, one: string) => `${many} ${many === 1 ? one : `${on
 /** Names of the files of a store's images. */
 const imagesOf = (store: Store): string[] => new JobStore(store).finishedFiles(MOST_LOOKED_FOR);
 
-/** What a copy of the store does not hold, in sentences; none where there is nothing beside it. */
+/** Sentences on what a copy of the store does not hold; none where nothing is missing. */
 function leftOut(store: Store): string[] {
   const folder = dirname(store.path);
   const sentences: string[] = [];
@@ -39,7 +39,7 @@ function leftOut(store: Store): string[] {
   return sentences;
 }
 
-/** `sluice backup FILE`: a copy of the store as it stands, also while a server uses it (contract 1). Says what is not in it. */
+/** `sluice backup FILE`: makes a copy of the store, also while a server uses it (contract 1), and says what is not in it. */
 export async function backup(file: string, options: FolderOptions & JsonOption): Promise<number> {
   const path = resolveFile(file);
   return withBooks(options, ({ store }) => {
@@ -53,8 +53,8 @@ export async function backup(file: string, options: FolderOptions & JsonOption):
 }
 
 /**
- * Money is not to be moved in books that are wrong: a backup whose ledger does not add up is refused. What was under way when it was taken is ended by the
- * next start, however long ago that was. Throws Failure.
+ * Refuses a backup whose ledger does not add up: no money may be moved in books that are wrong. Requests that were under way when it was made do not count:
+ * the next start closes them, however long ago that was. Throws Failure.
  */
 function checkLedger(store: Store): void {
   const [breach] = openLedger(store, new Writer(store)).book.verify({ starting: true });

@@ -5,7 +5,7 @@ import { warn } from "./output.ts";
 import { createProgram } from "./program.ts";
 import { VERSION } from "./version.ts";
 
-/** The sentence for a word that is none of a command's subcommands; undefined for one that is. */
+/** The sentence that refuses a word which is not one of a command's subcommands; undefined for one that is. */
 function explainUnknown({ commands }: Command, word: string): string | undefined {
   const names = commands.map((command) => command.name());
   if (names.includes(word)) return undefined;
@@ -14,8 +14,8 @@ function explainUnknown({ commands }: Command, word: string): string | undefined
 }
 
 /**
- * A word that stands for a command and is none: as the first it would be taken for an argument of `serve`, which takes none, and after `help` it
- * would be answered by the help of everything, without a word on it. Returns the sentence to print, or undefined.
+ * The sentence to print for a word in a command's place that is no command; undefined where there is none. Without it, commander would take a first such word
+ * for an argument of `serve`, which has none, and answer one after `help` with the help of everything.
  */
 function unknownCommand(program: Command, [first, second, third]: readonly string[]): string | undefined {
   const isName = (word: string | undefined): word is string => word !== undefined && !word.startsWith("-");
@@ -30,8 +30,8 @@ function unknownCommand(program: Command, [first, second, third]: readonly strin
 const codeOf = ({ exitCode }: CommanderError) => (exitCode === 0 ? DONE : WRONG_USAGE);
 
 /**
- * Reads a command line (without program and script name) and runs what it asks for. Gives the exit code, or undefined when `serve` goes on. Rejects
- * as the command does; what is wrong with the line itself has been said.
+ * Reads a command line (without program and script name) and runs its command. Resolves to the exit code, or to undefined when `serve` goes on. Rejects
+ * as the command does; a fault of the line itself was printed already, and only gives the exit code.
  */
 export async function runCommandLine(words: readonly string[]): Promise<number | undefined> {
   let code: number | undefined = DONE;

@@ -35,7 +35,7 @@ function homeFolder(): string {
   }
 }
 
-/** Where this process stands: its environment, platform and folders. */
+/** This process's environment, platform and folders. */
 export function currentPlace(): Place {
   return { environment: process.env, platform: process.platform, home: homeFolder(), workingFolder: process.cwd() };
 }
@@ -44,7 +44,7 @@ export function currentPlace(): Place {
 export const dataFolderOf = (options: FolderOptions): string =>
   findDataFolder(options.data || process.env["SLUICE_DATA"]?.trim(), currentPlace());
 
-/** What a configuration is read by, with this command's flags. */
+/** What a configuration is read with, this command's flags included. */
 function loadContext({ host, port, data, config, publicUrl, cdnUrl }: ServeOptions): LoadContext {
   const flags = { host, port, data, config, publicUrl, cdnUrl };
   return { ...currentPlace(), flags, registryIds: registry.map((row) => row.id), builtinIds: BUILTIN_VENDORS };
@@ -53,12 +53,12 @@ function loadContext({ host, port, data, config, publicUrl, cdnUrl }: ServeOptio
 /** The configuration by this command's flags. Throws ConfigError. */
 export const readConfig = (options: ServeOptions): Config => loadConfig(loadContext(options));
 
-/** The plans by this command's flags, of a configuration of which nothing else is looked at. Throws ConfigError. */
+/** The plans by this command's flags; nothing else of the configuration is checked. Throws ConfigError. */
 export const readPlans = (options: ConfigOptions): Plans => createPlans(loadPlans(loadContext(options)));
 
 /**
  * The vendors that configuration and environment switch on, without local servers and the built-in vendor. Throws Failure for a proxy of
- * the environment that cannot be used. What commands show of a vendor's words holds none of the secrets.
+ * the environment that cannot be used. From then on secrets are removed from what commands show of a vendor's words.
  */
 export function readVendors(config: Config): ReturnType<typeof resolveVendors> {
   const { vendors: rows, models } = config;
@@ -73,8 +73,8 @@ export function readVendors(config: Config): ReturnType<typeof resolveVendors> {
 }
 
 /**
- * The store of a data folder, open for one command, whether a server runs on that folder or not: its schema is not changed under one. `check`: a damaged
- * store is refused. Throws StoreError.
+ * The store of a data folder, open for one command, whether a server runs on that folder or not: its schema is not changed while one does. `check`: a
+ * damaged store is refused. Throws StoreError.
  */
 export const openForCommand = (folder: string, check: boolean): Store =>
   openStore(storePath(folder), { waitMs: WAIT_MS, check, brief: true, mayMigrate: () => refuseUnderServer(folder) });
@@ -82,17 +82,17 @@ export const openForCommand = (folder: string, check: boolean): Store =>
 /** The books of a data folder, open for one command. */
 export type Books = { store: Store; keys: Keys; accounts: Accounts; book: Book };
 
-/** Accounts that are named where one is not found; of more only the nearest is. */
+/** Most accounts that are listed where one is not found; of more, only the nearest is named. */
 const MOST_NAMED = 20;
 
-/** What a person can do about an account that is not among those of these names. */
+/** A sentence that helps a person who named an account that does not exist, given the names of those that do. */
 function hintAtAccounts(wanted: string, names: readonly string[]): string {
   if (names.length <= MOST_NAMED) return `there are: ${names.join(", ") || "none"}`;
   const meant = nearest(wanted, names);
   return `${meant ? `did you mean ${meant}? ` : ""}\`sluice accounts list\` shows the ${names.length} there are`;
 }
 
-/** The account of this id or name. Throws Failure with those there are. */
+/** The account of this id or name. Throws Failure, which names accounts that exist. */
 export function findAccount({ accounts }: Books, idOrName: string): Account {
   const found = accounts.find(idOrName);
   if (found) return found;
@@ -102,9 +102,9 @@ export function findAccount({ accounts }: Books, idOrName: string): Account {
 
 /**
  * Opens the store of the data folder, lets `work` use it, and closes it, whether a server runs on that folder or not. Unless `create`
- * is set, a folder without a store is a Failure: a mistyped `--data` must not become a new, empty store; with it, a new one is told of.
- * `sound`: a damaged store is refused, since what is written to it is lost when it is restored; commands that read, or close something, do what
- * they can. Throws StoreError.
+ * is set, a folder without a store is a Failure: a mistyped `--data` must not become a new, empty store; with it, a sentence says that one was made.
+ * `sound`: a damaged store is refused, since what is written to it would be lost when it is restored; commands that only read, or close something, try
+ * all the same. Throws StoreError.
  */
 export async function withBooks<T>(
   options: FolderOptions,
@@ -121,13 +121,13 @@ export async function withBooks<T>(
   const writer = new Writer(store);
   try {
     printWarnings(store.warnings);
-    // Who is another user than the server, as root beside a service, has another folder, and would hold a key that no server knows.
+    // Another user than the server's, such as root beside a service, has another data folder, and would get a key that no server knows.
     if (isNew) warn(`note: ${folder} had no store, and has a new one now. A server's own folder is named with --data.`);
     const keys = new Keys(store, writer);
     const { book } = openLedger(store, writer);
     return await work({ store, keys, accounts: new Accounts(store, writer, keys), book });
   } catch (thrown) {
-    // A part of a damaged store that was not looked at when it was opened.
+    // The store is damaged in a part that was not read when it was opened.
     throw ofStore(thrown, path);
   } finally {
     await writer.close();

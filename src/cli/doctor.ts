@@ -11,7 +11,7 @@ import { type Finding, fault, formatFindings, note, ok } from "./findings.ts";
 import type { JsonOption, ServeOptions } from "./options.ts";
 import { print, printJson } from "./output.ts";
 
-/** The configuration, or what is wrong with it. A fault of the command line itself is thrown: it is wrong usage. */
+/** The configuration, or its faults. Throws ConfigError for a fault of the command line itself, which is wrong usage. */
 function examineConfig(options: ServeOptions): { config?: Config; findings: Finding[] } {
   try {
     const config = readConfig(options);

@@ -5,7 +5,7 @@ export type FoundServer = { vendor: Vendor; models: readonly unknown[] };
 
 export type Start = {
   version: string;
-  /** Address the server listens on, and the one to ask it at from this machine; without a slash at the end. */
+  /** The address that the server listens on, and the one for requests from this machine; without a slash at the end. */
   url: string;
   askUrl: string;
   /** The key, at the first start only. */
@@ -14,14 +14,14 @@ export type Start = {
   servers: readonly FoundServer[];
   /** The configuration file; where there is none, the one that would be read. */
   configFile: string;
-  /** The data folder, where `--data` names it: a command without it would look into another one. */
+  /** The data folder, where `--data` names it: a command without that would use another one. */
   dataFlag: string | undefined;
-  /** Whether the program is an executable. From its source it is started by npm, and nothing is called `sluice`. */
+  /** Whether the program is an executable. Run from its source, by npm, there is no command `sluice`. */
   isExecutable: boolean;
   platform: NodeJS.Platform;
 };
 
-/** Vendors named on the line; of more than these only the number is told. */
+/** Most vendors that the line names; of the others it says only how many there are. */
 const NAMED_VENDORS = 12;
 
 function describeVendors(vendors: readonly Vendor[]): string[] {
@@ -68,7 +68,7 @@ function describeKeysCommand({ dataFlag, isExecutable, platform }: Start): strin
   return `${command} --data ${isPlain ? dataFlag : quoted}`;
 }
 
-/** The four lines a start says (contract 1): address, key, what was found, and a request to try. */
+/** The four lines that a start prints (contract 1): address, key, what was found, and a request to try. */
 export function formatFirstLines(start: Start): string[] {
   const { version, url, key } = start;
   return [

@@ -8,10 +8,10 @@ import type { ChangeKeyOptions, CreateKeyOptions, FolderOptions, JsonOption } fr
 import { print, printJson, WrongUsage, warn } from "./output.ts";
 import { formatTable, formatTime } from "./table.ts";
 
-/** The account that is meant when none is named (contract 4). */
+/** The account of keys and tokens for which none is named (contract 4). */
 const LOCAL = "local";
 
-/** Whether a key for this account may make the store: with `local`, as the first start would. Another account cannot be there yet. */
+/** Whether a key for this account may make a new store. Only one for `local` may, as the first start makes it: no other account can exist yet. */
 export const mayBegin = (wanted: string | undefined): boolean => wanted === undefined || wanted === LOCAL;
 
 /**
@@ -30,7 +30,7 @@ export async function makeKeyFor(
   return { account, key: await books.keys.create({ accountId: account.id, ...key }) };
 }
 
-/** `sluice keys create`: makes a key and shows it this once. `--json` prints {id, key, name, account} (contract 1). */
+/** `sluice keys create`: makes a key, which is shown this once. `--json` prints {id, key, name, account} (contract 1). */
 export async function createKey(options: CreateKeyOptions): Promise<number> {
   const limits = readLimits(options, SCOPES, Date.now());
   return withBooks(
@@ -51,7 +51,7 @@ export async function createKey(options: CreateKeyOptions): Promise<number> {
   );
 }
 
-/** A key or token as `--json` shows it: as the API does, with its account's name beside the id. */
+/** A key or token in `--json`: as the admin API shows it, with its account's name beside the id. */
 function toPublic(row: KeyRow, accounts: ReadonlyMap<string, string>) {
   const { object: _object, ...view } = toKeyView(row);
   return { ...view, account_name: accounts.get(row.accountId) ?? null };
@@ -100,12 +100,12 @@ async function change(name: string, wanted: KeyChange, options: FolderOptions & 
   });
 }
 
-/** `sluice keys rename`: another name for a key or token. */
+/** `sluice keys rename`: gives a key or token another name. */
 export function renameKey(name: string, to: string, options: FolderOptions & JsonOption): Promise<number> {
   return change(name, { name: to }, options);
 }
 
-/** `sluice keys change`: what a key may do from the next request on; `none` takes a limit away. Throws WrongUsage when nothing is to change. */
+/** `sluice keys change`: changes a key's limits from the next request on; `none` removes one. Throws WrongUsage when no change is given. */
 export async function changeKey(name: string, options: ChangeKeyOptions): Promise<number> {
   const wanted: KeyChange = readLimits(options, SCOPES, Date.now());
   if (options.name !== undefined) wanted.name = options.name;

@@ -3,8 +3,8 @@ import { Failure, warn } from "./output.ts";
 import { choosePort, explainPort, PORTS_TRIED, readListenFault } from "./port.ts";
 
 /**
- * Listens on the wanted port or, when nobody chose it, on the next free one. It is only looked for when listening has failed: a look
- * listens for an instant, and a client that knocks just then may wait a second. Throws Failure with a sentence when there is none.
+ * Listens on the wanted port or, where nobody chose it, on the next free one. That is looked for only after listening has failed: to look
+ * means to listen for an instant, and a client that connects just then may wait a second. Throws Failure with a sentence when there is none.
  */
 export async function listen(parts: Omit<ServerSettings, "host" | "port">): Promise<RunningServer> {
   const turn = sharesPort(parts) ? await takeTurn() : undefined;
@@ -19,7 +19,7 @@ const sharesPort = ({ processes = 1 }: Pick<ServerSettings, "processes">): boole
 
 async function listenAlone(parts: Omit<ServerSettings, "host" | "port">): Promise<RunningServer> {
   const { host, port: wanted, portWasGiven } = parts.config.server;
-  // A port that is shared could be had beside any other server of this user: it has to be looked at first.
+  // A port can be shared with any other server of this user without an error: whether it is free must be checked first.
   const first = sharesPort(parts) ? await findSharedPort(host, wanted, portWasGiven) : wanted;
   for (let attempt = 0, port = first; ; attempt++) {
     try {
@@ -29,7 +29,7 @@ async function listenAlone(parts: Omit<ServerSettings, "host" | "port">): Promis
     } catch (error) {
       const choice = choosePort(host, port, portWasGiven);
       if ("fault" in choice) throw new Failure(choice.fault);
-      // The port is free: whoever had it is gone again, or something else failed.
+      // The port is free now: the program that had it has ended, or something else failed.
       if (choice.port === port && readListenFault(error) !== "taken") throw error;
       if (attempt >= PORTS_TRIED) throw new Failure(explainPort("taken", host, port));
       port = choice.port;
@@ -37,16 +37,16 @@ async function listenAlone(parts: Omit<ServerSettings, "host" | "port">): Promis
   }
 }
 
-/** How long a port that was given may still be taken by workers of a server that was killed, ms, and how often it is looked at. */
+/** How long a given port is waited for, which workers of a killed server may still hold, and how often it is tried meanwhile, ms. */
 const LEAVING_MS = 2_000;
 const LOOK_MS = 50;
 
-/** A name of this machine's alone, which is nobody's again when its process ends (Linux: no file stands for it). */
+/** The name of a socket that exists on this machine alone, and is free again when its process ends (on Linux such a name has no file). */
 const TURN = "\0sluice-listens";
 
 /**
- * Has one server at a time look for a port to share and listen on it: of two that look at once each would find it free, and both would have it. Undefined
- * where there is no such name, or whoever has it stands still.
+ * A lock, so that one server at a time looks for a port to share and listens on it: of two at once each would find it free, and both would listen. Undefined
+ * where the system has no such names, or another process holds the lock for too long.
  */
 async function takeTurn(): Promise<{ stop(force: boolean): void } | undefined> {
   for (let waitedMs = 0; waitedMs < LEAVING_MS; waitedMs += LOOK_MS) {
@@ -60,7 +60,7 @@ async function takeTurn(): Promise<{ stop(force: boolean): void } | undefined> {
   return undefined;
 }
 
-/** A port that nobody has. Throws Failure with a sentence when there is none. */
+/** A port that is free. Throws Failure with a sentence when there is none. */
 async function findSharedPort(host: string, wanted: number, given: boolean): Promise<number> {
   for (let waitedMs = 0; ; waitedMs += LOOK_MS) {
     const choice = choosePort(host, wanted, given);

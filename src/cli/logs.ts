@@ -8,9 +8,9 @@ import { systemCode } from "./port.ts";
 import { readSince } from "./since.ts";
 import { type Column, formatTable } from "./table.ts";
 
-/** How often a followed log is looked at, ms; the server writes it every half second. */
+/** How often a followed log is read, ms; the server writes it every half second. */
 const LOOK_MS = 250;
-/** Lines shown unless more are asked for, and the most that can be. */
+/** How many lines are shown by default, and at most. */
 const DEFAULT_LINES = 50;
 const MAX_LINES = 100_000;
 
@@ -65,7 +65,7 @@ const COLUMNS: readonly Column[] = [
   { title: "request" },
   { title: "error" },
 ];
-/** Widths of columns while lines come one by one: nobody knows the next one. */
+/** Widths of columns, characters, while lines come one by one: they cannot be fitted to lines to come. */
 const WIDTHS = [23, 6, 28, 12, 7, 7, 8, 7, 12, 5, 30, 0];
 
 function toCells(record: LoggedRequest): string[] {
@@ -99,7 +99,7 @@ function printDetails(records: readonly LoggedRequest[]): void {
   }
 }
 
-/** One line of a table whose other lines are not known. */
+/** One line of a table whose other lines are not known yet. */
 function formatLine(record: LoggedRequest): string {
   const [, line = ""] = formatTable(
     COLUMNS.map((column, at) => ({ ...column, title: " ".repeat(WIDTHS[at] ?? 0) })),
@@ -108,7 +108,7 @@ function formatLine(record: LoggedRequest): string {
   return line;
 }
 
-/** Prints what comes until the process is ended. `shown` was printed already. */
+/** Prints new requests until the process is ended. `shown` were printed already. */
 async function follow(
   follower: LogFollower,
   fits: Filter,
@@ -137,7 +137,7 @@ export async function showLogs(options: LogsOptions): Promise<number> {
   const dataFolder = dataFolderOf(options);
   const folder = requestLogFolder(dataFolder);
   try {
-    // A mistyped `--data` must not read like a gateway that nobody calls. What may not be looked at is not missing.
+    // A mistyped `--data` must not look like a gateway without requests. A folder that may not be read is not a missing one.
     if (!statSync(dataFolder, { throwIfNoEntry: false })) throw new Failure(`there is no data folder ${dataFolder}`);
     return await showFolder(folder, limit, fits, options);
   } catch (thrown) {
@@ -149,7 +149,7 @@ export async function showLogs(options: LogsOptions): Promise<number> {
 
 async function showFolder(folder: string, limit: number, fits: Filter, options: LogsOptions): Promise<number> {
   const following = options.follow === true;
-  // Before what is there is read: nothing that is written meanwhile is missed.
+  // Made before the existing lines are read, so that none that is written meanwhile is missed.
   const follower = following ? new LogFollower(folder) : undefined;
   const records = await readLast(folder, limit, fits);
   if (options.json) {

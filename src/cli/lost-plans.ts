@@ -2,13 +2,13 @@ import { Accounts } from "../accounts/accounts.ts";
 import { createPlans, type PlanFigures } from "../accounts/plans.ts";
 import type { Store } from "../db/open.ts";
 
-/** What to do where {@link findLostPlans} finds something. */
+/** The advice for what {@link findLostPlans} finds. */
 export const LOST_PLAN_ADVICE =
   "add the plan to `plans` of the configuration file, or `sluice accounts plan <account> <plan>`";
 
 /**
- * Plans that accounts of `store` are on and that are not configured any more, each in a sentence: their accounts are bounded and charged as on `free`,
- * of which nobody else is told.
+ * A sentence for each plan that accounts of `store` are on and that is not configured any more: these accounts are bounded and charged as on `free`, and
+ * nothing else says so.
  */
 export function findLostPlans(store: Store, figures: Readonly<Record<string, PlanFigures>>): string[] {
   const plans = createPlans(figures);

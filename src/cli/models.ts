@@ -19,7 +19,7 @@ import { VERSION } from "./version.ts";
 /** How long a vendor may take to list its models, ms. */
 const LIST_TIMEOUT_MS = 5_000;
 
-/** Asks the vendors that list their own models; one that does not answer is told of and left out. */
+/** Asks the vendors that list their own models; one that does not answer is left out, with a warning. */
 async function discover(catalog: Catalog, vendors: readonly Vendor[]): Promise<void> {
   const asked = listDiscovered(vendors, { userAgent: userAgentOf(VERSION), timeoutMs: LIST_TIMEOUT_MS });
   for (const { vendor, models, reason } of await Promise.all(asked)) {
@@ -28,7 +28,7 @@ async function discover(catalog: Catalog, vendors: readonly Vendor[]): Promise<v
   }
 }
 
-/** The catalog as a server started now would have it. */
+/** The catalog that a server started now would have. */
 async function buildCatalog(config: Config): Promise<Catalog> {
   const { vendors, warnings } = readVendors(config);
   printWarnings([...config.warnings, ...warnings]);
@@ -43,7 +43,7 @@ async function buildCatalog(config: Config): Promise<Catalog> {
 
 const formatPrice = (price: number | undefined) => (price === undefined ? "-" : String(price));
 
-/** What an image costs, USD, where a model has such a price. */
+/** The price of one image, USD, of a model that has one. */
 function imagePrice({ pricing }: Entry): number | undefined {
   const price = pricing?.["per_image"];
   return typeof price === "number" ? price : undefined;
@@ -77,7 +77,7 @@ const columnsFor = (withImages: boolean): Column[] => [
   { title: "capabilities" },
 ];
 
-/** What a person sets to have a vendor: its variable, or a row of the configuration file. */
+/** What a person must set to switch a vendor on: its variable, or a row of the configuration file. */
 const switchOf = (vendorId: string): string => variableOf(vendorId) ?? `vendor ${vendorId}`;
 
 const formatSwitches = ({ routable, switchedOnBy }: Listing) =>
@@ -102,7 +102,7 @@ const OF_THESE_VARIABLES =
 
 /**
  * `sluice models`: the catalog as a table, or as the entries of `GET /v1/models` with `--json` (contract 1, interface 2.3). With
- * `--all-models` also what no switched-on vendor serves, and what would switch it on.
+ * `--all-models` also models that no switched-on vendor serves, and what would switch one on.
  */
 export async function showModels(options: ModelsOptions): Promise<number> {
   const config = readConfig(options);

@@ -8,7 +8,7 @@ import { BUILTIN_VENDORS, currentPlace } from "./context.ts";
 import { printJson } from "./output.ts";
 import { VERSION } from "./version.ts";
 
-/** `sluice openapi`: the document a server would give at /openapi/json, made without one and without any of this machine's settings. */
+/** `sluice openapi`: the document that a server serves at /openapi/json, made without a server and without this machine's settings. */
 export async function showOpenapi(): Promise<number> {
   const nothing = {
     flags: {},

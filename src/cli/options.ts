@@ -1,4 +1,4 @@
-/** The options of the commands, as commander hands them over: words as they were typed. */
+/** The options of the commands, as commander gives them: as they were typed. */
 
 export type FolderOptions = { data?: string };
 export type ConfigOptions = FolderOptions & { config?: string };
@@ -8,7 +8,7 @@ export type ServeOptions = ConfigOptions & {
   publicUrl?: string;
   cdnUrl?: string;
   workers?: string;
-  /** This process was started by a serving one, to work for it. */
+  /** This process is a worker, started by a serving one. */
   asWorker?: boolean;
 };
 export type JsonOption = { json?: boolean };

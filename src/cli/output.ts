@@ -2,28 +2,28 @@ import { writeSync } from "node:fs";
 import { errorCode } from "../lib/error-code.ts";
 import { DONE, FAILED } from "./exit-codes.ts";
 
-/** A command that could not do its work, for a reason a person can act on: exit code 1. */
+/** A command could not do its work, for a reason that a person can act on: exit code 1. */
 export class Failure extends Error {
   override readonly name = "Failure";
 }
 
-/** A command line that cannot be meant so: exit code 2. */
+/** The command line is wrong: exit code 2. */
 export class WrongUsage extends Error {
   override readonly name = "WrongUsage";
 }
 
 const isNobodyReading = (thrown: unknown) => errorCode(thrown) === "EPIPE";
 
-/** Of a server: its streams are still to be watched. */
+/** Whether this is a server whose output streams are not watched yet: they are from their first use on. */
 let unwatched = false;
 
 /**
- * What happens when this process's output cannot be written any more. A command whose reader went away (`sluice logs | head -1`) has nothing more to do
- * and ends with 0; one whose output cannot be kept (a full disk) says so and ends with 1. A server goes on without its log.
+ * Decides what happens when this process's output cannot be written any more. A command whose reader has gone (`sluice logs | head -1`) has nothing more
+ * to do and ends with 0; one whose output cannot be stored (a full disk) says so and ends with 1. A server goes on without its log.
  * Without this, Bun ends the process with a trace.
  */
 export function outliveReaders(endsWithThem: boolean): void {
-  // Bun takes 3 ms to make the streams, which a server has no need of before it says something.
+  // Bun takes 3 ms to make the streams, which a server does not need before it prints something.
   if (endsWithThem) watchStreams(true);
   else unwatched = true;
 }
@@ -42,7 +42,7 @@ function watchStreams(endsWithThem: boolean): void {
     warn(`error: the output cannot be written (${errorCode(thrown) || "unknown"}); what of it is there is not whole`);
     process.exit(FAILED);
   });
-  // Nobody is left who could be told.
+  // Nothing is left to say it to.
   process.stderr.on("error", () => {});
 }
 
@@ -51,7 +51,7 @@ export function print(...lines: string[]): void {
   streams().stdout.write(`${lines.join("\n")}\n`);
 }
 
-/** Writes a long text to standard output piece by piece, as fast as it is read there: what is not read yet would all be held in memory. */
+/** Writes a long text to standard output piece by piece, as fast as it is read there: written at once, all of it would be held in memory. */
 export async function printPieces(pieces: Iterable<string>): Promise<void> {
   const { stdout } = streams();
   for (const piece of pieces) {
@@ -62,14 +62,14 @@ export async function printPieces(pieces: Iterable<string>): Promise<void> {
 
 const STDOUT = 1;
 
-/** {@link print} past the stream, while nothing else is written: for the first lines of a server, which may never have more to say. */
+/** {@link print} without the stream, where nothing else is being written: for a server's first lines, which may be all that it ever prints. */
 export function printFirst(...lines: string[]): void {
   const bytes = Buffer.from(`${lines.join("\n")}\n`);
   let written = 0;
   try {
     while (written < bytes.length) written += writeSync(STDOUT, bytes, written);
   } catch {
-    // A pipe that takes no more just now, or that nobody reads: the stream knows what to do with both.
+    // The pipe is full, or nobody reads it: the stream handles both.
     streams().stdout.write(bytes.subarray(written));
   }
 }
@@ -79,17 +79,17 @@ export function warn(sentence: string): void {
   streams().stderr.write(`${sentence}\n`);
 }
 
-/** {@link warn} of what is not as it should be, and goes on all the same. */
+/** {@link warn} of something that is not as it should be, where the command goes on all the same. */
 export function printWarnings(sentences: readonly string[]): void {
   for (const sentence of sentences) warn(`warning: ${sentence}`);
 }
 
-/** Writes a value as JSON that people can read too. */
+/** Writes a value as indented JSON. */
 export function printJson(value: unknown): void {
   print(toSafeJson(JSON.stringify(value, null, 2)));
 }
 
-/** True where colours are seen as such: a terminal, and the user has not said no (NO_COLOR, no-color.org). */
+/** Whether colours are shown: the output is a terminal, and the user has not switched them off (NO_COLOR, no-color.org). */
 export function showsColour(): boolean {
   return process.stdout.isTTY === true && !process.env["NO_COLOR"] && process.env["TERM"] !== "dumb";
 }
@@ -101,15 +101,15 @@ export function paint(text: string, colour: keyof typeof CODES): string {
   return showsColour() ? `\x1b[${CODES[colour]}m${text}\x1b[0m` : text;
 }
 
-/** What a terminal obeys, or turns and hides what stands beside it, of what may stand in JSON as it is. */
+/** Those characters which JSON may hold unescaped that a terminal takes as commands, or that turn or hide the text around them. */
 const BARE_IN_JSON = /[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
-/** The same JSON, in which a terminal finds nothing to obey: others named the models in it, and wrote the texts. */
+/** The same JSON with these characters escaped: names of models and texts in it come from others. */
 export const toSafeJson = (json: string): string =>
   json.replace(BARE_IN_JSON, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-/** What a terminal obeys in a text, or turns what stands beside it, but for what a text is laid out with. */
+/** Characters of a text that a terminal takes as commands, or that turn the text around them; not those that lay a text out. */
 const OBEYED = /(?![\t\n])[\p{Cc}\u2028-\u202e\u2066-\u2069]/gu;
 
-/** A text of several lines for a terminal, the further ones set in, so that none of them can be taken for one that we wrote. */
+/** A text of several lines for a terminal. All but the first are indented, so that none can be taken for a line of this program's own. */
 export const toShownText = (text: string): string => text.replace(OBEYED, "?").replaceAll("\n", "\n  ");

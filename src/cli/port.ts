@@ -4,7 +4,7 @@ import { isObject } from "../lib/json.ts";
 export const PORTS_TRIED = 20;
 const HIGHEST_PORT = 65_535;
 
-/** What listening comes to, by the system's word for it. */
+/** Why listening fails, by the system's code. */
 export type PortState = "free" | "taken" | "no-permission" | "no-address";
 
 /** The system's code of an error, such as EADDRINUSE; "" when it has none. */
@@ -20,7 +20,7 @@ export function readListenFault(error: unknown): Exclude<PortState, "free"> | un
   return code === "EADDRNOTAVAIL" || code === "EINVAL" || code === "ENOTFOUND" ? "no-address" : undefined;
 }
 
-/** Whether a server could listen there now: listens for an instant, answering nobody. */
+/** Whether a server could listen there now; to find out, it listens for an instant. */
 export function tryPort(host: string, port: number): PortState {
   try {
     Bun.listen({ hostname: host, port, exclusive: true, socket: { data: (socket) => void socket.end() } }).stop(true);
@@ -40,7 +40,7 @@ export function explainPort(state: Exclude<PortState, "free">, host: string, por
 
 /**
  * A port that can be listened on: the wanted one or, unless it was `given` by a person, the next free one of twenty (contract 1).
- * Returns a sentence instead when there is none. Port 0 is any.
+ * Returns a sentence instead when there is none. Port 0 stands for any free one.
  */
 export function choosePort(host: string, wanted: number, given: boolean): { port: number } | { fault: string } {
   const last = given || wanted === 0 ? wanted : Math.min(wanted + PORTS_TRIED, HIGHEST_PORT);

@@ -40,7 +40,7 @@ function addReports(program: Command, report: Report): void {
     .option("--host <host>", "address `serve` would listen on")
     .option("--port <port>", "port `serve` would listen on")
     .action(async (options: ServeOptions & JsonOption) => report(await (await import("./doctor.ts")).examine(options)));
-  // It is JSON without being asked: who asks every command for it gets it here too.
+  // Its output is JSON anyway; `--json` is taken for scripts that give it to every command.
   withJson(program.command("openapi"))
     .description("print the OpenAPI document as JSON")
     .action(async () => report(await (await import("./openapi.ts")).showOpenapi()));
@@ -49,13 +49,13 @@ function addReports(program: Command, report: Report): void {
     .action(async (options: JsonOption) => report((await import("./version.ts")).showVersion(options)));
 }
 
-/** Throws InvalidArgumentError for an empty word, which is a variable of a script that is not set; gives any other one back. */
+/** Returns a word as it is. Throws InvalidArgumentError for an empty one, which comes from a variable of a script that is not set. */
 function readWord(word: string): string {
   if (word.trim() === "") throw new InvalidArgumentError("Expected a value, found an empty text.");
   return word;
 }
 
-/** Has every option and argument refuse an empty word: taken for none it would mean another store, account or file than was meant. */
+/** Makes every option and argument refuse an empty word: if it counted as absent, another store, account or file would be used than was meant. */
 function refuseEmptyWords(command: Command): void {
   for (const option of command.options) if (option.required && !option.parseArg) option.argParser(readWord);
   for (const argument of command.registeredArguments) if (!argument.parseArg) argument.argParser(readWord);

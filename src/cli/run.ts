@@ -3,7 +3,7 @@ import { FAILED, WRONG_USAGE } from "./exit-codes.ts";
 import { outliveReaders, warn } from "./output.ts";
 import { readServeWords, startServing } from "./serving.ts";
 
-/** What is asked of the program about itself; it ends with the answer. */
+/** Flags that ask about the program itself, which ends with the answer. */
 const QUESTIONS: ReadonlySet<string> = new Set(["-h", "--help", "-V", "--version"]);
 
 /** `sluice`, `sluice serve`, and either with flags. */
@@ -14,15 +14,15 @@ function isServing(words: readonly string[]): boolean {
   );
 }
 
-/** Errors whose message is a sentence for the operator. By name, so that a command without a store does not load one. */
+/** Errors whose message is a sentence for the operator. By name, so that a command without a store does not load their modules. */
 const EXPLAINED = new Set(["Failure", "WrongUsage", "StoreError", "AccountError", "BadWish"]);
-/** Of these the command line itself is what is wrong. */
+/** Those of them that mean wrong usage: the command line itself is at fault. */
 const USAGE = new Set(["WrongUsage", "BadWish"]);
 
 /** By name as well: what checks a configuration is not loaded for saying what is wrong with it. */
 const isConfigError = (error: unknown): error is ConfigError => error instanceof Error && error.name === "ConfigError";
 
-/** Says what went wrong, for a person, and returns the exit code. */
+/** Prints what went wrong, for a person, and returns the exit code. */
 function explain(error: unknown): number {
   if (isConfigError(error)) {
     for (const line of error.lines) warn(`error: ${line}`);
@@ -36,7 +36,7 @@ function explain(error: unknown): number {
   return FAILED;
 }
 
-/** Runs one command line (without program and script name). Gives the exit code, or undefined when `serve` goes on. Never throws. */
+/** Runs one command line (without program and script name). Resolves to the exit code, or to undefined when `serve` goes on. Never rejects. */
 export async function run(words: readonly string[]): Promise<number | undefined> {
   outliveReaders(!isServing(words));
   try {

@@ -2,10 +2,10 @@ import type { Config } from "../config/load.ts";
 import { PLAIN_PARAMETER } from "../vendors/outgoing.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 
-/** Shorter values of a vendor's headers and of its query are versions and names. */
+/** Fewest characters of a secret in a vendor's headers or query: shorter values are versions and names. */
 const LEAST_VALUE = 12;
 
-/** A name with its password as the header `Basic …` carries them: without the padding, which changes with what follows. */
+/** A user name and password in base64, as `Authorization: Basic …` has them; without the padding, which depends on what follows. */
 const asBasic = (login: string) => Buffer.from(login).toString("base64").replace(/=+$/, "");
 
 function* secretsOfProxy(address: string | undefined): Generator<string> {
@@ -20,7 +20,7 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // A percent sign that encodes nothing stands for itself.
+    // A percent sign in it encodes nothing: the text is taken as it stands.
     return text;
   }
 }
@@ -51,7 +51,7 @@ function* secretsOfVendor({ apiKey, apiKeys, auth, headers, query, credentials, 
   yield* secretsOfProxy(proxy);
 }
 
-/** Everything secret that configuration and environment tell a gateway: what no line of a log and no upstream's words may show (reliability 7.4). */
+/** Every secret in a gateway's configuration and environment: none may stand in a log or in what is shown of an upstream's words (reliability 7.4). */
 export function secretsOf({ search, traces, images }: Config, vendors: readonly Vendor[]): string[] {
   const ofTraces = [...Object.values(traces?.headers ?? {}), traces?.tls?.key];
   const others = [...search.map(({ apiKey }) => apiKey), ...ofTraces];

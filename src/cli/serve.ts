@@ -27,7 +27,7 @@ import { type Hangup, hearHangup, keepReloading } from "./reload.ts";
 import { secretsOf } from "./secrets.ts";
 import { VERSION } from "./version.ts";
 
-/** What a running server holds, to be given back in reverse order. */
+/** What a running server has opened, to be closed in reverse order. */
 type Running = {
   server: RunningServer;
   store: Store;
@@ -36,7 +36,7 @@ type Running = {
   requests: RequestLog | undefined;
   /** Ends the watch on the configuration. */
   stopReloading?: () => void;
-  /** A signal has told it to end; a second one, at once. */
+  /** `stopping`: a signal has told it to end; `hurried`: a second one has, at once. */
   stopping?: boolean;
   hurried?: boolean;
 };
@@ -47,15 +47,15 @@ function createServerLog(config: Config, vendors: readonly Vendor[]): Log {
   return log;
 }
 
-/** No line of the log holds a secret from now on. */
+/** From now on, secrets are removed from every line of the log. */
 function addSecrets(log: Log, config: Config, vendors: readonly Vendor[]): void {
   for (const secret of secretsOf(config, vendors)) log.addSecret(secret);
 }
 
-/** How long a fault that goes on is not told again, ms: lines are written twice a second, and a disk is full for longer. */
+/** How long a lasting fault is not reported again, ms: lines are written twice a second, and a full disk stays full for longer. */
 const TELL_AGAIN_MS = 60_000;
 
-/** The files in which requests are noted, unless the configuration says no. Without them the server works all the same. */
+/** The request log's files, unless the configuration switches them off. Where they cannot be written the server works all the same. */
 function openRequestLog(config: Config, log: Log): RequestLog | undefined {
   const settings = config.records.requestLog;
   if (!settings) return undefined;
@@ -78,8 +78,8 @@ function openRequestLog(config: Config, log: Log): RequestLog | undefined {
 }
 
 /**
- * The key of a first start, made when nothing stands between it and its line any more: a start that fails, or is ended while it looks for model
- * servers, must not use up its one showing.
+ * The key of a first start, made right before it is shown: a start that fails, or is ended while it looks for model servers, must not
+ * make a key that nobody has seen.
  */
 async function makeFirstKey({ server, store }: Running): Promise<string | undefined> {
   if (Accounts.hadApiKey(store)) return undefined;
@@ -100,7 +100,7 @@ async function close({ server, store, lock, requests, stopReloading }: Running):
 /** Exit code of a process that a second signal ended at once. */
 const ENDED_AT_ONCE = 130;
 
-/** What is cut off by a second signal has so long to be written down, ms: of what no money is held for, nothing else knows. */
+/** How long requests that a second signal cuts off have to be booked, ms: those for which no money is held are recorded nowhere else. */
 const AT_ONCE_MS = 1_000;
 
 function endAtOnce(running: Running): void {
@@ -110,10 +110,10 @@ function endAtOnce(running: Running): void {
   running.server.hurry();
 }
 
-/** What tells other servers to begin new log files, say. It means nothing here, and would end a process that does not hear it, with all that runs. */
+/** Signals that tell other servers, say, to begin new log files. They mean nothing here, but would end a process that does not handle them. */
 const WITHOUT_MEANING = ["SIGUSR1", "SIGUSR2"] as const;
 
-/** The first signal lets running answers end and closes the books; the second cuts them off, and the third ends the process where it stands. */
+/** Handles signals: the first lets running answers end and then closes everything; the second cuts them off; the third ends the process at once. */
 function stopOnSignals(running: Running): void {
   const onSignal = async () => {
     if (running.stopping) return endAtOnce(running);
@@ -131,7 +131,7 @@ function stopOnSignals(running: Running): void {
   process.on("SIGINT", onSignal);
 }
 
-/** Takes over what changes in the configuration (contract 2), with the flags this server was started with. */
+/** Applies changes of the configuration while the server runs (contract 2), with the flags that it was started with. */
 function startReloading(
   options: ServeOptions,
   config: Config,
@@ -150,15 +150,15 @@ function startReloading(
 }
 
 /**
- * The model servers of this machine. They are asked once this one listens, so that nobody waits for a silent port, and never at the
- * port of `url`: this gateway would find itself.
+ * The model servers on this machine. They are looked for once this one listens, so that a silent port delays no client, and never at the
+ * port of `url`, where this gateway would find itself.
  */
 function findLocalServers(vendors: readonly Vendor[], url: string): Promise<LocalServer[]> {
   const own = new URL(url).port;
   return probeLocal(localCandidates(registry, vendors).filter((row) => new URL(row.baseUrl).port !== own));
 }
 
-/** Wildcard addresses are for listening, not for asking: the request to try goes to loopback. */
+/** The address for a request from this machine: a wildcard address is only for listening, and becomes loopback. */
 const askable = (url: string) => url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
 
 /** Starts what belongs to a server that listens already; it is stopped when that fails. */
@@ -171,7 +171,7 @@ async function startBeside(server: RunningServer, begin: () => Promise<void>): P
   }
 }
 
-/** Takes the data folder and starts listening, and the workers. Whatever was taken is given back when a later step fails. */
+/** Opens the data folder and starts listening, and the workers. What was opened is closed again when a later step fails. */
 async function start(config: Config, vendors: readonly Vendor[], workers: number): Promise<Running> {
   const lock = lockDataFolder(config.dataFolder);
   const path = storePath(config.dataFolder);
@@ -190,13 +190,13 @@ async function start(config: Config, vendors: readonly Vendor[], workers: number
   } catch (error) {
     store?.close();
     lock.release();
-    // What an earlier process left open is ended before anybody is served, and may find the disk full or the store damaged.
+    // What an earlier process left open is closed before anybody is served. This may fail, with a full disk or a damaged store.
     throw ofStore(error, path);
   }
 }
 
 /**
- * `sluice serve`: starts the gateway and says four lines on stdout (contract 1); everything else goes to stderr. Returns undefined
+ * `sluice serve`: starts the gateway and prints four lines on stdout (contract 1); everything else goes to stderr. Returns undefined
  * once it listens: the process then ends by a signal. Throws ConfigError, StoreError or Failure when it cannot start.
  */
 export async function serve(options: ServeOptions): Promise<undefined> {

@@ -1,7 +1,7 @@
 import { compileAsUsual } from "../lib/compiling.ts";
 import type { ServeOptions } from "./options.ts";
 
-/** The flags of `serve` that take a word, and the option that each of them is. */
+/** The flags of `serve` that take a value, and the name of each one's option. */
 const FLAGS: ReadonlyMap<string, Exclude<keyof ServeOptions, "asWorker">> = new Map([
   ["--data", "data"],
   ["--config", "config"],
@@ -13,9 +13,9 @@ const FLAGS: ReadonlyMap<string, Exclude<keyof ServeOptions, "asWorker">> = new 
 ]);
 
 /**
- * The options of a command line that plainly serves: `serve` or nothing, then flags, each once and with a word that is no flag itself.
- * Undefined for every other one, which the parser of the whole command line reads, helps with or refuses. A server is started again and again, and
- * building that parser takes a tenth of its start.
+ * The options of a plain command line of `serve`: that word or nothing, then flags, each once and with a value that is no flag itself.
+ * Undefined for any other, which is left to the parser of the whole command line. A shortcut: to build that parser takes a tenth of a
+ * server's start.
  */
 export function readServeWords(words: readonly string[]): ServeOptions | undefined {
   const options: ServeOptions = {};
@@ -28,7 +28,7 @@ export function readServeWords(words: readonly string[]): ServeOptions | undefin
     const end = word.indexOf("=");
     const option = FLAGS.get(end < 0 ? word : word.slice(0, end));
     const value = end < 0 ? words[++at] : word.slice(end + 1);
-    // A value of blanks is none: the parser of the whole command line says so.
+    // A blank value is refused, by the parser of the whole command line.
     if (!option || option in options || !value?.trim() || value.startsWith("-")) return undefined;
     options[option] = value;
   }

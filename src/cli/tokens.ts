@@ -19,7 +19,7 @@ function readWish({ expires, scopes, capRequestsDay }: CreateTokenOptions): Omit
   };
 }
 
-/** `sluice tokens create`: makes a narrow token and shows it this once. `--json` prints {id, token, name, account, expires_at}. */
+/** `sluice tokens create`: makes a narrow token, which is shown this once. `--json` prints {id, token, name, account, expires_at}. */
 export async function createToken(options: CreateTokenOptions): Promise<number> {
   const wish = readWish(options);
   return withBooks(

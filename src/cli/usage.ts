@@ -41,7 +41,7 @@ function formatReport(rows: readonly ReportRow[], by: Grouping): string[] {
   return formatTable(columns, cells);
 }
 
-/** A group as `--json` shows it: the count of tokens under the names of `GET /v1/usage`, amounts as exact text. */
+/** A group in `--json`: counts of tokens by the names of `GET /v1/usage`, amounts as exact text. */
 function toPublic(row: ReportRow, by: Grouping) {
   const { object: _object, group, name, ...rest } = toGroup(row, formatUsd);
   return { [by]: group, ...((by === "key" || by === "account") && { name }), ...rest };
@@ -51,7 +51,7 @@ function* toSafe(pieces: Iterable<string>): Generator<string> {
   for (const piece of pieces) yield toSafeJson(piece);
 }
 
-/** All requests one by one, read as they are taken. */
+/** All requests, one by one, read from the store only as they are consumed. */
 function writeRequests({ store }: Books, filter: UsageFilter, csv: boolean): Promise<void> {
   const pages: ExportPages = exportEntries(store, filter);
   return printPieces(csv ? writeCsv(ENTRY_COLUMNS, pages) : toSafe(writeJson(pages)));

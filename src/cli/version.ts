@@ -3,7 +3,7 @@ import type { JsonOption } from "./options.ts";
 import { print, printJson } from "./output.ts";
 import { type Column, formatTable } from "./table.ts";
 
-/** Put in by the build of the executable; a run from source has none. */
+/** Set by the build of the executable; absent in a run from source. */
 declare const SLUICE_BUILD:
   | { commit: string; madeAt: number; modified: boolean | null; lockfile: string; target: string | null }
   | undefined;
@@ -13,8 +13,8 @@ const BUILD = typeof SLUICE_BUILD === "undefined" ? undefined : SLUICE_BUILD;
 export const VERSION: string = manifest.version;
 
 /**
- * `sluice version`: version, commit, Bun and SQLite (contract 1). `modified` says that the tree was not as in the commit, null that nobody knows;
- * `committed_at` stands for a time of building, which would make every build another; `lockfile` is the SHA-256 of bun.lock (reliability 7.6).
+ * `sluice version`: version, commit, Bun and SQLite (contract 1). `modified`: the tree differed from the commit; null where that is not known.
+ * `committed_at` stands in place of the time of the build, which would make every build differ. `lockfile`: the SHA-256 of bun.lock (reliability 7.6).
  */
 export function showVersion({ json }: JsonOption): number {
   const facts = {

@@ -12,7 +12,7 @@ import type { View } from "../workers/view.ts";
 import { Worker } from "../workers/worker.ts";
 import { Failure, warn } from "./output.ts";
 
-/** Signals that a terminal or a service manager sends to all processes of the gateway: the authority says what is to be done. */
+/** Signals that a terminal or a service manager sends to all processes of the gateway. A worker ignores them: the process that started it says what to do. */
 const LEFT_TO_AUTHORITY = ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
 
 /** A worker that listens. */
@@ -39,7 +39,7 @@ class Working {
     this.worker.take(view);
   }
 
-  /** Refuses new connections, lets running answers end, and says the last words. */
+  /** Refuses new connections, lets running answers end, and sends the last messages. */
   async stop(link: Link): Promise<void> {
     const { worker } = this;
     await stopListening(this.#server, {
@@ -61,7 +61,7 @@ class Working {
   }
 }
 
-/** Listens, or ends the process with a sentence: its authority starts another one in a while. */
+/** Listens, or ends the process with a sentence: the process that started it starts another one after a while. */
 function begin(view: View, link: Link): Working {
   try {
     return new Working(view, link);
@@ -72,8 +72,8 @@ function begin(view: View, link: Link): Working {
 }
 
 /**
- * What `serve --as-worker` does: works for the process that started it, until that says stop or is gone. Without its authority no request may go on: there
- * would be nobody to write it down. Throws Failure when it was started by hand.
+ * What `serve --as-worker` does: it works for the process that started it, until that tells it to stop or ends. Without that process no request may go on,
+ * since nothing would be booked. Throws Failure when it was started by hand.
  */
 export async function work(): Promise<undefined> {
   if (!process.send) throw new Failure("--as-worker is for processes that a serving one starts; use --workers <count>");

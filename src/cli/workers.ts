@@ -4,14 +4,14 @@ import { printWarnings, WrongUsage } from "./output.ts";
 import { secretsOf } from "./secrets.ts";
 import { VERSION } from "./version.ts";
 
-/** More processes than this are no gain on any machine. */
+/** Most workers. More are no gain on any machine. */
 const MOST = 256;
 
-/** Bun's own setting of how many requests its client may have in flight; and the most it takes. */
+/** The variable that says how many requests Bun's client may have in flight, and its largest value. */
 const IN_FLIGHT = "BUN_CONFIG_MAX_HTTP_REQUESTS";
 const MOST_IN_FLIGHT = "65535";
 
-/** The number of workers that was asked for; 0 where the platform lets no two processes share a port. Throws WrongUsage for what is no number. */
+/** The number of workers to start; 0 where the platform does not let two processes share a port. Throws WrongUsage for a value that is no such number. */
 export function readWorkers(given: string, platform = process.platform): number {
   const count = /^\d{1,3}$/.test(given) ? Number(given) : Number.NaN;
   if (!(count <= MOST))
@@ -22,8 +22,8 @@ export function readWorkers(given: string, platform = process.platform): number 
 }
 
 /**
- * How this program is started once more: the executable, or the source under Bun, whose folder's .env was read before. By the running program's own
- * file, not by its path: an upgrade may have put another version there.
+ * The command that starts this program once more: the executable, or the source under Bun, without reading the folder's .env again. It names the file that
+ * is running, not its path: an upgrade may have put another version there.
  */
 function workerCommand(): string[] {
   const source = () => [
@@ -35,8 +35,8 @@ function workerCommand(): string[] {
 }
 
 /**
- * The environment of workers. Through Bun's client they pass on what they do not answer themselves, and by itself it has 256 requests in flight and lets
- * the others wait without a word (runtime.md 0.2): behind so many slow ones a health check would.
+ * The environment of workers. They pass requests that they do not answer themselves on through Bun's client, which by default has 256 in flight and lets
+ * the others wait (runtime.md 0.2): a health check would wait behind that many slow ones.
  */
 function workerEnvironment(): Record<string, string | undefined> {
   return { ...process.env, [IN_FLIGHT]: process.env[IN_FLIGHT] || MOST_IN_FLIGHT };
