@@ -1,9 +1,9 @@
 import type { Clock } from "../lib/clock.ts";
 
-/** What is kept at the most; `size` in what the shelf's owner counts by. */
+/** What is kept at most; `size` in the unit of the shelf's owner. */
 type Bounds = { count: number; size?: number };
 
-/** What was had lately, bounded in number, size and age: what was put there first goes first. */
+/** A cache bounded in number, size and age: the oldest entry goes first. */
 export class Shelf<T> {
   readonly #kept = new Map<string, { value: T; until: number }>();
   #size = 0;

@@ -9,16 +9,16 @@ import { limit } from "../safe-fetch/time.ts";
 import type { LostPage, PageResult } from "./results.ts";
 import type { PageShelf } from "./shelf.ts";
 
-/** Bytes of a page, after decompression; PDF files may be larger. */
+/** Most bytes of a page, after decompression; PDF files may be larger. */
 const MAX_PAGE_BYTES = 10 * 1024 * 1024;
 const MAX_PDF_BYTES = 20 * 1024 * 1024;
-/** For one URL, and for all of a call, milliseconds. */
+/** How long one URL may take, and all of a call, milliseconds. */
 export const URL_DEADLINE_MS = 20_000;
 export const CALL_DEADLINE_MS = 45_000;
 
-/** Pages that only lead on to another, by themselves, that are followed in a row. */
+/** How many pages in a row are followed that only lead on to another. */
 const MAX_SIGNPOSTS = 2;
-/** Characters of a media type that are told: a server can write anything there, and a model may read it. */
+/** How much of a media type is shown, characters: a server can write anything there, and a model may read it. */
 const MAX_SHOWN_TYPE = 200;
 
 /** Markdown is asked for first: more and more sites have it (web-and-mcp.md C2). */
@@ -28,7 +28,7 @@ const ACCEPT =
 export type PageOptions = {
   /** Most tokens of each page, 1 to {@link MAX_CONTENT_TOKENS}. Default {@link DEFAULT_CONTENT_TOKENS}. */
   maxContentTokens?: number;
-  /** Aborts when nobody wants the pages any more. */
+  /** Aborted when the pages are not wanted any more. */
   signal?: AbortSignal;
 };
 
@@ -36,13 +36,13 @@ export type PageServices = {
   clock: Clock;
   safeFetch: SafeFetch;
   reader: Pick<ReaderPool, "read">;
-  /** Pages read lately. */
+  /** Pages that were read a short while ago. */
   shelf?: PageShelf;
-  /** Told of what went wrong inside, not of what a page or its server did. */
+  /** Is given faults of this gateway, not those of a page or its server. */
   onFault?(thrown: unknown): void;
 };
 
-/** What two URLs of one page have in common: a fragment is a place in the page, and no server is told of it. */
+/** A URL without its fragment, which is a place in the page and is not sent to the server: the same for all URLs of one page. */
 export const pageOf = (url: string): string => url.trim().replace(/#.*/s, "");
 
 /** A page's result for the URL that was asked for, which may name a place in it: a page that has not moved has it still. */

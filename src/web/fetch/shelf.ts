@@ -2,12 +2,12 @@ import type { Clock } from "../../lib/clock.ts";
 import { Shelf } from "../shelf.ts";
 import type { FoundPage } from "./results.ts";
 
-/** How long a page is kept, milliseconds; how many characters and pages (web-and-mcp.md C4). */
+/** How long a page is kept, milliseconds; and how many characters and pages are (web-and-mcp.md C4). */
 export const SHELF_MS = 5 * 60_000;
 const MAX_SHELF_CHARACTERS = 4_000_000;
 const MAX_SHELF_PAGES = 200;
 
-/** Pages read lately, so that an agent that asks again soon does not wait again. */
+/** Pages that were read a short while ago, so that an agent that asks for one again soon does not wait again. */
 export class PageShelf {
   readonly #pages: Shelf<FoundPage>;
 
@@ -16,7 +16,7 @@ export class PageShelf {
     this.#pages = new Shelf(clock, bounds, ({ markdown }) => markdown.length);
   }
 
-  /** The page as it was read for the same room; undefined when that is too long ago. */
+  /** The page as it was read with the same bound of tokens; undefined when it is not kept, or no longer. */
   get(url: string, maxTokens: number): FoundPage | undefined {
     return this.#pages.get(keyOf(url, maxTokens));
   }

@@ -2,12 +2,12 @@ import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
 
 /**
- * Addresses that a list of ranges takes for public and that are not: Azure's host server answers any virtual machine there
+ * Addresses that are not public although the list of ranges counts them so: at this one Azure's host server answers any virtual machine
  * (web-and-mcp.md C3).
  */
 const NOT_PUBLIC = new Set(["168.63.129.16"]);
 
-/** Where IPv6 addresses of the open internet lie: what is beyond belongs to no one, and the list takes much of it for public. */
+/** The range of all IPv6 addresses of the open internet. Others are assigned to no one, and the list of ranges counts many of them as public. */
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR("2000::/3");
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
@@ -51,8 +51,8 @@ function interfaceAddresses(): Set<string> {
 }
 
 /**
- * Whether `text` leads to this machine itself: loopback, or an address of one of its interfaces, which may well be a public one. Asked
- * of the system every time: interfaces come and go.
+ * Whether `text` leads to this machine itself: loopback, or an address of one of its interfaces, which may be a public one. The system
+ * is asked every time, since interfaces come and go.
  */
 export function isOwnAddress(text: string): boolean {
   const canonical = canonicalAddress(text);

@@ -4,13 +4,13 @@ import { FetchFault } from "./fault.ts";
 import { unpack } from "./unpack.ts";
 
 export type BodyLimits = {
-  /** Most bytes of a body, after decompression; what its headers say may decide. */
+  /** Most bytes of a body, after decompression; it may depend on the response's headers. */
   maxBytes: number | ((headers: Headers) => number);
-  /** A longer body is cut (and said to be), or refused. */
+  /** What happens to a longer body: it is cut, and the result says so, or it is refused. */
   whenLonger: "cut" | "refuse";
 };
 
-/** Hangs up on whoever still sends a body. What goes wrong with that concerns nobody any more. */
+/** Closes a body that is still being sent. Errors of that are ignored: the body is not needed any more. */
 export function letGo(body: { cancel(): Promise<void> }): void {
   body.cancel().catch(() => {});
 }
@@ -72,7 +72,7 @@ export async function readBody(
       break;
     }
   } finally {
-    // A sender that is still talking is hung up on.
+    // A sender that has not finished is cut off.
     if (reader) letGo(reader);
   }
   return { body: await join(chunks, Math.min(size, maxBytes)), cut };

@@ -1,4 +1,4 @@
-/** Why a guarded fetch gave nothing: stable words for callers, beside a sentence for people. */
+/** Why a guarded fetch gave nothing: stable codes for programs, beside a sentence for people. */
 export const FETCH_FAULTS = [
   "invalid_url",
   "blocked",

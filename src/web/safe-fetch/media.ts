@@ -4,9 +4,9 @@ import { Shelf } from "../shelf.ts";
 import { FetchFault } from "./fault.ts";
 import type { SafeFetch } from "./safe-fetch.ts";
 
-/** An agent sends its whole conversation every turn, images included: they are fetched once in this time, milliseconds. */
+/** How long a fetched file is kept, milliseconds: an agent sends its whole conversation every turn, images included. */
 export const KEPT_MS = 5 * 60_000;
-/** Bytes and files that are kept. */
+/** How many bytes and files are kept at most. */
 const MAX_KEPT_BYTES = 32 * 1024 * 1024;
 const MAX_KEPT = 200;
 
@@ -15,7 +15,7 @@ export type MediaOptions = { accept: string; maxBytes: number; deadlineMs: numbe
 
 /**
  * Fetches images and documents for requests to vendors that fetch none. The returned function gives the file, or a sentence for the
- * client why there is none; it rejects only with the reason of an aborted signal.
+ * client that says why there is none; it rejects only with the reason of an aborted signal.
  */
 export function createMediaFetch(safeFetch: SafeFetch, clock: Clock) {
   const kept = new Shelf<MediaFile>(clock, { count: MAX_KEPT, size: MAX_KEPT_BYTES }, ({ body }) => body.length);

@@ -1,6 +1,6 @@
 import { until } from "../../lib/signals.ts";
 
-/** So many at a time; who comes later waits, and the first who came is the first whose turn it is. */
+/** Lets so many run at a time; later ones wait, and are let in in the order in which they came. */
 export class Places {
   #free: number;
   readonly #waiting = new Set<() => void>();
@@ -9,7 +9,7 @@ export class Places {
     this.#free = count;
   }
 
-  /** What `work` comes to, once there is a place for it. Throws the signal's reason where that is aborted before. */
+  /** Runs `work` once there is a place for it, and returns its result. Throws what it throws, and the signal's reason where that is aborted while it waits. */
   async hold<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     await this.#take(signal);
     try {
@@ -29,7 +29,7 @@ export class Places {
     try {
       await until(signal, () => promise);
     } catch (thrown) {
-      // One that it was given in that moment is the next one's.
+      // If a place was given to it in the same moment, that goes to the next one.
       if (!this.#waiting.delete(resolve)) this.#give();
       throw thrown;
     }

@@ -5,11 +5,11 @@ import { FetchFault } from "./fault.ts";
 export const MAX_URL = 8_192;
 /** Ports of web servers; others only for hosts that the operator names. */
 export const WEB_PORTS: ReadonlySet<number> = new Set([80, 443, 8080, 8443]);
-/** Names that lead inward by their very form, whatever a resolver says (web-and-mcp.md C3). */
+/** Names of private networks by their form, whatever a resolver says (web-and-mcp.md C3). */
 const INWARD = ["localhost", "localdomain", "local", "internal", "intranet", "lan", "home.arpa", "onion"];
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 
-/** A URL that may be tried, taken apart: what is checked here is what is connected to. */
+/** A URL that may be fetched, taken apart: the parts that are checked here are those that are connected to. */
 export type Target = {
   url: URL;
   secure: boolean;
@@ -18,7 +18,7 @@ export type Target = {
   host: string;
   /** `host` is an address already. */
   isAddress: boolean;
-  /** The operator named this host: it may be anywhere but this gateway itself. */
+  /** The operator opened this host: its address may be private, but not this gateway's own. */
   allowed: boolean;
 };
 
@@ -45,7 +45,7 @@ function matches(rule: AllowRule, host: string, port: number): boolean {
 
 const isWellFormed = (host: string) => host.length <= 253 && host.split(".").every((label) => LABEL.test(label));
 
-/** Whether `text` can name a host that the operator opens: what is none would be a rule that nothing ever matches. Pure. */
+/** Whether `text` is a valid rule for hosts that the operator opens; any other would never match. Pure. */
 export function isHostRule(text: string): boolean {
   const { host, port } = parseRule(text);
   if (port !== undefined && (port < 1 || port > 65_535)) return false;
@@ -81,7 +81,7 @@ export type RuleSettings = {
 };
 
 /**
- * Takes a URL apart and refuses what is refused by its looks alone: other schemes, credentials, malformed and inward names, ports that
+ * Takes a URL apart and refuses what can be refused by its text alone: other schemes, credentials, malformed and private names, ports that
  * are no web server's. The returned function throws FetchFault (invalid_url, blocked).
  */
 export function createRules({ allowHosts, ownHosts, ports }: RuleSettings): (text: string | URL) => Target {

@@ -12,15 +12,15 @@ import { ENCODINGS } from "./unpack.ts";
 
 /** Redirects that are followed, each checked as the first URL was. */
 export const MAX_REDIRECTS = 5;
-/** From asking one server to its headers, milliseconds. */
+/** How long one server may take from the request to its headers, milliseconds. */
 const FIRST_BYTE_MS = 10_000;
-/** The same where another address of the name is left to try: one that swallows packets must not use up all the time. When the others fail it is asked once more. */
+/** The same where another address of the name is left to try: one that does not answer must not use up all the time. If the others fail it is tried once more. */
 const FIRST_BYTE_WITH_MORE_MS = 4_000;
 /** Addresses of a name that are tried, in the resolver's order. */
 const MAX_TRIED = 3;
 /**
- * What is fetched at a time. Bun's client has 256 requests under way in a process, and lets others wait without a word (runtime.md 0.2): pages whose
- * servers are silent would have search engines and vendors that draw wait for them, whoever asked.
+ * How many are fetched at a time. Bun's client has at most 256 requests under way in a process, and lets others wait (runtime.md 0.2): without this bound,
+ * search engines and image vendors would wait for pages whose servers do not answer.
  */
 export const MOST_AT_ONCE = 128;
 /** Most addresses a name may have; all of them are checked. */
@@ -45,36 +45,36 @@ export type SafeFetchSettings = {
 
 export type SafeFetchOptions = BodyLimits & {
   accept: string;
-  /** For everything together, redirects and body included, milliseconds. */
+  /** How long everything together may take, redirects and body included, milliseconds. */
   deadlineMs: number;
-  /** Aborts when nobody wants the answer any more. */
+  /** Aborted when the answer is not wanted any more. */
   signal?: AbortSignal;
 };
 
 export type Fetched = {
-  /** Where the answer came from in the end. */
+  /** The address that the answer came from, after redirects. */
   url: string;
   status: number;
   headers: Headers;
   body: Uint8Array;
-  /** The body went on, but was not read further. */
+  /** Whether the body was longer than what was read. */
   cut: boolean;
 };
 
 export type SafeFetch = (url: string, options: SafeFetchOptions) => Promise<Fetched>;
 
-/** A `location` as its server wrote it: many write UTF-8 as it is, of which a header's value has each byte as a character. */
+/** A `location` header as its server meant it: many write plain UTF-8, and a header's value holds each of its bytes as one character. */
 function readLocation(written: string | null): string | null {
   if (written === null) return null;
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(written, "latin1"));
   } catch {
-    // Of another charset: nobody knows which.
+    // It is in another charset, and it is not known in which.
     return written;
   }
 }
 
-/** What the system says of a failed connection, as a sentence that tells nothing of the network inside. */
+/** A failed connection's cause as a sentence that reveals nothing of the private network. */
 function explain(thrown: unknown): FetchFault {
   if (thrown instanceof FetchFault) return thrown;
   const code = errorCode(thrown);
@@ -107,7 +107,7 @@ class Guard {
     }
   }
 
-  /** Goes from redirect to redirect by hand: each new URL is checked and resolved as the first one was. */
+  /** Follows redirects itself, so that each new URL is checked and resolved as the first one was. */
   async #follow(first: Target, options: SafeFetchOptions, signal: AbortSignal): Promise<Fetched> {
     let target = first;
     for (let hops = 0; ; hops++) {
@@ -131,7 +131,7 @@ class Guard {
     return next;
   }
 
-  /** The addresses that may be connected to: none at all when a single one of the name's leads inward. */
+  /** The addresses that may be connected to: none where even one of the name's addresses is private. */
   async #addresses(target: Target, signal: AbortSignal): Promise<readonly string[]> {
     const found = target.isAddress ? [target.host] : await until(signal, () => this.#lookUp(target));
     const isOpen = (address: string) => {
@@ -169,7 +169,7 @@ class Guard {
         const isSilent = patience.signal.aborted;
         failed = isSilent ? patience.signal.reason : thrown;
         if (isSilent && !isLast) slow.push(address);
-        // Nobody else is there, as where a machine has no way to IPv6: that one may have needed longer for the page, no more.
+        // No other address answers, as where this machine has no IPv6: the first one may only have needed longer for the page.
         if (isLast && !isSilent) left.push(...slow.splice(0, 1));
       } finally {
         patience.end();
@@ -179,8 +179,8 @@ class Guard {
   }
 
   /**
-   * One request to one address that was checked: the name goes into the Host header and into the certificate's check only, so that no
-   * second answer of the resolver can matter (reliability 2 #20).
+   * One request to one checked address. The name is used only in the Host header and for the certificate's check, so that a second, other
+   * answer of the resolver has no effect (reliability 2 #20).
    */
   async #connect(
     target: Target,
@@ -202,10 +202,10 @@ class Guard {
           "user-agent": this.settings.userAgent,
         },
         redirect: "manual",
-        // Bun's own: the bytes as they were sent, to be unpacked within bounds.
+        // An option of Bun's: the bytes come as they were sent, and are unpacked here within bounds.
         decompress: false,
         keepalive: false,
-        // Bun's own: never through a proxy of the environment, which would look the name up again.
+        // An option of Bun's: no proxy of the environment is used, which would look the name up again.
         proxy: false,
         ...(secure && !target.isAddress && { tls: { serverName: host } }),
         signal: abort.signal,
