@@ -36,7 +36,7 @@ import {
   tokenPriceWarnings,
 } from "./warnings.ts";
 
-/** Everything configuration depends on, passed in so that it can be tested. */
+/** Everything that the configuration depends on, passed in so that it can be tested. */
 export type LoadContext = Place & KnownVendors & { flags: Flags };
 
 /** The gateway's configuration, complete and checked. Rows of vendors and models keep the file's own field names. */
@@ -45,14 +45,14 @@ export type Config = {
   dataFolder: string;
   /** Absolute path of the file that was read, if there was one. */
   file: string | undefined;
-  /** Where a file is looked for: a change there is a change of the configuration. */
+  /** The paths where a configuration file is looked for, to be watched for changes. */
   places: readonly string[];
   server: {
     host: string;
     port: number;
     /** The port was chosen by a person: it is not replaced by another when taken. */
     portWasGiven: boolean;
-    /** Address clients use, without a slash at the end. */
+    /** The address that clients use, without a slash at the end. */
     publicUrl: string | undefined;
     /** Address of the image files, without a slash at the end. */
     cdnUrl: string | undefined;
@@ -133,7 +133,7 @@ export function loadConfig(context: LoadContext): Config {
   const blockingSeconds = chooser.take("SLUICE_BLOCKING_SECONDS", readSeconds) ?? file.limits?.blocking_seconds;
   const localDiscovery = chooser.take("SLUICE_LOCAL_DISCOVERY", readFlag) ?? file.local_discovery ?? true;
   const logLevel = chooser.take("SLUICE_LOG_LEVEL", readLogLevel) ?? DEFAULT_LOG_LEVEL;
-  // Obeyed by the lower parts that they steer, which know no other word: any other would be passed over in silence.
+  // These are read where they are used, in lower layers, which would ignore any other value: here it becomes a fault.
   for (const [name, reader] of SWITCHES) chooser.take(name, reader);
   if (chooser.faults.length > 0) throw new ConfigError(chooser.faults, chooser.fromFlags);
   const search = chooseSearch(file.web ?? {}, context.environment);
@@ -174,8 +174,8 @@ export function loadConfig(context: LoadContext): Config {
 }
 
 /**
- * The plans of the file that {@link loadConfig} would read. Who needs them alone must not be asked for more: the variables with vendors' keys may be a
- * service's own, as systemd hands them to it, and not those of who is at a terminal. Throws ConfigError.
+ * The plans of the file that {@link loadConfig} would read. Nothing else is needed for them: variables with vendors' keys may be set for a service alone,
+ * as by systemd, and not for a person at a terminal. Throws ConfigError.
  */
 export function loadPlans(context: LoadContext): Config["plans"] {
   const { path } = findFile(context, ownVariables(context.environment).own);
