@@ -1,12 +1,12 @@
 import type { Store } from "../../src/db/open.ts";
 import { type LeakNet, leakNet, MOST_PROMPTS, promptsOf } from "./leaks.ts";
 
-/** Answers that are looked through though they are none of refusal: those that tell about vendors, and about what was asked. */
+/** Paths whose answers are searched for secrets even when they are no refusals: those that tell about vendors, and about earlier requests. */
 const TELLING = /^\/(?:admin\/v1\/(?:vendors|usage|accounts)|v1\/(?:debug|usage|account)|metrics|openapi)/;
-/** Longer bodies are no conversation that a person wrote. */
+/** Prompts are taken from bodies of at most so many characters: a longer one is not what a person wrote. */
 const MOST_BODY = 64 * 1024;
 
-/** Passes everything that one gateway writes through the net: its log, its refusals, its headers, and its store when it ends. */
+/** Searches everything that one gateway writes for secrets: its log, its refusals, its headers, and at its end its store. */
 export class AppWatch {
   readonly #prompts = new Set<string>();
   readonly #looking: Promise<void>[] = [];
@@ -18,18 +18,18 @@ export class AppWatch {
     private readonly net: LeakNet = leakNet,
   ) {}
 
-  /** A line of the log. */
+  /** Notes a line of the log. */
   line(text: string): void {
     this.#lines.push(text);
   }
 
-  /** A request goes out, and this is to be its answer. */
+  /** Notes a request that goes out, and looks at its answer when that comes. */
   asked(path: string, init: RequestInit | undefined, answer: Promise<Response>): void {
     this.#noteBody(init?.body);
     this.#looking.push(answer.then((response) => this.#look(path, response)).catch(() => undefined));
   }
 
-  /** The gateway has ended, its store is open still. A second call does nothing, as that of a gateway that is stopped twice. */
+  /** To be called when the gateway has ended and its store is still open. A second call does nothing: a gateway may be stopped twice. */
   async end(store: Store): Promise<void> {
     if (this.#ended) return;
     this.#ended = true;

@@ -45,7 +45,10 @@ export const PLAIN_CONFIG: Config = {
   warnings: [],
 };
 
-/** For tables of wrong keys: a proxy in front says who calls, and an executable is called from another address each time. One address has to wait. */
+/**
+ * For tables of wrong keys, after some of which one address has to wait: the gateway believes a proxy in front about the client's address, and against an
+ * executable each call names another one.
+ */
 export const BEHIND_PROXY: Partial<Config> = { server: { ...PLAIN_CONFIG.server, trustedProxies: ["127.0.0.1"] } };
 
 const TEST_VERSION = "0.0.0-test";
@@ -57,7 +60,7 @@ export const GENERATION_PATH: Record<DialectName, string> = {
   responses: "/v1/responses",
 };
 
-/** A vendor row that leads to a scripted vendor; `id` is also the prefix of its models, any name is taken. */
+/** A row for a scripted vendor. `id` is also the prefix of its models; it takes every model name. */
 export function vendorAt(
   upstream: Pick<Upstream, "url">,
   dialect: DialectName,
@@ -85,7 +88,7 @@ export type TestAppOptions = {
   config?: Partial<Config>;
   /** Default: the system's. */
   clock?: Clock;
-  /** Where requests are noted one by one. */
+  /** The log of single requests. Default: none. */
   requests?: RequestLog;
   /** Default: one in memory. */
   store?: Store;
@@ -101,17 +104,17 @@ export type TestApp = {
   /** An API key of the account `local`, on plan `local`. */
   key: string;
   accountId: string;
-  /** Where a page of its own would be from: `http://localhost`, with its port where it listens. */
+  /** The origin of a page that the gateway itself would serve: `http://localhost`, with the port where it listens on one. */
   origin: string;
-  /** What it says it is. */
+  /** The version that it tells. */
   version: string;
   /** Log lines so far, parsed. */
   log: Record<string, unknown>[];
   /** Calls a path as a client on this machine would. */
   call(path: string, init?: RequestInit): Promise<Response>;
-  /** Posts JSON (or text that is to pass for it) with the key. */
+  /** Posts a value as JSON, or a text as it is, with the key. */
   post(path: string, body: unknown, init?: Omit<RequestInit, "body" | "method">): Promise<Response>;
-  /** Rows of usage in the order in which they were written: requests of one millisecond sort by chance. */
+  /** Rows of usage in the order in which they were written, which request IDs do not tell within one millisecond. */
   rows(): UsageRow[];
   stop(): Promise<void>;
 };
@@ -145,7 +148,7 @@ export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
   await writer.close();
   if (!made) throw new Error("the store was not empty");
   const { key } = made.key;
-  // Loaded beforehand: a call gets as far as it can within its own turn.
+  // Loaded in advance, so that a call of a test does not have to wait for it.
   await app.gateway.routes();
   const call = (path: string, init?: RequestInit) => {
     const answer = Promise.resolve(app.gateway.answerRequest(new Request(`http://localhost${path}`, init)));

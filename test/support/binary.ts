@@ -6,12 +6,12 @@ import { holdsSecrets, leakNet, secretsOfEnvironment } from "./leaks.ts";
 import { until } from "./wait.ts";
 
 const ROOT = join(import.meta.dir, "../..");
-/** All that an executable is made of. */
+/** Files and folders that an executable is made of. */
 const INGREDIENTS = ["src", "drizzle", "build.ts", "package.json", "bun.lock"] as const;
 /** How long a start may take on a loaded machine, milliseconds. */
 const START_PATIENCE_MS = 15_000;
 
-/** Newest change among the ingredients, as text that differs whenever one of them does. */
+/** A text that is another one after each change of the ingredients: Bun's version, their number, and the newest time of change. */
 function readStamp(): string {
   let newest = 0;
   let files = 0;
@@ -27,8 +27,8 @@ function readStamp(): string {
 }
 
 /**
- * The executable that the suite is to be held against instead of the tree (`SLUICE_EXECUTABLE`), absolute; undefined when there is none. Throws Error for
- * a file that is not there.
+ * Absolute path of the executable that the tests are to run against instead of the tree (`SLUICE_EXECUTABLE`); undefined when none is given. Throws Error
+ * for a file that is not there.
  */
 export function givenExecutable(): string | undefined {
   const given = process.env["SLUICE_EXECUTABLE"];
@@ -53,7 +53,7 @@ export function buildBinary(): string {
   const stamp = readStamp();
   if (!existsSync(binary) || !existsSync(stampFile) || readFileSync(stampFile, "utf8") !== stamp) {
     mkdirSync(folder, { recursive: true });
-    // Test files may run side by side: each builds beside the place, and the last one to move in wins whole.
+    // Test files may run side by side: each builds under a name of its own, and the last one that is renamed stays, whole.
     const fresh = join(folder, `sluice-${process.pid}`);
     const result = Bun.spawnSync([process.execPath, "build.ts", "--outfile", fresh], { cwd: ROOT, stderr: "pipe" });
     if (result.exitCode !== 0) throw new Error(`the executable could not be built:\n${result.stderr.toString()}`);
@@ -64,7 +64,7 @@ export function buildBinary(): string {
   return binary;
 }
 
-/** Folders that are there. */
+/** Folders that were made and not removed yet. */
 const folders = new Set<string>();
 process.once("exit", () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
@@ -77,7 +77,7 @@ export function makeFolder(): string {
   return folder;
 }
 
-/** Removes a folder, once nothing secret was found in what a program left there. */
+/** Removes a folder, after what a program has left there was searched for secrets. */
 export function removeFolder(folder: string): void {
   if (existsSync(folder)) leakNet.lookInFolder(folder, leakNet.known, holdsSecrets);
   rmSync(folder, { recursive: true, force: true });
@@ -117,7 +117,7 @@ export async function runBinary(
   return { code, stdout, stderr };
 }
 
-/** What a program said may hold no secret; only its standard output shows a key, to who has just made it. */
+/** Searches what a program printed for secrets. Its standard output may show a caller's key, which is how a new one is told. */
 function lookAtOutput([command = ""]: readonly string[], stdout: string, stderr: string): void {
   leakNet.look(stdout, `what ${command} printed`, leakNet.known, false);
   leakNet.look(stderr, `the log of ${command}`, leakNet.known);
@@ -143,7 +143,7 @@ async function collect(stream: ReadableStream<Uint8Array>, take: (text: string) 
 
 const READY = /listening on (http:\/\/\S+)/;
 
-/** Starts the executable and waits until it has said what a first start says. Throws with its stderr when it ends instead. */
+/** Starts the executable and waits until it has printed the four lines of a start. Throws Error with its stderr when it ends instead. */
 export async function startBinary(args: readonly string[], options: RunOptions): Promise<RunningBinary> {
   const child = Bun.spawn([...(options.command ?? [buildBinary()]), ...args], {
     cwd: options.cwd ?? options.folder,

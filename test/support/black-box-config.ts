@@ -2,7 +2,7 @@ import type { Config } from "../../src/config/load.ts";
 import type { ConfigFile, VendorSetting } from "../../src/config/schema.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 
-/** The words by which a case is known that an executable cannot be asked for. */
+/** Words in the message of {@link InsideOnly}, by which a report tells such cases from failures. */
 export const INSIDE_ONLY = "seen from inside only";
 
 /** A test wants something that only a gateway in its own process has: a clock turned by hand, a part replaced. Such a case is left out, not failed. */
@@ -14,29 +14,29 @@ export class InsideOnly extends Error {
   }
 }
 
-/** What most cases that are left out want. */
+/** The reason why most cases are left out. */
 export const CLOCK_BY_HAND = "a clock that is turned by hand";
 
 /**
- * For a case that a gateway outside cannot be asked for: leaves it out when the suite is held against an executable. To be called before anything is
- * sent where a call would be left behind on its way: it would take the next case's answers.
+ * Leaves a case out, by throwing {@link InsideOnly}, when the tests run against an executable. To be called before the case sends anything: a call that is
+ * left under way would take the scripted answers of the next case.
  */
 export function insideOnly(what: string): void {
   if (process.env["SLUICE_EXECUTABLE"]) throw new InsideOnly(what);
 }
 
-/** What an executable is started with beside what a test says, such as `--workers 2` (`SLUICE_TEST_FLAGS`): nearly every case holds then as well. */
+/** Further flags with which an executable is started (`SLUICE_TEST_FLAGS`), such as `--workers 2`, under which nearly every case must hold as well. */
 export const readMoreFlags = (): string[] => (process.env["SLUICE_TEST_FLAGS"] ?? "").split(" ").filter(Boolean);
 
-/** For a case that looks at what each process of a gateway knows by itself: leaves it out when that has workers. */
+/** Leaves a case out when the gateway has workers: for cases that look at what each process knows for itself. */
 export function oneProcessOnly(what: string): void {
   if (readMoreFlags().includes("--workers")) throw new InsideOnly(`one process, for ${what}`);
 }
 
-/** Asked of every object by the machinery of tests and promises. */
+/** Properties that tests and promises read from every object. */
 const ASKED_OF_ALL = new Set(["then", "toJSON", "asymmetricMatch", "nodeType", "constructor"]);
 
-/** `parts`, and {@link InsideOnly} for everything else; `ignored` may be set without effect. */
+/** An object with `parts` that throws {@link InsideOnly} for every other property. Those in `ignored` may be set, without effect. */
 export function sealed<T extends object>(name: string, parts: T, ignored: readonly string[] = []): T {
   const nameOf = (property: string) => (name === "" ? property : `${name}.${property}`);
   return new Proxy(parts, {
@@ -54,7 +54,7 @@ export function sealed<T extends object>(name: string, parts: T, ignored: readon
 
 const toSnakeCase = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-/** What a file can say of a vendor. */
+/** A vendor as a configuration file has it. Throws {@link InsideOnly} for what no file can say. */
 function writeVendor(vendor: Vendor): VendorSetting {
   const {
     id,

@@ -19,9 +19,9 @@ import { CLOCK_BY_HAND, InsideOnly, readMoreFlags, sealed, writeConfigFile } fro
 
 /** How long the executable may take to start, to take over a configuration, and to stop, ms: machines that run tests are busy. */
 const PATIENCE_MS = 20_000;
-/** Stands for the answer that a client who left did not hear. */
+/** Status of the answer that stands in for the one which a client that left did not get. */
 const NOBODY_THERE = 499;
-/** By when a call that was given up has come to its vendor, ms. */
+/** How long a call that was given up may take to reach its vendor, ms. */
 const ARRIVE_MS = 100;
 /** How long the server may take to see that another process has changed a key, ms (see Keys). */
 const SEEN_MS = 15;
@@ -37,7 +37,7 @@ type Process = {
   output(): string;
 };
 
-/** Waits without letting anything of this process run. Throws Error with `what` when it does not come. */
+/** Waits until `look` gives something, blocking this whole process. Throws Error with `what` after {@link PATIENCE_MS}. */
 function waitHard<T>(look: () => T | undefined, what: string): T {
   const until = performance.now() + PATIENCE_MS;
   for (;;) {
@@ -66,7 +66,7 @@ async function startProcess(executable: string, config: Config, vendors: readonl
   closeSync(streams.err);
   const said = () => readFileSync(paths.out, "utf8");
   const until = performance.now() + PATIENCE_MS;
-  // Not the hard way: vendors of this very process may be asked for their models.
+  // Not by waitHard: the executable may ask scripted vendors in this process for their models meanwhile.
   while (said().split("\n").length < 5) {
     if (child.exitCode !== null || performance.now() > until) {
       child.kill("SIGKILL");
@@ -98,7 +98,7 @@ function followLog(output: () => string): () => Record<string, unknown>[] {
 /** A client's address for each call. */
 const addressOf = (call: number) => `10.${(call >> 16) & 255}.${(call >> 8) & 255}.${call & 255}`;
 
-/** Asks at once: tests look between two turns of their own loop. */
+/** GETs an address while this process is blocked: tests read such values synchronously. Throws Error when there is no answer. */
 function ask(url: string, key = ""): string {
   const header = key === "" ? [] : ["--header", `authorization: Bearer ${key}`];
   const { stdout, exitCode } = Bun.spawnSync(["curl", "--silent", "--max-time", "5", ...header, url]);
@@ -113,7 +113,7 @@ function readFigure(url: string, name: string): number {
   return Number(line[1]);
 }
 
-/** A changed configuration is taken over once it has said so. */
+/** Has the gateway reload its configuration, and waits until it has said that it did. */
 function hangUp({ child, output }: Process): void {
   const count = () => output().split("read again and taken over").length;
   const before = count();
@@ -121,7 +121,7 @@ function hangUp({ child, output }: Process): void {
   waitHard(() => (count() > before ? true : undefined), "the configuration to be read again");
 }
 
-/** Keys as a management command changes them: beside the server, which sees it a moment later. */
+/** Keys that are changed in the store as by a management command; each change waits until the server has seen it. */
 function keysBeside(store: Store, writer: Writer): Keys {
   const keys = new Keys(store, writer);
   const seen = async <T>(change: Promise<T>): Promise<T> => {
@@ -139,7 +139,7 @@ function keysBeside(store: Store, writer: Writer): Keys {
 
 const NANO = 1_000_000_000;
 
-/** An admin key by which this process asks what no client is told often enough: of an account of its own, without limits. At once, as tests look. */
+/** Makes an admin key, of an account of its own without limits, by which this process may ask as often as it wants. Blocks until the server knows it. */
 function makeLooker(store: Store, writer: Writer): string {
   const id = newId("acct");
   store.query.insert(account).values({ id, name: id, plan: "local", createdAt: Date.now() }).run();
@@ -148,10 +148,10 @@ function makeLooker(store: Store, writer: Writer): string {
   return key;
 }
 
-/** The book as another process reads it, and what of a wallet is held as the server tells it: holds are in its memory. */
+/** The book as this process reads it from the store; what is held of a wallet is asked of the server, in whose memory alone holds are. */
 function bookBeside({ url }: Process, store: Store, writer: Writer, accountId: string): Book {
   const { book } = openLedger(store, writer);
-  // What this process has read once it keeps, since no other one is to write.
+  // A new book each time: one remembers what it has read, since normally no other process writes.
   const fresh = () => openLedger(store, writer).book;
   let looker = "";
   return {
@@ -173,7 +173,7 @@ function bookBeside({ url }: Process, store: Store, writer: Writer, accountId: s
   };
 }
 
-/** The gateway's front door as an app in this process would have it. */
+/** The gateway's `answerRequest`, as an app in this process would have it. */
 const frontDoor = (call: TestApp["call"]) => ({
   async answerRequest(request: Request) {
     const { pathname, search } = new URL(request.url);
@@ -183,7 +183,7 @@ const frontDoor = (call: TestApp["call"]) => ({
   },
 });
 
-/** What of an {@link App} can be had from outside: over HTTP, by signals, and as the management commands have it, on the store. */
+/** The parts of an {@link App} that can be had from outside: over HTTP, by signals, and through the store as for management commands. */
 function appearance(running: Process, store: Store, writer: Writer, accountId: string, call: TestApp["call"]): App {
   const { url } = running;
   const count = () => readFigure(url, "sluice_requests_running");
@@ -205,12 +205,12 @@ function appearance(running: Process, store: Store, writer: Writer, accountId: s
   }) as unknown as App;
 }
 
-/** What cannot be told to a program that is already made. */
+/** Throws {@link InsideOnly} for parts that cannot be given to an executable. Returns the clock, which does so when it is turned by hand. */
 function refuseParts({ store, requests, clock }: TestAppOptions, abandon: (why: InsideOnly) => void): Clock {
   if (store) throw new InsideOnly("a store of the test");
   if (requests) throw new InsideOnly("a request log of the test");
   if (!clock || clock === systemClock) return systemClock;
-  // A clock turned by hand: who never turns it does not notice that the executable has another one.
+  // A manual clock. A test that never turns it does not notice that the executable has another one.
   const set = () => {
     const why = new InsideOnly(CLOCK_BY_HAND);
     abandon(why);
@@ -226,7 +226,7 @@ function refuseParts({ store, requests, clock }: TestAppOptions, abandon: (why: 
   return Object.assign(clock, { advance: turn, setWall: set, armed: turn, now: systemClock.now });
 }
 
-/** Ends it as an operator would, and looks whether it went as it should: exit code 0, and books that are right. */
+/** Ends the executable as an operator would. Throws Error unless its exit code is 0 and its books are right. */
 async function endProcess({ child, folder, output }: Process, store: Store, writer: Writer): Promise<void> {
   const timer = setTimeout(() => child.kill("SIGKILL"), PATIENCE_MS);
   child.kill("SIGTERM");
@@ -241,7 +241,7 @@ async function endProcess({ child, folder, output }: Process, store: Store, writ
   if (breaches.length > 0) throw new Error(`the books are not right: ${JSON.stringify(breaches.slice(0, 3))}`);
 }
 
-/** What posts JSON with a key, by whatever calls a path. */
+/** A function that posts JSON with a key, through `call`. */
 export const posting =
   (call: TestApp["call"], key: string): TestApp["post"] =>
   (path, body, init = {}) => {
@@ -279,11 +279,11 @@ export async function startOutside(executable: string, config: Config, options: 
     const headers = new Headers(init?.headers);
     if (behindProxy && !headers.has("x-forwarded-for")) headers.set("x-forwarded-for", addressOf(calls++));
     const answer = fetch(`${url}${path}`, { ...init, headers, redirect: "manual", signal }).catch((thrown: unknown) => {
-      // Who has left hears no answer; inside one process there is one, and nobody looks at it.
+      // A client that has left gets no answer. A gateway in this process would give one that nobody looks at.
       if (init?.signal?.aborted) return new Response(null, { status: NOBODY_THERE });
       throw thrown;
     });
-    // A case that ended early may have left it behind; who waits for it hears of it all the same.
+    // A case that ended early may never await this: without a handler its rejection would fail the run. Whoever awaits it still gets the rejection.
     answer.catch(() => undefined);
     return answer;
   };

@@ -3,7 +3,7 @@ import { Writer } from "../../src/db/writer.ts";
 import type { Book } from "../../src/ledger/book.ts";
 import { openLedger } from "../../src/ledger/open-ledger.ts";
 
-/** The books of a store that a gateway has too, or had, as this process reads and writes them. */
+/** The books of a store, read and written by this process beside a gateway that has them too, or after it. */
 export type Books = { store: Store; writer: Writer; book: Book };
 
 /** How long this process waits while the gateway writes to the same store, ms. */

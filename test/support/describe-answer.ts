@@ -1,9 +1,9 @@
 import { expect } from "bun:test";
 
-/** What is of the one answer alone. */
+/** Headers that differ from answer to answer. */
 const OWN = new Set(["date", "content-length", "connection", "x-request-id", "request-id", "transfer-encoding"]);
 
-/** What of an answer has to be the same, whoever gives it. */
+/** The parts of an answer that must be equal whichever server gives it; its request ID is replaced by `req`. */
 export async function describeAnswer(response: Response) {
   const { headers, status } = response;
   const kept = [...headers].filter(([name]) => !OWN.has(name)).toSorted();

@@ -3,7 +3,7 @@ import { parseRequestHead } from "../../src/http/server/request-head.ts";
 
 const NO_LINE = { peer: undefined, pause() {}, resume() {}, sendContinue() {}, close() {} };
 
-/** A request as our own server gives it, though it came on no connection; its client leaves when its signal says so. */
+/** A request as our own server would make it, without a connection; its client leaves when the request's signal is aborted. */
 export async function toIncoming(request: Request): Promise<Incoming> {
   const { host, pathname, search } = new URL(request.url);
   const body = await request.bytes();

@@ -3,10 +3,10 @@ import { isObject } from "../../src/lib/json.ts";
 /** A schema as the OpenAPI document writes it: the part of JSON Schema that the document uses, and no more. */
 export type Schema = Record<string, unknown>;
 
-/** Words that say nothing about a value. */
+/** Keywords that do not restrict a value. */
 const REMARKS = new Set(["description", "title", "examples", "default"]);
 
-/** A rule: what is wrong with a value, or undefined. `inner` checks a part of it. */
+/** Checks a value by one keyword, whose own value is `told`. Returns what is wrong, or undefined. `inner` checks a part of the value. */
 type Rule = (value: unknown, told: unknown, schema: Schema, inner: Inner) => string | undefined;
 type Inner = (value: unknown, schema: unknown, step: string) => string | undefined;
 

@@ -7,20 +7,20 @@ import type { Vendor } from "../../src/vendors/vendor.ts";
 /** A secret that was found where it must not be. */
 export type Leak = { secret: string; where: string; around: string };
 
-/** Shorter values are words that stand everywhere. */
+/** Shorter values are not taken for secrets: they may be ordinary words. */
 const LEAST_CHARACTERS = 8;
 /** Characters shown on either side of a leak. */
 const AROUND = 80;
-/** What every key of a caller looks like (contract 4): it is kept as its hash, and shown once, to who made it. */
+/** What every key of a caller looks like (contract 4). Only its hash is kept, and it is shown once, to whoever made it. */
 const CALLER_KEY = /(?:sk-sluice-(?:admin-)?|slt-)[0-9A-Za-z]{38}/;
 /** Largest file or answer that is looked through, bytes. */
 const MOST_BYTES = 64 * 1024 * 1024;
 
-/** Ways in which a secret can be written: as it is, for a URL, and in base64 at each of the three places where it may begin. */
+/** Forms in which a secret may be written: plain, quoted in JSON, escaped for a URL, and in base64 for each of the three offsets at which it may begin. */
 function formsOf(secret: string): string[] {
   const shifted = ["", "x", "xx"].map((before) => {
     const text = Buffer.from(before + secret).toString("base64");
-    // The first and the last characters hold bits of their neighbours.
+    // Without the first and the last characters, which hold bits of the text before and after it.
     return text.slice(before === "" ? 0 : 4, -4);
   });
   const encoded = shifted.filter((text) => text.length >= LEAST_CHARACTERS);
@@ -29,7 +29,7 @@ function formsOf(secret: string): string[] {
   return [...new Set([secret, escaped, encodeURIComponent(secret), ...encoded, ...url])];
 }
 
-/** Knows secrets, and finds them in what is written. One that is found once at a place is told once. */
+/** Knows secrets, and finds them in what is written. The same secret at the same place is reported once. */
 export class LeakNet {
   readonly leaks: Leak[] = [];
   /** How many texts were looked through, and how many characters. */
@@ -37,7 +37,7 @@ export class LeakNet {
   readonly #told = new Set<string>();
   readonly #known = new Map<string, string>();
 
-  /** Secrets that any program started from now on may be given. */
+  /** Adds secrets, by value, with what each is called: any program that is started from now on may be given them. */
   remember(secrets: ReadonlyMap<string, string>): void {
     for (const [secret, name] of secrets) this.#known.set(secret, name);
   }
@@ -47,7 +47,7 @@ export class LeakNet {
     return this.#known;
   }
 
-  /** Looks for `secrets`, by what each is called, and for keys of callers where `keys` says so. */
+  /** Searches a text for `secrets` (names by value), and for callers' keys unless `keys` is false. */
   look(text: string, where: string, secrets: ReadonlyMap<string, string>, keys = true): void {
     this.seen.texts++;
     this.seen.characters += text.length;
@@ -61,7 +61,7 @@ export class LeakNet {
     if (found) this.#tell("a caller's key", where, text, found.index);
   }
 
-  /** Looks through every file of a folder; `except` names those that hold secrets by right. */
+  /** Searches every file of a folder, but for those whose path `except` accepts. */
   lookInFolder(folder: string, secrets: ReadonlyMap<string, string>, except: (path: string) => boolean): void {
     for (const name of readdirSync(folder, { recursive: true })) {
       const path = join(folder, String(name));
@@ -87,14 +87,14 @@ export class LeakNet {
   }
 }
 
-/** The net of the whole suite: whatever a test's gateway writes goes through it, and what is found fails the test (test/support/preload.ts). */
+/** The net of the whole suite: everything that a test's gateway writes is searched, and what is found fails the test (test/support/preload.ts). */
 export const leakNet = new LeakNet();
 
 function add(secrets: Map<string, string>, value: unknown, name: string): void {
   if (typeof value === "string" && value.length >= LEAST_CHARACTERS) secrets.set(value, name);
 }
 
-/** Password of an address such as a proxy's. */
+/** The password in a URL, such as a proxy's. */
 function passwordOf(url: string | undefined): string | undefined {
   return url !== undefined && URL.canParse(url) ? decodeURIComponent(new URL(url).password) : undefined;
 }
@@ -113,11 +113,11 @@ export function secretsOf(config: Config, vendors: readonly Vendor[]): Map<strin
   return secrets;
 }
 
-/** Prompts of one gateway that are looked for in its log, and how long one must be to be nobody else's words. */
+/** Most prompts of one gateway that are searched for in its log, and the least length, characters, at which a text cannot stand there for another reason. */
 export const MOST_PROMPTS = 100;
 const LEAST_PROMPT = 24;
 
-/** Texts of a body that are the caller's own: sentences, not names. A model's may be of several words, and is noted. */
+/** Texts of a body that are the caller's own: long ones of several words. Not `model`, since a model's name is logged, and may have several words too. */
 export function promptsOf(value: unknown, found: string[] = []): string[] {
   if (found.length >= MOST_PROMPTS) return found;
   if (typeof value === "string") {
@@ -129,7 +129,7 @@ export function promptsOf(value: unknown, found: string[] = []): string[] {
   return found;
 }
 
-/** Files that hold secrets by right: configuration that tests write, keys in files of their own, and what a first start says to its user. */
+/** Whether a file may hold secrets: configuration that tests write, files of keys, and the output of a first start, which shows the key. */
 export const holdsSecrets = (path: string): boolean => /\.(?:ya?ml|toml|json|key|pem)$|^out\.txt$/.test(path);
 
 /** The variables of an environment whose values are secret, by their names. */

@@ -1,4 +1,4 @@
 import type { ListedModel } from "../../src/canon/listed-model.ts";
 
-/** A vendor's list that says no more of its models than their names. */
+/** A vendor's list of models that tells their names only. */
 export const listed = (...names: string[]): ListedModel[] => names.map((name) => ({ name }));

@@ -7,12 +7,12 @@ import { statementsSeen, watchStatements } from "./statements.ts";
 
 watchStatements();
 
-// Elysia asks for a collection with every app that it puts together, one in a program's life. Here there are thousands, each of a heap in which a whole suite
-// lives: on a busy machine a test stood still for ten seconds meanwhile. Collections that a test or the product asks for are done as ever.
+// Elysia asks for a garbage collection with every app that is put together. A program has one app; the suite makes thousands, on a heap that holds all of it:
+// on a busy machine a test stood still for ten seconds. Such requests are ignored; full collections, as a test or the product asks for, are still done.
 const { gc } = Bun;
 Object.assign(Bun, { gc: (force?: boolean) => (force ? gc(true) : 0) });
 
-// The test during which a secret came to light fails; what an end of a whole file brings to light fails the run.
+// A secret that is found during a test fails that test; one that is found after the last test of a file fails the run.
 afterEach(() => leakNet.check());
 
 afterAll(() => {

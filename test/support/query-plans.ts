@@ -1,9 +1,9 @@
 import type { Database } from "bun:sqlite";
 import type { Seen } from "./statements.ts";
 
-/** A statement that may do what others may not, and why that is bounded. */
+/** A statement whose plan may walk through a table or sort, and why the work is bounded. */
 type Exception = {
-  /** Found in the statement, its white space made single blanks and its quotes left out; or the file that it stands in. */
+  /** Matches the statement after each white space is made one blank and quotes are removed; or the file that the statement stands in. */
   about: RegExp | string;
   /** The step of its plan that is excused. */
   step: RegExp;
@@ -78,7 +78,7 @@ const READS_ROWS = /^\s*(?:select|insert|update|delete|with|replace)\b/i;
 function isSlow(step: string, place: number, steps: readonly string[]): boolean {
   if (step.startsWith("SCAN")) {
     if (/VALUES CLAUSE$|^SCAN CONSTANT ROW$/.test(step)) return false;
-    // A list of wanted things leads; where it comes behind a table, that table is walked through.
+    // A virtual table is a list of wanted values, and comes first. Where it comes after a table, that table is walked through.
     return / VIRTUAL TABLE /.test(step) ? place > 0 && !steps[place - 1]?.startsWith("LIST SUBQUERY") : true;
   }
   return /TEMP B-TREE| AUTOMATIC /.test(step);

@@ -1,7 +1,7 @@
 import type { Socket } from "bun";
 import { until } from "./wait.ts";
 
-/** A request larger than this is a fault of the test, bytes. */
+/** Largest request that is taken, bytes: a larger one is a fault of the test. */
 const MAX_REQUEST_BYTES = 64 * 1024 * 1024;
 
 /** One piece of a scripted body: bytes to write, or a promise that holds the rest back until the test resolves it. */
@@ -84,7 +84,7 @@ export function json(value: unknown, options: { status?: number; headers?: Recor
   return { status: options.status ?? 200, headers, parts: [JSON.stringify(value)], framing: "length", finish: "end" };
 }
 
-/** What a chat vendor answers, whole: that it said `content`, and what it counts of that. */
+/** A chat vendor's whole reply with the text `content`, and its token counts (3 of input, 2 of output). */
 export const chatReply = (content: string) => ({
   id: "chatcmpl-1",
   object: "chat.completion",
@@ -94,7 +94,7 @@ export const chatReply = (content: string) => ({
   usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
 });
 
-/** An SSE answer: `text` cut into chunks of `chunk` bytes, borders falling inside characters and records as they may. */
+/** An SSE answer: `text` is cut into chunks of `chunk` bytes, also within characters and records. */
 export function sse(
   text: string | readonly Part[],
   options: { chunk?: number | "whole"; finish?: Answer["finish"]; headers?: Record<string, string> } = {},
@@ -238,7 +238,7 @@ async function play(socket: Socket<Connection>, answer: Answer): Promise<void> {
   if (answer.finish === "end" && answer.framing === "chunked") await write(socket, encode("0\r\n\r\n"));
 }
 
-/** What a scripted vendor knows: what to answer, and what came. */
+/** The state of a scripted vendor: what it is to answer, and the calls that came. */
 class Book {
   readonly calls: Call[] = [];
   readonly unexpected: Call[] = [];
