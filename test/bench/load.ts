@@ -4,7 +4,7 @@ import { isRight } from "./wire.ts";
 export type LoadOptions = {
   port: number;
   request: Uint8Array;
-  /** Connections that ask one after the other, each kept open. */
+  /** How many connections there are, each kept open; each asks again as soon as it is answered. */
   connections: number;
   /** Answers to collect in all. */
   requests: number;
@@ -12,7 +12,7 @@ export type LoadOptions = {
   events: number;
   /** The status of a right answer. Default: 200. */
   status?: string;
-  /** Whether an answer's body is right, where it is no generation's. */
+  /** Checks an answer's body, for answers that are no generations. */
   check?: (body: string) => boolean;
   /** Called once when all connections have had their first byte of an answer. */
   onAllAnswering?: () => void;
@@ -22,7 +22,7 @@ export type LoadResult = { right: number; wrong: number; seconds: number; p50Us:
 
 type State = { text: string; startedAt: number; busy: boolean; answered: boolean; unsent: Uint8Array | undefined };
 
-/** A whole answer's body, or undefined while it is incomplete. Chunks are taken apart: their borders may fall inside an event. */
+/** The body of a whole answer; undefined while it is incomplete. Chunks are joined, since an event may be cut between two. */
 function readBody(text: string): { status: string; body: string } | undefined {
   const headEnd = text.indexOf("\r\n\r\n");
   if (headEnd < 0) return undefined;

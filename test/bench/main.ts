@@ -43,16 +43,16 @@ const MANY_STREAMS = 2_000;
 const SETTLE_MS = 2_000;
 /** Memory that is not used any more is given back by then, milliseconds. */
 const REST_MS = 15_000;
-/** The event loop is meant never to stand still for longer, milliseconds. */
+/** Aim: the event loop is never blocked for longer than this, milliseconds. */
 const LONGEST_BLOCK_MS = 20;
-/** Counts are asked for so often, one after the other, after as many to warm up. */
+/** How many counts are asked for, one after the other, after as many to warm up. */
 const COUNTS = 40;
-/** What may be added to the wait of one client, milliseconds. */
+/** Aim: the gateway adds no more than this to the wait of one client, milliseconds. */
 const ADDED_MS = [
   ["half of the answers within", "p50Us", 0.3],
   ["all but a hundredth within", "p99Us", 1.5],
 ] as const;
-/** How long a count is meant to take once warm, milliseconds. */
+/** Aim: a count takes no longer than this once warm, milliseconds. */
 const COUNT_TARGET_MS = { "100 KB of prose": 60, "100 KB of code": 60, "100,000 equal letters": 20 };
 
 type Target = { name: string; pid: number; load: Pick<LoadOptions, "port" | "request"> };

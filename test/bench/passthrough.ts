@@ -1,4 +1,4 @@
-/** What everything is measured against: the least a gateway on Bun can do. Takes the vendor's port from a header and passes bodies on. */
+/** The baseline of all measurements: the least that a gateway on Bun can do. It takes the vendor's port from a header and passes bodies on. */
 const server = Bun.serve({
   hostname: "127.0.0.1",
   port: 0,

@@ -1,14 +1,14 @@
 import { readFileSync } from "node:fs";
 import type { Subprocess } from "bun";
 
-/** Core of what is measured, and core of all that measures it. */
+/** The processor core of what is measured, and that of everything that measures it. */
 export const MEASURED_CORE = 0;
 export const LOAD_CORE = 1;
 
 const canPin = process.platform === "linux" && Bun.which("taskset") !== null && navigator.hardwareConcurrency > 1;
 const TICKS_PER_SECOND = Number(Bun.spawnSync(["getconf", "CLK_TCK"]).stdout.toString()) || 100;
 
-/** What a command line becomes so that it runs on one core; itself where that cannot be done. */
+/** A command line that runs `command` on one core; `command` itself where the system cannot do that. */
 export function pinned(core: number, command: readonly string[]): string[] {
   return canPin ? ["taskset", "-c", String(core), ...command] : [...command];
 }
@@ -30,7 +30,7 @@ function childrenOf(pid: number): number[] {
   }
 }
 
-/** CPU seconds a process and its children, ended ones too, have used. */
+/** CPU time that a process and its children have used, those included that have ended, seconds. */
 export function readCpuSeconds(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");

@@ -8,8 +8,8 @@ const PAUSE_MS = 1;
 export type Waits = { questions: number; medianMs: number; longestMs: number };
 
 /**
- * A second client that asks for nearly nothing, again and again, while `work` runs: its longest wait is how long the event loop it asks
- * stood still, and a little more (its own process's pauses).
+ * A second client that asks the smallest question again and again while `work` runs. Its longest wait tells for how long the event loop of the server was
+ * blocked, and a little more (pauses of its own process).
  */
 export async function waitBeside(port: number, work: () => Promise<unknown>): Promise<Waits> {
   const waits: number[] = [];

@@ -11,7 +11,7 @@ import { costOf, PaidGateway } from "./paid-gateway.ts";
 const CLIENTS = 64;
 const ACCOUNTS = 5;
 const FUNDED = 100_000_000n;
-/** A slow machine has the wallets empty only later: somebody is waited for who is refused, so much longer at the most, ms. */
+/** On a slow machine the wallets are empty later: the test goes on until a client is refused, for at most so much longer, ms. */
 const LONGER_MS = 20_000;
 
 /** What the bank test saw; `faults` says what is wrong. */

@@ -12,15 +12,15 @@ import { buildBinary } from "../support/binary.ts";
 import { INSIDE_ONLY } from "../support/black-box-config.ts";
 
 const ROOT = join(import.meta.dir, "../..");
-/** Waits between two attempts are real here, so that most of the time nobody works: more files than cores run side by side. */
+/** How many test files run side by side: more than there are cores, since pauses between attempts are real here, and most of the time is waiting. */
 const SIDE_BY_SIDE = 4;
 /** A case may wait for such pauses, ms. */
 const CASE_MS = 60_000;
-/** The whole, ms. */
+/** How long the whole run may take, ms. */
 const MOST_MS = 10 * 60_000;
 /** Modules through which a test comes to a gateway of its own. */
 const DOORS = ["support/app.ts", "support/binary.ts"];
-/** Files for a look in between. */
+/** The few test files of `--quick`. */
 const QUICK = ["scenarios/fidelity", "scenarios/own-counts", "http/metrics", "http/responses", "web/mcp.test"];
 
 /** Runs a command to its end, silently. Throws Error with what it said when it fails. */
@@ -109,7 +109,7 @@ async function hold(subject: Subject & { flags: string }, files: readonly string
   const output = readFileSync(join(folder, "output.txt"), "utf8");
   if (!existsSync(report)) throw new Error(`the tests left no report:\n${output.slice(-2_000)}`);
   const counts = readReport(readFileSync(report, "utf8"));
-  // One that a case left behind may just as well have hit the next one, and made it fail.
+  // An error that a case has left behind could as well have hit the next case, and made that fail.
   for (const [, said = ""] of output.matchAll(STRAY)) {
     counts.failed.push(`an error outside of every case\n${said.slice(-MAX_TOLD)}`);
   }

@@ -17,18 +17,18 @@ const SILENT = QUICK ? 1_000 : 10_000;
 const BESIDE = QUICK ? 50 : 500;
 const PACED = QUICK ? 500 : 5_000;
 const WARM = QUICK ? 100 : 500;
-/** What one may cost, KB: a client's connection, and one with its vendor's. */
+/** Aims, KB: memory of a client's connection alone, and of one together with its connection to a vendor. */
 const SILENT_KB = 10;
 const PACED_KB = 60;
 const CALL_MS = 50;
 const CALLING_MS = QUICK ? 2_000 : 8_000;
 const CALLERS = 4;
-/** What may be left of what the streams took once they are gone, and beside it, MB; and when at the latest, ms: a runtime that idles cleans up slowly. */
+/** Memory that may be left once the streams are gone: a share of what they took, and MB beside that; and by when, ms: an idle runtime cleans up slowly. */
 const LEFT_SHARE = QUICK ? 1 : 0.2;
 const LEFT_MB = 10;
 const GIVEN_BACK_MS = 60_000;
 const PATIENCE_MS = 60_000;
-/** What a process may open that is to have too little, and how long it has too little, ms. */
+/** How many files the process that is to have too few may open, and for how long it has too few, ms. */
 const FEW_FILES = 200;
 const SCARCE_MS = QUICK ? 500 : 3_000;
 
@@ -115,7 +115,7 @@ class Gateway {
     return quantile(took, 0.99);
   }
 
-  /** Nothing is under way any more, neither here nor at the vendor. */
+  /** Whether nothing is under way any more, neither at the gateway nor at the vendor. */
   async isIdle(): Promise<boolean> {
     const running = await readFigure(this.running.url, "sluice_requests_running");
     return running === 0 && (await readVendor(this.vendor.port)).open === 0;
@@ -141,7 +141,7 @@ async function openAll(clients: StreamClients, gateway: Gateway, request: string
   check(spoken && open === count && wrong === 0, `${open} of ${count} streams are open, ${wrong} faults: ${fault}`);
 }
 
-/** A first round, so that what is made once for all streams is not counted as theirs. */
+/** Plays a first round, so that memory which is taken once for all streams is not counted as that of the measured ones. */
 async function warmUp(gateway: Gateway, request: string): Promise<void> {
   const clients = new StreamClients();
   await openAll(clients, gateway, request, WARM);

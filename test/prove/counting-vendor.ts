@@ -9,7 +9,7 @@ export type Wish = {
   words?: number;
 };
 
-/** A vendor that does as the text of a request says, and keeps its own count of everything. */
+/** A vendor that answers as the text of a request asks, and counts everything for itself. */
 export type CountingVendor = {
   url: string;
   /** How often each request came. */

@@ -1,7 +1,7 @@
 import { Database, type Statement } from "bun:sqlite";
 import { FolderFiles } from "../../src/jobs/files.ts";
 
-/** What a broken disk makes SQLite say, and whether SQLite then gives up the whole transaction, as it does where it cannot go on. */
+/** Error codes that SQLite gives for a broken disk, and whether it undoes the whole transaction with them, as it does for some. */
 export const FAULTS = [
   { code: "SQLITE_FULL", undoes: true },
   { code: "SQLITE_IOERR_WRITE", undoes: true },
@@ -11,13 +11,13 @@ export const FAULTS = [
 ] as const;
 export type Fault = (typeof FAULTS)[number];
 
-/** Statements that write. A rollback is none: it takes back what is in memory. */
+/** Statements that write. A rollback does not: it undoes what is in memory. */
 const WRITES =
   /^\s*(?:BEGIN|COMMIT|SAVEPOINT|RELEASE|INSERT|UPDATE|DELETE|REPLACE|VACUUM|CREATE|WITH\b.*\b(?:INSERT|UPDATE|DELETE))/is;
 
 type Armed = { at: number; fault: Fault; lasting: boolean };
 
-/** Counts every write to a store and to image files, and lets the one it is told to fail. One for the whole process. */
+/** Counts every write to stores and image files, and makes the one fail that it is told to. There is one for the whole process. */
 class FaultyDisk {
   #count = 0;
   #armed: Armed | undefined;
@@ -54,7 +54,7 @@ export const disk = new FaultyDisk();
 
 const errorOf = (code: string) => Object.assign(new Error(`${code} of the proof`), { name: "SQLiteError", code });
 
-/** A query is the same statement each time it is asked for. */
+/** Bun gives the same statement object each time a query is asked for, which must be changed only once. */
 const guardedStatements = new WeakSet<Statement>();
 
 /** Makes every way to run a statement ask the disk first. */

@@ -13,7 +13,7 @@ const TIMES = Number(process.argv[2] ?? 15);
 const CLIENTS = 12;
 const FULL_MS = 1_000;
 const ROOM_MS = 1_000;
-/** Between two looks, ms: whoever asks without a key is bounded for each address. */
+/** Pause between two looks, ms: requests without a key are limited for each address. */
 const LOOK_MS = 250;
 /** How soon it is to be ready again, ms: a store that failed is tried once a second. */
 const READY_MS = 2_500;

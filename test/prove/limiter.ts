@@ -30,7 +30,7 @@ function report(name: string, value: number, unit: string, aim?: number): void {
   console.log(aim === undefined ? shown : `${shown}   aim ${aim} ${unit}   ${fits ? "met" : "MISSED"}`);
 }
 
-/** Bytes that are held, once everything that is not has been taken away. */
+/** Memory that is in use after a full garbage collection, bytes. */
 async function memory(): Promise<number> {
   for (let pass = 0; pass < 4; pass++) {
     Bun.gc(true);
@@ -70,7 +70,7 @@ function fastClock() {
   };
 }
 
-/** What is measured stays reachable, or there is nothing to measure. */
+/** Keeps what is measured reachable: otherwise it would be collected before it is measured. */
 const kept: unknown[] = [];
 
 const callers: Caller[] = Array.from({ length: MAX_BUCKETS }, () => ({

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { VendorCounts } from "./stream-vendor.ts";
 
-/** Memory is read when it has not moved by more than this for so long, or after that long, MB and ms. */
+/** Memory is taken to rest when it has not changed by more than STILL_MB for STILL_MS; after PATIENCE_MS it is read anyway. It is looked at every LOOK_MS. */
 const STILL_MB = 0.5;
 const STILL_MS = 1_500;
 const PATIENCE_MS = 12_000;
@@ -33,8 +33,8 @@ export async function settledMemory(pid: number): Promise<Memory> {
 }
 
 /**
- * The least that a process which has nothing to do has resident, MB, within so long: a runtime cleans up when it idles, some seconds later. Looks no
- * further once it is down to `enough`.
+ * The least resident memory, MB, that an idle process comes down to within `withinMs`: a runtime gives memory back some seconds after it has become idle.
+ * Ends early once that is down to `enough`.
  */
 export async function restingMemory(pid: number, withinMs: number, enough = 0): Promise<number> {
   let least = readMemory(pid).rss;
@@ -70,7 +70,7 @@ export async function readVendor(port: number): Promise<VendorCounts> {
   return (await (await fetch(`http://127.0.0.1:${port}/open`)).json()) as VendorCounts;
 }
 
-/** The value below which this share of all lies. */
+/** The quantile of values at `share` (0 to 1); NaN for none. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.floor((sorted.length - 1) * share)] ?? Number.NaN;

@@ -31,7 +31,7 @@ const IDLE_SECONDS = QUICK ? 2 : 8;
 const AIM_PART = 0.75;
 const AIM_SLOWER = 3;
 const AIM_RECOVERY_MS = 2_000;
-/** So many calls in a row, each as fast as without load, are a recovery. */
+/** The gateway counts as recovered after so many calls in a row that are as fast as without load. */
 const CALM_CALLS = 5;
 
 /** `seconds`: how long each load goes on. */
