@@ -1,4 +1,4 @@
-/** Archives that are the same bytes whenever they are made of the same files: no owner, no clock, no order but the given one. */
+/** Tar archives that are the same bytes whenever they are made of the same files: without owners and the time of making, in the given order. */
 
 export type ArchivedFile = {
   /** With slashes, at most 100 bytes. */
@@ -9,7 +9,7 @@ export type ArchivedFile = {
 };
 
 const BLOCK = 512;
-/** The largest size that a header can say: eleven octal digits. */
+/** The largest size that a header can hold, bytes: eleven octal digits. */
 const MAX_FILE_BYTES = 0o77777777777;
 
 const octal = (value: number, digits: number): string => `${value.toString(8).padStart(digits, "0")}\0`;

@@ -1,13 +1,13 @@
 /** Flags of the project's own programs: the build, the proofs, the benchmark. */
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
 
-/** Ends the process for wrong usage. */
+/** Prints a sentence to stderr and ends the process with 2, for wrong usage. */
 export function refuse(sentence: string): never {
   console.error(sentence);
   process.exit(2);
 }
 
-/** The values of `options` on the command line. `--help` prints `usage` and ends the process; what is none of them is refused with it. */
+/** The values of `options` on the command line. `--help` prints `usage` and ends the process; anything unknown ends it with 2 and `usage`. */
 export function readFlags<Options extends ParseArgsOptionsConfig>(usage: string, options: Options) {
   if (process.argv.slice(2).some((word) => word === "--help" || word === "-h")) {
     console.log(usage);

@@ -1,4 +1,4 @@
-/** What is in every executable beside the packages of the lockfile: what Bun itself is made of, and what a package was built with. */
+/** The libraries in every executable that are not in the lockfile: those that Bun itself is made of, and those that a package was built with. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -41,7 +41,7 @@ export type HeldLibrary = LinkedLibrary & {
   holder: string;
 };
 
-/** `version` finds in `file` of the holder which one it is. */
+/** Libraries that packages hold. `version`: finds the library's version in `file` of its holder. */
 const HELD = [
   {
     holder: "unpdf",
@@ -52,7 +52,7 @@ const HELD = [
   },
 ];
 
-/** Of the packages installed in `modules`. Throws Error for one whose version is not found any more. */
+/** The libraries held by the packages that are installed in `modules`. Throws Error for one whose version is not found any more. */
 export function heldLibraries(modules: string): HeldLibrary[] {
   return HELD.map(({ holder, name, licence, file, version: pattern }) => {
     const path = join(modules, holder, file);
@@ -62,7 +62,7 @@ export function heldLibraries(modules: string): HeldLibrary[] {
   });
 }
 
-/** Their notice, for whoever gets the executable. */
+/** The notice about Bun and its libraries, for whoever gets the executable. */
 export function writeRuntimeNotice(bun: string, libraries: readonly LinkedLibrary[]): string {
   const lines = libraries.map(({ name, version, licence }) => `  ${name} ${version}: ${licence}`);
   return [

@@ -1,4 +1,4 @@
-/** Which packages are in the executable, by the lockfile: what package.json names as dependencies, and all that those need. */
+/** Tells by the lockfile which packages are in the executable: the dependencies of package.json, and all that those need. */
 
 /** One package at one place of the tree. */
 export type LockedPackage = {
@@ -35,7 +35,7 @@ function findPlace(packages: Lockfile["packages"], place: string, name: string):
   return undefined;
 }
 
-/** What a package cannot be without. An optional peer is somebody else's choice. */
+/** Names of the packages that a package needs, sorted. Optional peers are left out: they are installed only when another package names them. */
 function namesNeeded({ dependencies, optionalDependencies, peerDependencies, optionalPeers = [] }: Row): string[] {
   const peers = Object.keys(peerDependencies ?? {}).filter((name) => !optionalPeers.includes(name));
   return [...new Set([...Object.keys({ ...dependencies, ...optionalDependencies }), ...peers])].sort();

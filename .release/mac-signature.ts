@@ -1,8 +1,7 @@
 /**
- * The signature of executables for macOS. Bun signs what it makes for arm64, but leaves the one of its own executable, which no longer
- * fits, in what it makes for x64 (seen with 1.4.5, oven-sh/bun#39837), and macOS ends such a program at its start. So it is signed again
- * here, ad hoc, as linkers do: by nobody, only saying that the file is whole. Names and numbers are those of Apple's cs_blobs.h and
- * loader.h.
+ * The signature of executables for macOS. Bun signs those that it makes for arm64. In those for x64 it leaves the signature of its own executable, which does
+ * not fit any more (seen with 1.4.5, oven-sh/bun#39837), and macOS kills such a program at its start. So it is signed again here, ad hoc, as linkers do: the
+ * signature names nobody, and only says that the file is whole. Names and numbers are those of Apple's cs_blobs.h and loader.h.
  */
 
 const MAGIC_64 = 0xfeedfacf;
@@ -22,7 +21,7 @@ const VERSION = 0x20400;
 const FLAGS = 0x20002;
 const MAIN_BINARY = 1n;
 
-/** Places of the load commands that a signature has to do with, bytes from the start of the file. */
+/** Offsets of the load commands that matter to a signature, bytes from the start of the file. */
 type Commands = { signature: number; linkedit: number; text: number };
 
 const roundUp = (value: number, unit: number): number => Math.ceil(value / unit) * unit;

@@ -26,7 +26,10 @@ function askGit(root: string, ...words: string[]): string | undefined {
   return result.exitCode === 0 ? result.stdout.toString().trim() : undefined;
 }
 
-/** `given` is `--commit`. SOURCE_DATE_EPOCH goes before the commit's own time (reproducible-builds.org). Throws Error for a bad one. */
+/**
+ * Reads which commit is built. `given`: the value of `--commit`. SOURCE_DATE_EPOCH takes precedence over the commit's own time (reproducible-builds.org).
+ * Throws Error where either is malformed.
+ */
 export function readOrigin(root: string, given?: string): Origin {
   const head = askGit(root, "rev-parse", "HEAD") ?? "";
   const commit = given || head;

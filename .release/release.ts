@@ -25,11 +25,11 @@ export type ReleaseFacts = {
   releaseUrl?: string | undefined;
 };
 
-/** Higher ones take ten times as long for two percent less. */
+/** Higher levels take ten times as long for two percent less. */
 const ZSTD_LEVEL = 9;
 const GZIP_LEVEL = 6;
 
-/** Files of this folder that a release has as they are. The Dockerfile builds from the sources of the same commit. */
+/** Files of this folder that are copied into a release unchanged. The Dockerfile builds from the sources of the same commit. */
 const PLAIN_FILES = ["sluice.service", "sluice.plist", "Dockerfile"];
 
 /** The licence a package's manifest names. */
@@ -47,7 +47,7 @@ export function collectNotices(root: string, packages: readonly LockedPackage[])
     const folder = join(root, folderOf(place));
     const files = existsSync(folder) ? readdirSync(folder) : [];
     const texts = files
-      // Some stand beside the one file whose parts they are of.
+      // Some licences are of a single file of the package, and are named after that: `*.LICENSE.txt`.
       .filter((file) => /^(?:licen[cs]e|notice|copying)(?:[.-]|$)|\.licen[cs]e\.txt$/i.test(file))
       .sort()
       .map((file) => readFileSync(join(folder, file), "utf8").replaceAll("\r\n", "\n").trim());

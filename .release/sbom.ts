@@ -11,7 +11,7 @@ export type SbomFacts = {
   /** Whether the tree was not as in it; null when nobody knows. */
   modified: boolean | null;
   packages: readonly LockedPackage[];
-  /** What the executable brings along beside packages. */
+  /** Bun's version, and the libraries that Bun links. */
   bun: string;
   linked: readonly LinkedLibrary[];
   /** What packages hold without naming it. */
@@ -73,7 +73,7 @@ function describeHeld(library: HeldLibrary): object {
   return describePart("library", heldRefOf(library), library.version, packageUrl(library), library.licence);
 }
 
-/** A serial number that follows from the content: a random one would make each build another (RFC 9562, version 8). */
+/** A serial number made of a hash of the content (RFC 9562, version 8): with a random one no two builds would be the same. */
 function serialNumber(content: string): string {
   const hash = new Bun.CryptoHasher("sha256").update(content).digest("hex");
   return `urn:uuid:${hash.slice(0, 8)}-${hash.slice(8, 12)}-8${hash.slice(13, 16)}-a${hash.slice(17, 20)}-${hash.slice(20, 32)}`;
