@@ -7,17 +7,17 @@ export const OPEN_AFTER = 5;
 const OPEN_RATE = 0.5;
 const RATE_CALLS = 20;
 const RATE_WINDOW_MS = 30_000;
-/** How long it stays open, times how often it has opened; at most {@link MAX_OPEN_MS}, give or take {@link JITTER} of it. */
+/** How long it stays open, ms, multiplied by how often it has opened; at most {@link MAX_OPEN_MS}, plus or minus the fraction {@link JITTER} of that. */
 export const OPEN_MS = 30_000;
 const MAX_OPEN_MS = 300_000;
 const JITTER = 0.2;
-/** A probe that has not come back by then no longer keeps others from trying. */
+/** After this long, ms, a trial call that has not come back no longer keeps others from trying. */
 const PROBE_MS = 30_000;
 /** After one that failed before its time, the next one waits so long, ms: a vendor that fails fast would else be asked by everybody in turn. */
 const PROBE_GAP_MS = 1_000;
 /** While nothing else is left, every so many-th call goes through beside the one that is under way (reliability 6.2: never quite shut). */
 const PASS_EVERY = 10;
-/** Routes that are remembered as troubled at the same time. The oldest makes room. */
+/** Most routes that are remembered at the same time because they have failed; with one more the oldest is forgotten. */
 const MAX_CIRCUITS = 10_000;
 
 type Circuit = {
@@ -54,7 +54,7 @@ export class Breakers {
     private readonly random: () => number = Math.random,
   ) {}
 
-  /** No route has failed lately: nothing needs to be asked or told. */
+  /** Whether no route has failed lately, so that nothing needs to be looked up or noted. */
   get idle(): boolean {
     return this.#circuits.size === 0;
   }
@@ -97,7 +97,7 @@ export class Breakers {
     if (!circuit || circuit.openUntil === 0) return;
     circuit.openUntil = 0;
     circuit.probeAt = undefined;
-    // It has only begun: when it breaks off, that was it.
+    // The answer has only begun: one more failure, such as its breaking off, opens the breaker again.
     circuit.failures = OPEN_AFTER - 1;
   }
 
@@ -152,7 +152,7 @@ export class Breakers {
     return [...this.#circuits].map(([id, { openUntil, failures }]) => ({ id, open: openUntil > 0, failures }));
   }
 
-  /** Every route is as good as new: what was wrong with them may have been mended. */
+  /** Forgets all routes: what was wrong with them may have been mended. */
   clear(): void {
     this.#circuits.clear();
   }

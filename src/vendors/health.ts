@@ -10,7 +10,7 @@ import { REFUSED_KEY_MS, type Rest, Rests } from "./rests.ts";
 import { RetryBudget } from "./retry-budget.ts";
 import { isUntold } from "./retry-policy.ts";
 
-/** How a vendor fared since the start. Times are Unix ms. */
+/** How calls to a vendor went since the start. Times are Unix ms. */
 export type VendorRecord = {
   served: number;
   failed: number;
@@ -19,7 +19,7 @@ export type VendorRecord = {
   lastError: string | undefined;
   /** When the failures in a row began; undefined while it answers. */
   failingSince: number | undefined;
-  /** How much it may be burdened with repeats. */
+  /** Bounds how many requests to it are repeated. */
   readonly budget: RetryBudget;
 };
 
@@ -29,9 +29,9 @@ export type VendorRecord = {
  */
 export type Way = { vendor: string; key: number; keys: number; model: string; inside?: boolean };
 
-/** Under this name a vendor's key is known, whatever model it is used for. Holds nothing of the key. */
+/** The name of a vendor's key, for all models. It holds nothing of the key itself. */
 const keyName = ({ vendor, key }: Way): string => `${vendor}#${key + 1}`;
-/** Under this name the way is known. */
+/** The name of a way. */
 const wayName = (way: Way): string => `${keyName(way)}/${way.model}`;
 
 /** What a failure did, for the log: a breaker opened, or a key or a way was put to rest for so many ms. */
@@ -95,7 +95,7 @@ export class VendorHealth {
     return this.#records;
   }
 
-  /** Nothing is in trouble: every way is open, and nothing needs to be noted of one that does well. */
+  /** Whether nothing is in trouble: no breaker and no rest, so that nothing needs to be noted of a way that does well. */
   get calm(): boolean {
     return this.breakers.idle && this.rests.idle;
   }
@@ -119,12 +119,12 @@ export class VendorHealth {
     return this.rests.idle ? 0 : Math.max(this.rests.until(keyName(way)), this.rests.until(wayName(way)));
   }
 
-  /** A way's key was refused, or the way itself, and it rests since. */
+  /** Whether a way rests because its key, or the way itself, was refused. */
   isRefused(way: Way): boolean {
     return this.rests.why(keyName(way)) === "refused" || this.rests.why(wayName(way)) === "refused";
   }
 
-  /** A way is limited for a time that its vendor named. */
+  /** Whether a way is limited for a time that its vendor named. */
   isHeld(way: Way): boolean {
     return this.rests.why(wayName(way)) === "held";
   }
@@ -237,7 +237,7 @@ export class VendorHealth {
     return [...open, ...this.rests.names()].filter((name) => name.startsWith(`${vendorId}#`));
   }
 
-  /** Every way is as good as new: the configuration was changed, and in it the rows of these vendors. */
+  /** Forgets all breakers and rests: the configuration was reloaded, and in it the rows of these vendors have changed. */
   forgetTrouble(changed: readonly string[] = []): void {
     const now = this.clock.monotonic();
     for (const id of changed) this.#changedAt.set(id, now);

@@ -1,21 +1,21 @@
 import type { Clock } from "../lib/clock.ts";
 import { keepNewest } from "../lib/keep-newest.ts";
 
-/** A key that its vendor refused, or whose account there is empty, is left alone for so long, ms (reliability 6.2). */
+/** How long a key is not used that its vendor refused, or whose account there is empty, ms (reliability 6.2). */
 export const REFUSED_KEY_MS = 10 * 60_000;
-/** Rests that are remembered at the same time. The oldest makes room. */
+/** Most rests that are remembered at the same time; with one more the oldest is forgotten. */
 const MAX_RESTS = 10_000;
 
-/** Why something rests: its vendor refused it, limited it, or limited it for a time that was named (`held`): till then asking again is in vain. */
+/** Why something rests: its vendor refused it, limited it, or limited it for a time that it named (`held`), before which asking again is in vain. */
 export type Rest = "refused" | "limited" | "held";
 
-/** Keys, and keys for single models, that are left alone for a while, by name. */
+/** Keys, and ways (a key with one model), that are not used for a while, by name. */
 export class Rests {
   readonly #rests = new Map<string, { since: number; until: number; why: Rest }>();
 
   constructor(private readonly clock: Pick<Clock, "monotonic">) {}
 
-  /** Nothing rests: nothing needs to be asked. */
+  /** Whether nothing rests, so that no name needs to be looked up. */
   get idle(): boolean {
     return this.#rests.size === 0;
   }
@@ -39,7 +39,7 @@ export class Rests {
     return this.#find(name)?.why;
   }
 
-  /** It was used at `askedAt`, monotonic ms, and did well. What began to rest since then is not woken: that is the newer word. */
+  /** Ends the rest of what was used at `askedAt`, monotonic ms, with success. A rest that began after that stays, since it is the newer finding. */
   wake(name: string, askedAt: number): void {
     const rest = this.#rests.get(name);
     if (rest && rest.since <= askedAt) this.#rests.delete(name);

@@ -14,11 +14,11 @@ import { toResponse, unpack } from "./http/unpack.ts";
 import { REQUEST_ID, upstreamHeaders, upstreamUrl } from "./outgoing.ts";
 import type { UpstreamRequest, Vendor } from "./vendor.ts";
 
-/** The largest whole reply that is read, bytes. What reliability 6.3 names, 16 MiB, was for text: an image of 4K as a PNG in base64 has some 30. */
+/** The largest whole reply that is read, bytes. The 16 MiB of reliability 6.3 are meant for text: a 4K image as a PNG in base64 takes some 30 MiB. */
 export const MAX_REPLY_BYTES = 48 * 1024 * 1024;
 /** The most that is read of an error answer, bytes (reliability 6.3). */
 export const MAX_ERROR_BYTES = 64 * 1024;
-/** How long is waited for what an error answer says, ms: its status is there, and tells the most. */
+/** How long the body of an error answer is waited for, ms: its status, which tells the most, is known already. */
 const REFUSAL_MS = 2_000;
 
 /** One generation call to a vendor. */
@@ -33,9 +33,9 @@ export type Sending = {
   abort: Abort;
   /** `sluice/<version>`. */
   userAgent: string;
-  /** An event stream is asked for. */
+  /** Whether an event stream is asked for. */
   stream?: boolean;
-  /** Our name of the request, for the vendor's log; no more than that. */
+  /** Our ID of the request, sent for the vendor's log and for nothing else. */
   requestId?: string;
   /** Told when all of it has gone out; where nobody tells that, by Bun's client and for what answers inside this process, when it is handed over. */
   onSent?: (() => void) | undefined;
@@ -44,7 +44,7 @@ export type Sending = {
 /** Connections to vendors, for the whole process. */
 const pool = new Pool();
 
-/** How many of them are open, also those on which nothing is done. */
+/** How many of them are open, idle ones included. */
 export const openToVendors = (): number => pool.open;
 
 /** How those are used: for the operator to see. */
@@ -53,7 +53,7 @@ export const poolFigures = (): { open: number; idle: number; opened: number; reu
   ...pool.counts,
 });
 
-/** Set to `fetch`, vendors are called by Bun's own client: slower, and with another behaviour on the wire where that should matter. */
+/** Environment variable: with the value `fetch` vendors are called by Bun's own client, which is slower and behaves differently on the wire. */
 const CLIENT = "SLUICE_HTTP_CLIENT";
 
 /**
@@ -238,7 +238,7 @@ const NEVER_CONNECTED =
 /** What Bun's client says of TLS that was never agreed upon, and of one that broke when a request was at work. */
 const TLS_BROKE = /^(?:EPROTO|ERR_(?:TLS|SSL)_\w+)$/;
 
-/** What only reads runs nothing: of such a request TLS that broke is a connection that did not come about. */
+/** A GET runs nothing at the vendor, so that one whose TLS broke counts like a connection that never came about. */
 const asUnsent = (thrown: unknown): unknown =>
   TLS_BROKE.test(errorCode(thrown)) ? new ConnectFailed(errorCode(thrown), { cause: thrown }) : thrown;
 
@@ -258,7 +258,7 @@ function noFileLeft(thrown: unknown): GatewayError {
   return new GatewayError("upstream_overloaded", message, { retryAfterSeconds: 1, cause });
 }
 
-/** A connection that broke, told in this sentence: nobody knows what ran, so that it is not tried again. */
+/** The error for a connection that broke, with this sentence: it is not known what the vendor has done, so the request is not tried again. */
 function lost(thrown: unknown, sentence: string): GatewayError {
   const { message = String(thrown) } = thrown as { message?: string };
   const cause = thrown instanceof ConnectionLost ? thrown : new ConnectionLost(message, { cause: thrown });
@@ -281,7 +281,7 @@ export function readCapped(answer: Answer, maxBytes: number): string | Promise<s
 export async function readRefusal(answer: Answer): Promise<string> {
   const timer = setTimeout(() => answer.cancel(), REFUSAL_MS);
   try {
-    // Not at one go: of Bun's client that could not be given up.
+    // Piece by piece: with Bun's client, reading all at once could not be given up.
     return await readText(answer, MAX_ERROR_BYTES);
   } catch (thrown) {
     if (isBrokenConnection(thrown)) return "";
