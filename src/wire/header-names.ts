@@ -1,8 +1,8 @@
 // Headers of the gateway's own and those that SDKs read of it (contract 6), wherever they are read, written, allowed to web pages or described.
 
-/** Of a request: its client would rather have a 400 than a request that lost something on its way. */
+/** Request header: its client wants a 400 where some of the request could not be carried to the vendor. */
 export const STRICT_HEADER = "x-sluice-strict";
-/** What of a request could not be carried to its vendor, by name. */
+/** Names of the parts of a request that could not be carried to the vendor. */
 export const DROPPED_HEADER = "x-sluice-dropped";
 /** How many calls to vendors an answer took, where it was more than one. */
 export const ATTEMPTS_HEADER = "x-sluice-attempts";

@@ -3,11 +3,11 @@ import { type TypeCheck, TypeCompiler, type ValueError, ValueErrorType } from "@
 import { Errors } from "@sinclair/typebox/errors";
 import { Check } from "@sinclair/typebox/value";
 
-/** An object that keeps the fields it does not know: every public body is made of these (interface 9.4). */
+/** The schema of an object in which unknown fields are allowed and kept (interface 9.4): all public bodies but the {@link Closed} ones are made of these. */
 export const Open = <T extends TProperties>(properties: T, options: ObjectOptions = {}) =>
   Type.Object(properties, { additionalProperties: true, ...options });
 
-/** An object of these fields alone: for bodies that bound something, where a field that is misspelled would leave it unbounded without a word. */
+/** The schema of an object in which unknown fields are refused: for bodies that set bounds, where a misspelled field would silently leave something unbounded. */
 export const Closed = <T extends TProperties>(properties: T, options: ObjectOptions = {}) =>
   Type.Object(properties, { additionalProperties: false, ...options });
 
@@ -15,11 +15,11 @@ export const Closed = <T extends TProperties>(properties: T, options: ObjectOpti
 export const Maybe = <T extends TSchema>(schema: T) =>
   Type.Optional(Type.Union([schema, Type.Null()], schema.description ? { description: schema.description } : {}));
 
-/** A value or null, in what the gateway says. */
+/** A value or null, in bodies that the gateway sends. */
 export const Nullable = <T extends TSchema>(schema: T, description?: string) =>
   Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
 
-/** Makes a value when it is first asked for, and keeps it: a start has no need of schemas, and building them takes it milliseconds. */
+/** Makes a value when it is first asked for, and keeps it: a start needs no schemas, and building them would take milliseconds of it. */
 export function late<T>(make: () => T): () => T {
   let made: { value: T } | undefined;
   return () => {
@@ -28,7 +28,7 @@ export function late<T>(make: () => T): () => T {
   };
 }
 
-/** One field at fault: its path as a client writes it (`messages[0].content`, "" for the body itself), and what was expected there. */
+/** A field that does not fit: its path as a client writes it (`messages[0].content`; "" for the body itself), and what was expected there. */
 export type Fault = { param: string; message: string };
 
 /** `/messages/0/content` as `messages[0].content`. */
@@ -42,7 +42,7 @@ function toParam(path: string): string {
   return param;
 }
 
-/** Most faults of one branch that are looked at: the first ones tell, and a client can make half a million. */
+/** Most faults of one branch of a union that are looked at: the first ones tell enough, and a client's body can have half a million. */
 const MAX_LOOKED_AT = 64;
 
 function takeFirst<T>(items: Iterable<T>, most: number): T[] {
@@ -60,7 +60,7 @@ function mostTelling(error: ValueError): ValueError {
   let best: ValueError | undefined;
   let bestScore = -1;
   const branches = (error.schema["anyOf"] ?? []) as TSchema[];
-  // What may be null besides is no choice of forms: whatever its type is, this one was meant.
+  // A form that may also be null is no choice between forms: that form was meant, whatever the value's type is.
   const isSole = branches.filter((branch) => branch["type"] !== "null").length === 1;
   for (const branch of error.errors) {
     const all = takeFirst(branch, MAX_LOOKED_AT);
@@ -79,7 +79,7 @@ function mostTelling(error: ValueError): ValueError {
 /** A description that tells a form ("a string or an array of items"), not what the field means ("Upper bound on …", "the older name of …"). */
 const TELLS_FORM = /^(?!the |your )[a-z"]/;
 
-/** What a schema's author wrote of its form, where the schema alone would say less; undefined where it was not written for that. */
+/** The description of a schema where that tells its form, better than the schema itself could; undefined for other descriptions. */
 function writtenForm({ description }: TSchema): string | undefined {
   return description !== undefined && TELLS_FORM.test(description) ? description : undefined;
 }
@@ -109,7 +109,7 @@ function stringForm(schema: TSchema): string {
 
 function listForm(schema: TSchema): string {
   const items = (schema["items"] ?? {}) as TSchema;
-  // Which words may stand in a list, only its description says in short.
+  // Only the description tells briefly which words may stand in a list.
   const isOfWords = "pattern" in items || (items["anyOf"] as TSchema[] | undefined)?.every((one) => "const" in one);
   const form = isOfWords ? writtenForm(schema) : undefined;
   if (form !== undefined) return form;
@@ -121,7 +121,7 @@ function listForm(schema: TSchema): string {
 
 function unionForm(schema: TSchema, branches: readonly TSchema[]): string {
   const others = branches.filter((branch) => branch["type"] !== "null");
-  // One form that may be null as well is told by itself: its description is that of the field.
+  // A single form that may also be null is told as that form: its description is the field's.
   const written = others.length > 1 ? writtenForm(schema) : undefined;
   const forms = [...new Set(others.map(expectation))];
   const last = forms.pop() ?? "null";
@@ -130,7 +130,7 @@ function unionForm(schema: TSchema, branches: readonly TSchema[]): string {
   return addsNull ? `${form}, or null` : form;
 }
 
-/** What fits a schema, as it stands behind "must be": its type and bounds. */
+/** What fits a schema, in words to follow "must be": its type and bounds. */
 function expectation(schema: TSchema): string {
   if (Array.isArray(schema["anyOf"])) return unionForm(schema, schema["anyOf"] as TSchema[]);
   if ("const" in schema) return JSON.stringify(schema["const"]);
@@ -189,8 +189,8 @@ const PAIR = /[\ud800-\udbff][\udc00-\udfff]/g;
 const withoutPairs = (value: unknown): unknown => JSON.parse(JSON.stringify(value).replace(PAIR, "\ue000"));
 
 /**
- * The returned function gives the first fault of a value, or undefined when it fits. Compiling a schema takes milliseconds that neither
- * a start nor its first answer should wait for: the first value is checked by walking the schema, the second one compiles it.
+ * A function that returns the first fault of a value, or undefined when it fits. Compiling a schema takes milliseconds for which neither a start nor its
+ * first answer should wait: the first value is checked by walking the schema, and it is compiled for the second one.
  */
 export function checker(schemaOf: () => TSchema): (value: unknown) => Fault | undefined {
   let compiled: TypeCheck<TSchema> | undefined;
