@@ -10,7 +10,7 @@ export type Sources = {
 };
 
 /** A document nested deeper than this (or one that holds itself, by a YAML alias) is refused. */
-const MAX_DEPTH = 16;
+export const MAX_DEPTH = 16;
 
 const REFERENCE = /\$\$\{|\$\{([^}]*)(\}?)/g;
 

@@ -1,5 +1,6 @@
 import { isObject } from "../lib/json.ts";
 import type { Steps } from "./faults.ts";
+import { MAX_DEPTH } from "./references.ts";
 
 /** A line that begins with a key: its indentation, the dashes of a list, a quote, and the key's name. */
 const KEY_LINE = /^(\s*)((?:-\s+)*)(["']?)([A-Za-z_][\w.-]*)\3\s*:(?:\s|$)/;
@@ -9,8 +10,6 @@ const INNER = /[{}]|(?<=[{,]\s*["']?)[A-Za-z_][\w.-]*(?=["']?\s*:(?:[\s"'[{]|$))
 const MAX_LOOKS = 20;
 /** Most that is parsed for this in all, characters. */
 const MAX_PARSED = 2_000_000;
-/** Levels of a document that are searched: a configuration has fewer, and a YAML alias may contain itself. */
-const MAX_DEPTH = 16;
 
 type Level = { column: number; keys: Set<string> };
 /** A key that looks as if one mapping had it twice, and where its second one begins; lines and columns count from 0. */
@@ -60,6 +59,7 @@ function findInnerSuspects(lines: readonly string[]): Suspect[] {
 
 /** The place of a mapping that has both keys; undefined where there is none. */
 function findBoth(value: unknown, one: string, other: string, steps: Steps = []): Steps | undefined {
+  // Whatever is nested deeper is refused, or holds itself.
   if (steps.length > MAX_DEPTH) return undefined;
   if (isObject(value) && Object.hasOwn(value, one) && Object.hasOwn(value, other)) return steps;
   const inner: [string | number, unknown][] = Array.isArray(value) ? [...value.entries()] : [];
