@@ -204,6 +204,8 @@ function findMedia(asked: Asked, target: Target): Found | undefined {
   const body = asked.body.value;
   if (reachOf(target.vendor.quirks) === "none") refuseFetched(body, target);
   let found: Found | undefined;
+  // What the vendor has taught is asked for once, and only where there are media: nearly no request has any.
+  let reach: RemoteMedia | undefined;
   replaceMedia(body, (media) => {
     const words = wordsFor(media, asked, target);
     if (words) {
@@ -214,7 +216,8 @@ function findMedia(asked: Asked, target: Target): Found | undefined {
     }
     if (media.isDrawn) return undefined;
     refuseUnread(media, name);
-    const isFetched = isOutOfReach(media, reachOf(termsFor(asked, target).quirks), name);
+    reach ??= reachOf(termsFor(asked, target).quirks);
+    const isFetched = isOutOfReach(media, reach, name);
     const mended = isFetched ? undefined : soundMedia(media);
     refuseUntaken(media, mended?.mediaType ?? media.said ?? saidIn(media.url), name);
     if (!isFetched && !mended) return undefined;

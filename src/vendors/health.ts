@@ -219,7 +219,7 @@ export class VendorHealth {
       return this.#rest(isKeysFault(error) ? keyName(way) : wayName(way), REFUSED_KEY_MS);
     }
     const name = wayName(way);
-    if (isModelsFault(error) || isTooDear(error) || isUnloaded(error)) {
+    if (isModelsFault(error) || isTooDear(error) || awaitsLoading(error)) {
       if (!this.breakers.idle) this.breakers.succeeded(name);
       return undefined;
     }
@@ -265,7 +265,7 @@ const isVendorsFault = ({ code }: GatewayError): boolean => code.startsWith("ups
 const isModelsFault = (error: GatewayError): boolean => typeof vendorSaid(error).finish === "string";
 
 /** It answers at once, and whoever is told so loads the model, and is to be served the moment that it is there. */
-const isUnloaded = (error: GatewayError): boolean => NOT_LOADED.test(String(vendorSaid(error).message));
+const awaitsLoading = (error: GatewayError): boolean => NOT_LOADED.test(String(vendorSaid(error).message));
 
 /** Another request, for less, is served all the same. */
 const isTooDear = (error: GatewayError): boolean => exceedsCredit(vendorSaid(error));

@@ -302,8 +302,8 @@ function fieldOf(text: string, open: number): string {
 const isData = (text: string, open: number, close: number): boolean =>
   close - open > DATA_STRING &&
   DATA_START.test(text.slice(open + 1, open + DATA_STARTS_IN)) &&
-  !text.slice(open + 1, close).includes(" ") &&
-  !TEXT_FIELDS.has(fieldOf(text, open));
+  !TEXT_FIELDS.has(fieldOf(text, open)) &&
+  !text.slice(open + 1, close).includes(" ");
 
 /** The tokens of what is language in a request, and of the pictures and pages in it. */
 function readMedia(text: string, family: TokenFamily): { language: number; media: number } {
