@@ -23,10 +23,16 @@ const MESSAGES_GENERATION = removing(
 
 const numberIn = (field: string) => (answer: unknown) => (isObject(answer) ? answer[field] : undefined);
 
-/** `POST /v1/messages/count_tokens` (dialects.md 2.8). */
+/**
+ * `POST /v1/messages/count_tokens` (dialects.md 2.8). At Vertex a model of its own, which is told in the body whose tokens it counts (cloud.google.com,
+ * "Count tokens for Claude models") and refuses betas that the others there take (anthropics/claude-code #12429).
+ */
 export const messagesCounter: TokenCounter = {
-  path: () => "/v1/messages/count_tokens",
-  body: (text) => editObject(text, MESSAGES_GENERATION),
+  path: (_model, { publisherModels }) =>
+    publisherModels ? "/models/count-tokens:rawPredict" : "/v1/messages/count_tokens",
+  passesHeader: (name, { publisherModels }) => !publisherModels || name !== "anthropic-beta",
+  body: (text, model, { publisherModels }) =>
+    editObject(text, publisherModels ? { ...MESSAGES_GENERATION, model } : MESSAGES_GENERATION),
   read: numberIn("input_tokens"),
   edited(answer) {
     const told = isObject(answer) ? answer["context_management"] : undefined;

@@ -170,6 +170,11 @@ export type Quirks = {
   /** messages: the dialect's version of this name stands in the body, and neither model nor stream does (Bedrock). */
   versionInBody?: string;
   /**
+   * messages: `stream` stands in the body and betas in the header all the same, and what counts tokens is a model of its own, which takes no betas (models
+   * of publishers at Vertex).
+   */
+  publisherModels?: boolean;
+  /**
    * messages: betas and newer fields that this vendor refuses are left out from then on, and named: which ones it knows changes in time, and from model to
    * model (Bedrock).
    */
@@ -305,7 +310,7 @@ export interface ClientDialect {
   /** Lower-case names of request headers that may cross, on the diagonal only. */
   readonly passHeaders: readonly string[];
   /** Whether one of them may cross beside this body, where its vendor might refuse the two together; absent: all may. */
-  passesHeader?(name: string, value: string, body: Record<string, unknown>): boolean;
+  passesHeader?(name: string, value: string, body: Record<string, unknown>, quirks: Quirks): boolean;
 
   /**
    * Edits of a body that its client wrote in part in the form of another dialect, after which all of it is in this one; undefined where it is. `lost`:
@@ -353,7 +358,9 @@ export interface ClientDialect {
 /** How vendors of a dialect count the tokens of a request themselves. */
 export type TokenCounter = {
   /** Path below the vendor's base URL. */
-  path(upstreamModel: string): string;
+  path(upstreamModel: string, quirks: Quirks): string;
+  /** Whether one of the client's headers that may cross may do so to the counter as well; absent: all may. */
+  passesHeader?(name: string, quirks: Quirks): boolean;
   /** The body to ask with, from that of a generation. Both are JSON text. */
   body(text: string, upstreamModel: string, quirks: Quirks): string;
   /** The count in its answer, as it stands there. */

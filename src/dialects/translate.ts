@@ -316,13 +316,14 @@ export function passedHeaders(
   body: ObjectText,
   client: ClientDialect,
   upstream: UpstreamDialect,
+  quirks: Quirks,
 ): Record<string, string> {
   const passed: Record<string, string> = {};
   if (!isSame(client, upstream)) return passed;
   for (const name of client.passHeaders) {
     const value = headers.get(name);
     if (value === null) continue;
-    if (client.passesHeader?.(name, value, body.value) ?? true) passed[name] = value;
+    if (client.passesHeader?.(name, value, body.value, quirks) ?? true) passed[name] = value;
   }
   return passed;
 }

@@ -48,6 +48,7 @@ const PROVIDERS: Readonly<Record<string, string>> = {
   mistral: "mistral_ai",
   moonshotai: "moonshot_ai",
   vertex: "gcp.vertex_ai",
+  "vertex-anthropic": "gcp.vertex_ai",
   xai: "x_ai",
 };
 const providerOf = (vendor: string): string => (Object.hasOwn(PROVIDERS, vendor) ? PROVIDERS[vendor]! : vendor);

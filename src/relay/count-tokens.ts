@@ -189,10 +189,12 @@ async function askVendor(job: CountJob, asked: Counter, abort: Abort): Promise<C
   const orders = planOrders(intent, entry, route, request.client, upstream, vendor.quirks);
   orders.vendorName = namesAt(vendor, services.catalog);
   const { text: translated } = translateRequest(body, request.client, upstream, orders, vendor.quirks);
+  const passed = passedHeaders(request.headers, body, request.client, upstream, vendor.quirks);
+  const isTaken = ([name]: [string, string]) => counter.passesHeader?.(name, vendor.quirks) ?? true;
   const answer = await send(vendor, {
-    path: counter.path(route.model),
+    path: counter.path(route.model, vendor.quirks),
     body: counter.body(wholeText(translated), route.model, vendor.quirks),
-    headers: passedHeaders(request.headers, body, request.client, upstream),
+    headers: Object.fromEntries(Object.entries(passed).filter(isTaken)),
     abort,
     userAgent: services.userAgent,
     requestId: request.requestId,

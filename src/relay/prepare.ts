@@ -111,7 +111,7 @@ export function prepare(asked: Asked, target: Target): Prepared {
   if (usedCallIds.length > 0) context.usedCallIds = new Set(usedCallIds);
   if (quirks.acceptsCacheControl) context.cachesForHour = marksForHour(wholeText(text));
   if (!isSame(client, upstream)) context.upstreamModel = route.model;
-  const passed = passedHeaders(sent, asked.body, client, upstream);
+  const passed = passedHeaders(sent, asked.body, client, upstream, vendor.quirks);
   const headers = session && quirks.sessionHeader ? { ...passed, [quirks.sessionHeader]: session.key } : passed;
   const matching = proofs === "matching" ? dropMismatched(new JsonText(wholeText(text)), headers) : undefined;
   if (proofs === "matching" && !matching) return prepare({ ...asked, proofs: "none" }, target);

@@ -34,7 +34,9 @@ export function fromEnvironment(environment: Environment): Vendor[] {
 /** The environment, blanks left out, with what stands for a row's variables that are not there. */
 export function completed({ defaults, standIns }: VendorRow, given: Environment): Environment {
   if (!defaults && !standIns) return given;
-  const others = Object.entries(standIns ?? {}).map(([name, other]) => [name, given[other]]);
+  const others = Object.entries(standIns ?? {}).flatMap(([name, other]) =>
+    given[other] ? [[name, given[other]]] : [],
+  );
   return { ...defaults, ...Object.fromEntries(others), ...given };
 }
 

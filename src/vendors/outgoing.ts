@@ -75,7 +75,8 @@ export function generationPath(
 ): string {
   if (!vendor.paths) return pathFor(upstreamModel, stream);
   const template = stream ? vendor.paths.stream : vendor.paths.whole;
-  return template.replace("{model}", () => encodeURIComponent(upstreamModel));
+  // A step of a path may hold an @ as it is, and Vertex's own programs write `claude-haiku-4-5@20251001` so.
+  return template.replace("{model}", () => encodeURIComponent(upstreamModel).replaceAll("%40", "@"));
 }
 
 /** What of a vendor's headers is the same for every call: its defaults, and its key. */

@@ -389,24 +389,33 @@ export const registry: readonly VendorRow[] = [
     id: "vertex",
     name: "Google Vertex AI",
     dialect: "gemini",
-    baseUrl:
-      "https://{GOOGLE_CLOUD_LOCATION}-aiplatform.googleapis.com/v1/projects/{GOOGLE_CLOUD_PROJECT}/locations/{GOOGLE_CLOUD_LOCATION}/publishers/google",
-    // The newest models are served in no region alone: everywhere, or in the whole of a continent. Those places have hosts of another form.
-    baseUrls: Object.fromEntries(
-      [
-        ["global", "aiplatform.googleapis.com"],
-        ["us", "aiplatform.us.rep.googleapis.com"],
-        ["eu", "aiplatform.eu.rep.googleapis.com"],
-      ].map(([place, host]) => [
-        `GOOGLE_CLOUD_LOCATION=${place}`,
-        `https://${host}/v1/projects/{GOOGLE_CLOUD_PROJECT}/locations/${place}/publishers/google`,
-      ]),
-    ),
-    defaults: { GOOGLE_CLOUD_LOCATION: "global" },
+    ...publisherAt("google", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"),
     auth: "service-account",
     env: "GOOGLE_APPLICATION_CREDENTIALS",
     models: "any",
     quirks: { countTokens: true, bareCountBody: true },
+  },
+  {
+    id: "vertex-anthropic",
+    name: "Google Vertex AI (Anthropic)",
+    dialect: "messages",
+    // What Anthropic's own programs read goes first: its models are not in all places where Google's are.
+    ...publisherAt("anthropic", "ANTHROPIC_VERTEX_PROJECT_ID", "CLOUD_ML_REGION"),
+    standIns: { ANTHROPIC_VERTEX_PROJECT_ID: "GOOGLE_CLOUD_PROJECT", CLOUD_ML_REGION: "GOOGLE_CLOUD_LOCATION" },
+    paths: { whole: "/models/{model}:rawPredict", stream: "/models/{model}:streamRawPredict" },
+    auth: "service-account",
+    env: "GOOGLE_APPLICATION_CREDENTIALS",
+    models: "any",
+    quirks: {
+      // platform.claude.com, "Claude on Vertex AI".
+      versionInBody: "vertex-2023-10-16",
+      publisherModels: true,
+      countTokens: true,
+      refusesExtras: true,
+      // It takes bytes alone (vercel/ai, `google-vertex-anthropic-provider.ts`).
+      remoteMedia: "none",
+      webTools: false,
+    },
   },
   {
     id: "bedrock",
@@ -485,6 +494,28 @@ export const registry: readonly VendorRow[] = [
   drawingServer("automatic1111", "AUTOMATIC1111", 7860),
   drawingServer("comfyui", "ComfyUI", 8188),
 ];
+
+/**
+ * Where Vertex serves a publisher's models, by the variables of project and place; without a place everywhere. The newest models are served in no region
+ * alone: everywhere, or in the whole of a continent. Those places have hosts of another form.
+ */
+function publisherAt(
+  publisher: string,
+  project: string,
+  place: string,
+): Pick<VendorRow, "baseUrl" | "baseUrls" | "defaults"> {
+  const url = (host: string, location: string) =>
+    `https://${host}/v1/projects/{${project}}/locations/${location}/publishers/${publisher}`;
+  return {
+    baseUrl: url(`{${place}}-aiplatform.googleapis.com`, `{${place}}`),
+    baseUrls: {
+      [`${place}=global`]: url("aiplatform.googleapis.com", "global"),
+      [`${place}=us`]: url("aiplatform.us.rep.googleapis.com", "us"),
+      [`${place}=eu`]: url("aiplatform.eu.rep.googleapis.com", "eu"),
+    },
+    defaults: { [place]: "global" },
+  };
+}
 
 /** A row of a model server at its usual loopback port (contract 2). */
 function localServer(id: string, name: string, port: number, quirks: VendorRow["quirks"]): VendorRow {

@@ -110,6 +110,7 @@ function configure(): unknown {
     { id: "p", dialect: "chat", base_url: "http://api.vendor.invalid/v1", auth: "none" },
     { id: "bedrock", base_url: url },
     { id: "vertex", base_url: `${url}/v1/publishers/google` },
+    { id: "vertex-anthropic", base_url: `${url}/v1/publishers/anthropic` },
   ].map((vendor) => ({ ...vendor, models: "any" }));
   const storage = { bucket: "b", endpoint: url, access_key_id: "id", secret_access_key: SECRET.bucket };
   return {
@@ -187,7 +188,7 @@ async function ask(path: string, body?: unknown, more: Record<string, string> = 
 }
 
 const messages = [{ role: "user", content: SECRET.prompt }];
-const VENDORS = ["c", "m", "g", "b", "h", "p", "bedrock", "vertex"];
+const VENDORS = ["c", "m", "g", "b", "h", "p", "bedrock", "vertex", "vertex-anthropic"];
 
 async function generateEverywhere(): Promise<number> {
   let refused = 0;

@@ -35,17 +35,17 @@ describe("the registry", () => {
     for (const row of registry) {
       expect(UPSTREAM_DIALECTS).toContain(row.dialect);
       expect(row.name).not.toBe("");
-      expect(row.id).toMatch(/^[a-z]+[0-9]*$/);
+      expect(row.id).toMatch(/^[a-z]+(?:-[a-z]+)?[0-9]*$/);
       expect(row.baseUrl.endsWith("/")).toBe(false);
       // Only the messages dialect's base URL lacks its version: its path brings it (contract 2).
-      if (row.dialect === "messages") expect(row.baseUrl).not.toContain("/v1");
+      if (row.dialect === "messages" && !row.paths) expect(row.baseUrl).not.toContain("/v1");
       if (row.local) expect([row.auth, row.env]).toEqual(["none", undefined]);
       else expect(row.env).toBeString();
     }
   });
 
   test("knows the vendors of contract 2 by their variables", () => {
-    const severalVariables = ["azure", "vertex", "bedrock"];
+    const severalVariables = ["azure", "vertex", "vertex-anthropic", "bedrock"];
     const alone = registry.filter((row) => row.env && !severalVariables.includes(row.id));
     expect(Object.fromEntries(alone.map((row) => [row.id, row.env as string]))).toEqual(VARIABLES);
     for (const id of severalVariables) expect(registry.some((row) => row.id === id)).toBe(true);

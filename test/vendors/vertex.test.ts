@@ -424,3 +424,149 @@ describe("through the front door", () => {
     expect(text).not.toContain("AIza");
   });
 });
+
+describe("Anthropic's models there", () => {
+  const ID = "vertex-anthropic";
+  const MODEL = "claude-sonnet-5-5@20260901";
+  const BASE = "/v1/projects/p-1/locations/global/publishers/anthropic/models";
+  const WHOLE = `${BASE}/${MODEL}:rawPredict`;
+  const STREAM = `${BASE}/${MODEL}:streamRawPredict`;
+  const COUNT = `${BASE}/count-tokens:rawPredict`;
+  const both = { GOOGLE_APPLICATION_CREDENTIALS: "account.json", GOOGLE_CLOUD_PROJECT: "p-1" };
+  const on = (environment: Record<string, string>) => fromEnvironment(environment).find(({ id }) => id === ID);
+  const message = {
+    ...{ id: "msg_vrtx_1", type: "message", role: "assistant", model: "claude-sonnet-5-5" },
+    ...{ content: [{ type: "text", text: "Grüße" }], stop_reason: "end_turn", stop_sequence: null },
+    usage: { input_tokens: 7, output_tokens: 2 },
+  };
+  // As Google sends it: with blanks behind each record's value.
+  const events = [
+    { type: "message_start", message: { ...message, content: [], stop_reason: null } },
+    { type: "ping" },
+    { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
+    { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "Grüße" } },
+    { type: "content_block_stop", index: 0 },
+    { type: "message_delta", delta: { stop_reason: "end_turn", stop_sequence: null }, usage: { output_tokens: 2 } },
+    { type: "message_stop" },
+  ];
+  const stream = {
+    headers: { "content-type": "text/event-stream; charset=utf-8" },
+    parts: events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}      \n\n`),
+    framing: "chunked" as const,
+    finish: "end" as const,
+  };
+  let app: TestApp;
+
+  beforeAll(async () => {
+    const vendor = on({ ...both, GOOGLE_APPLICATION_CREDENTIALS: keyFile });
+    if (!vendor) throw new Error(`${ID} is not on`);
+    app = await startApp({
+      vendors: [{ ...vendor, baseUrl: `${upstream.url}${new URL(vendor.baseUrl).pathname}` }],
+    });
+  });
+  afterAll(() => app?.stop());
+
+  const body = { model: `${ID}/${MODEL}`, max_tokens: 50, messages: [{ role: "user", content: "Hi" }] };
+  const calls = () => upstream.calls.filter((call: Call) => call.path !== TOKEN_PATH);
+
+  test("are where Google's are, unless Anthropic's own variables say otherwise", () => {
+    const everywhere = "https://aiplatform.googleapis.com/v1/projects/p-1/locations/global/publishers/anthropic";
+    expect(on(both)?.baseUrl).toBe(everywhere);
+    expect(on({ ...both, GOOGLE_CLOUD_LOCATION: "europe-west4", CLOUD_ML_REGION: "global" })?.baseUrl).toBe(everywhere);
+    expect(on({ ...both, GOOGLE_CLOUD_LOCATION: "europe-west1" })?.baseUrl).toBe(
+      "https://europe-west1-aiplatform.googleapis.com/v1/projects/p-1/locations/europe-west1/publishers/anthropic",
+    );
+    expect(on({ ...both, ANTHROPIC_VERTEX_PROJECT_ID: "p-2", CLOUD_ML_REGION: "eu" })?.baseUrl).toBe(
+      "https://aiplatform.eu.rep.googleapis.com/v1/projects/p-2/locations/eu/publishers/anthropic",
+    );
+    expect(on({ GOOGLE_APPLICATION_CREDENTIALS: "account.json" })).toBeUndefined();
+    expect(on({ GOOGLE_CLOUD_PROJECT: "p-1" })).toBeUndefined();
+  });
+
+  test("answer clients of three dialects, streaming and whole: model in the path, version in the body, betas in the header", async () => {
+    upstream.always(TOKEN_PATH, tokenAnswer("t-1"));
+    upstream.always(STREAM, stream);
+    upstream.always(WHOLE, json(message));
+    const headers = { "anthropic-version": "2023-06-01", "anthropic-beta": "context-1m-2025-08-07" };
+    const streamed = await (await app.post("/v1/messages", { ...body, stream: true }, { headers })).text();
+    expect(streamed).toContain("Grüße");
+    expect(streamed).toContain("event: message_stop");
+    expect(streamed).toContain(`"model":"${ID}/${MODEL}"`);
+    expect(await (await app.post("/v1/messages", body, { headers })).json()).toMatchObject({
+      model: `${ID}/${MODEL}`,
+      content: message.content,
+    });
+    for (const call of calls()) {
+      expect(call.headers["authorization"]).toBe("Bearer t-1");
+      expect(call.headers["x-api-key"]).toBeUndefined();
+      expect(call.headers["anthropic-version"]).toBeUndefined();
+      expect(call.headers["anthropic-beta"]).toBe("context-1m-2025-08-07");
+      const { model: _model, ...rest } = body;
+      const asked = { ...rest, anthropic_version: "vertex-2023-10-16" };
+      expect(call.json).toEqual(call.path === STREAM ? { ...asked, stream: true } : asked);
+    }
+    const chat = await (await app.post("/v1/chat/completions", { ...body, stream: true })).text();
+    expect(chat).toContain("Grüße");
+    expect(chat).toEndWith("data: [DONE]\n\n");
+    const responses = await app.post("/v1/responses", { model: body.model, input: "Hi" });
+    expect(JSON.stringify(await responses.json())).toContain("Grüße");
+    expect(calls().map(({ path, json: sent }) => [path, (sent as { stream?: boolean }).stream])).toEqual([
+      [STREAM, true],
+      [WHOLE, undefined],
+      [STREAM, true],
+      [WHOLE, undefined],
+    ]);
+    expect(app.rows().map((row) => Number(row.output))).toEqual([2, 2, 2, 2]);
+  });
+
+  test("are counted by Google's counter, which is told the model and no betas", async () => {
+    upstream.always(TOKEN_PATH, tokenAnswer("t-1"));
+    upstream.answer(COUNT, json({ input_tokens: 9 }));
+    const headers = { "anthropic-beta": "web-search-2025-03-05" };
+    const counted = await app.post("/v1/messages/count_tokens", { ...body, stream: true }, { headers });
+    expect(await counted.json()).toEqual({ input_tokens: 9 });
+    expect(counted.headers.get("x-sluice-token-count")).toBe("vendor");
+    const [call] = calls();
+    expect(call?.headers["anthropic-beta"]).toBeUndefined();
+    expect(call?.json).toEqual({ model: MODEL, messages: body.messages, anthropic_version: "vertex-2023-10-16" });
+  });
+
+  test("a beta that they refuse is left out and named; Google's own refusals are told as what they are", async () => {
+    upstream.always(TOKEN_PATH, tokenAnswer("t-1"));
+    const unknown =
+      "Unexpected value(s) `effort-2025-11-24` for the `anthropic-beta` header. Please consult our documentation at platform.claude.com/docs or try again without the header.";
+    upstream.always(WHOLE, ({ headers }) =>
+      headers["anthropic-beta"]?.includes("effort")
+        ? json({ type: "error", error: { type: "invalid_request_error", message: unknown } }, { status: 400 })
+        : json(message),
+    );
+    const headers = { "anthropic-beta": "effort-2025-11-24,context-1m-2025-08-07" };
+    const served = await app.post("/v1/messages", body, { headers });
+    expect(served.status).toBe(200);
+    expect(served.headers.get("x-sluice-dropped")).toContain("anthropic-beta");
+    expect(calls().at(-1)?.headers["anthropic-beta"]).toBe("context-1m-2025-08-07");
+
+    const quota =
+      "Quota exceeded for aiplatform.googleapis.com/online_prediction_requests_per_base_model with base model: anthropic-claude-sonnet-5-5. Please submit a quota increase request.";
+    const limited = { error: { code: 429, message: quota, status: "RESOURCE_EXHAUSTED" } };
+    const absent = {
+      error: {
+        code: 404,
+        message: `Publisher Model \`projects/p-1/locations/global/publishers/anthropic/models/${MODEL}\` was not found or your project does not have access to it.`,
+        status: "NOT_FOUND",
+      },
+    };
+    upstream.always(WHOLE, json(absent, { status: 404 }));
+    const gone = await app.post("/v1/messages", body);
+    const { error } = (await gone.json()) as { error: { code: string; message: string } };
+    expect([gone.status, error.code, gone.headers.get("x-should-retry")]).toEqual([502, "upstream_error", "false"]);
+    expect(error.message).toBe("The vendor does not know this model or path.");
+    // A stream's refusal stands in a list.
+    upstream.always(STREAM, json([limited], { status: 429 }));
+    const refused = await app.post("/v1/messages", { ...body, stream: true });
+    expect([refused.status, ((await refused.json()) as { error: { code: string } }).error.code]).toEqual([
+      429,
+      "rate_limit_exceeded",
+    ]);
+  });
+});

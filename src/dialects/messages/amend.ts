@@ -71,15 +71,15 @@ function losesThinking(messages: unknown, edits: Edits, orders: Orders, quirks: 
   return start >= 0 && listed.slice(start).some((message) => holdsForeign(message, orders, quirks));
 }
 
-function nameModel(body: Record<string, unknown>, edits: Edits, orders: Orders): void {
-  if (body["model"] !== orders.upstreamModel) edits["model"] = orders.upstreamModel;
+/** Where the path names the model, the body must not, and says the version that elsewhere stands in a header. Most such paths name the stream as well. */
+function nameModel(body: Record<string, unknown>, edits: Edits, orders: Orders, quirks: Quirks): void {
+  const { versionInBody, publisherModels } = quirks;
+  if (versionInBody !== undefined) {
+    edits["anthropic_version"] = versionInBody;
+    for (const field of ["model", ...(publisherModels ? [] : ["stream"])]) if (field in body) edits[field] = undefined;
+    if (!publisherModels) return;
+  } else if (body["model"] !== orders.upstreamModel) edits["model"] = orders.upstreamModel;
   if ((body["stream"] === true) !== orders.stream) edits["stream"] = orders.stream;
-}
-
-/** Where the path names model and stream, the body must not, and says the version that elsewhere stands in a header. */
-function nameVersion(body: Record<string, unknown>, edits: Edits, version: string): void {
-  edits["anthropic_version"] = version;
-  for (const field of ["model", "stream"]) if (field in body) edits[field] = undefined;
 }
 
 const isSwitchedOff = (thinking: unknown): boolean => isObject(thinking) && thinking["type"] === "disabled";
@@ -149,8 +149,7 @@ export function amend(body: Record<string, unknown>, orders: Orders, quirks: Qui
 /** {@link amend} of a body in its vendor's words. */
 function amendWorded(body: Record<string, unknown>, orders: Orders, quirks: Quirks): Edits {
   const edits: Edits = {};
-  if (quirks.versionInBody === undefined) nameModel(body, edits, orders);
-  else nameVersion(body, edits, quirks.versionInBody);
+  nameModel(body, edits, orders, quirks);
   if (orders.maxOutputTokens !== undefined && body["max_tokens"] !== orders.maxOutputTokens) {
     edits["max_tokens"] = orders.maxOutputTokens;
   }

@@ -10,7 +10,7 @@ const MAX_BETAS = 64;
  * version stands in the body too (Bedrock). A list the client wrote there itself goes first.
  */
 export function headerEdits(body: Record<string, unknown>, headers: Fields, quirks: Quirks): Edits {
-  if (quirks.versionInBody === undefined) return {};
+  if (quirks.versionInBody === undefined || quirks.publisherModels) return {};
   const said = headers.get("anthropic-beta") ?? "";
   const betas = said.split(",").map((beta) => beta.trim());
   const own = listOf(body["anthropic_beta"]);
