@@ -95,6 +95,7 @@ const quirkProperties = late(
       document_urls: Type.Optional(flag()),
       no_pdf: Type.Optional(flag()),
       no_images: Type.Optional(flag()),
+      no_webp: Type.Optional(flag()),
       user_first: Type.Optional(flag()),
       alternating_roles: Type.Optional(flag()),
       strict_role_order: Type.Optional(flag()),

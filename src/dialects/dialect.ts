@@ -133,6 +133,8 @@ export type Quirks = {
   noPdf?: boolean;
   /** No image is taken, since the vendor's models take text alone. Of a model with a row of its own this is said there (`vision: false`). */
   noImages?: boolean;
+  /** No WebP is read (llama.cpp, and what runs its engine): such an image is sent as PNG. */
+  noWebp?: boolean;
   /** chat: seed is spelled `random_seed` (Mistral). */
   seedField?: "seed" | "random_seed";
   /** chat: the vendor knows top_k beside the dialect's own fields. */

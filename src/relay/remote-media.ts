@@ -8,6 +8,7 @@ import { type FoundMedia, type InlineMedia, replaceMedia, soundMedia, type Words
 import { unsayable } from "../dialects/unsayable.ts";
 import { JsonText, type ObjectText } from "../lib/json.ts";
 import { follow } from "../lib/signals.ts";
+import { asPng } from "./as-png.ts";
 import type { FetchMedia } from "./fetch-media.ts";
 import { termsFor } from "./lessons/plain-servers.ts";
 import type { Asked } from "./prepare.ts";
@@ -36,6 +37,8 @@ const ACCEPT = {
 
 /** Addresses that vendors of a dialect read by themselves even where they fetch nothing else: of files stored with them, and of YouTube (Gemini). */
 const READ_BY_VENDOR: Partial<Record<UpstreamDialectName, RegExp>> = { chat: STORED_ADDRESS, gemini: OWN_ADDRESS };
+
+const WEBP = "image/webp";
 
 /** Images that the vendors of a dialect take; those of the others differ (dialects.md 2.2). */
 const TAKEN_IMAGES: Partial<Record<UpstreamDialectName, RegExp>> = {
@@ -190,12 +193,21 @@ class Fetching {
 }
 
 /**
- * What is found at addresses out of the vendor's reach, one for each address, and data URLs that were mended or left out, both by {@link keyOf};
- * and the places of those left out.
+ * What is found at addresses out of the vendor's reach, one for each address, data URLs that were mended or left out, and those that are to be PNG, all by
+ * {@link keyOf}; and the places of those left out. `noWebp`: what is fetched is to be PNG as well, where it is WebP.
  */
-type Found = { remote: Map<string, FoundMedia>; sound: Map<string, InlineMedia | Words>; lost: string[] };
+type Found = {
+  remote: Map<string, FoundMedia>;
+  sound: Map<string, InlineMedia | Words>;
+  webp: Map<string, InlineMedia>;
+  lost: string[];
+  noWebp: boolean;
+};
 
-const foundNothing = (): Found => ({ remote: new Map(), sound: new Map(), lost: [] });
+const foundNothing = (): Found => ({ remote: new Map(), sound: new Map(), webp: new Map(), lost: [], noWebp: false });
+
+/** The bytes of media in a body, as base64. */
+const dataOf = ({ url, said }: FoundMedia): string => (said === undefined ? url.slice(url.indexOf(",") + 1) : url);
 
 /** Undefined for nearly every request: there is nothing to be done. */
 function findMedia(asked: Asked, target: Target): Found | undefined {
@@ -205,7 +217,7 @@ function findMedia(asked: Asked, target: Target): Found | undefined {
   if (reachOf(target.vendor.quirks) === "none") refuseFetched(body, target);
   let found: Found | undefined;
   // What the vendor has taught is asked for once, and only where there are media: nearly no request has any.
-  let reach: RemoteMedia | undefined;
+  let terms: Quirks | undefined;
   replaceMedia(body, (media) => {
     const words = wordsFor(media, asked, target);
     if (words) {
@@ -216,14 +228,18 @@ function findMedia(asked: Asked, target: Target): Found | undefined {
     }
     if (media.isDrawn) return undefined;
     refuseUnread(media, name);
-    reach ??= reachOf(termsFor(asked, target).quirks);
-    const isFetched = isOutOfReach(media, reach, name);
+    terms ??= termsFor(asked, target).quirks;
+    const isFetched = isOutOfReach(media, reachOf(terms), name);
     const mended = isFetched ? undefined : soundMedia(media);
-    refuseUntaken(media, mended?.mediaType ?? media.said ?? saidIn(media.url), name);
-    if (!isFetched && !mended) return undefined;
+    const type = mended?.mediaType ?? media.said ?? saidIn(media.url);
+    refuseUntaken(media, type, name);
+    const isUnread = terms.noWebp === true && media.kind === "image" && type === WEBP;
+    if (!isFetched && !mended && !isUnread) return undefined;
     found ??= foundNothing();
+    found.noWebp = terms.noWebp === true;
     const key = keyOf(media);
-    if (mended) found.sound.set(key, mended);
+    if (isUnread) found.webp.set(key, mended ?? { mediaType: WEBP, data: dataOf(media) });
+    else if (mended) found.sound.set(key, mended);
     else if (!found.remote.has(key)) found.remote.set(key, media);
     return undefined;
   });
@@ -240,32 +256,50 @@ function withMedia(asked: Asked, media: ReadonlyMap<string, InlineMedia | Words>
 
 /**
  * The request as a vendor can read it: images and documents at addresses that the vendor does not fetch by itself are fetched, guarded and
- * bounded, and put into the body; data URLs that strict vendors refuse are mended. The very same object, at once, where there is nothing
+ * bounded, and put into the body; data URLs that strict vendors refuse are mended, and images in a format that the vendor does not read are written anew. The very same object, at once, where there is nothing
  * of that kind, as there hardly ever is. Throws GatewayError (invalid_request, with the place) for what cannot be had.
  */
 export function inlineMedia(asked: Asked, target: Target): Asked | Promise<Asked> {
   const found = findMedia(asked, target);
   if (!found) return asked;
-  return found.remote.size === 0 ? withMedia(asked, found.sound, found.lost) : fetchAll(asked, found);
+  if (found.remote.size === 0 && found.webp.size === 0) return withMedia(asked, found.sound, found.lost);
+  return inlineAll(asked, found);
 }
 
-async function fetchAll(asked: Asked, { remote, sound, lost }: Found): Promise<Asked> {
+async function inlineAll(asked: Asked, found: Found): Promise<Asked> {
+  const media = new Map([...found.sound, ...(await fetchAll(asked, found))]);
+  for (const [key, webp] of found.webp) media.set(key, await asPng(webp, asked.services.clock, asked.abort.signal));
+  return withMedia(asked, media, found.lost);
+}
+
+async function fetchAll(asked: Asked, { remote, noWebp }: Found): Promise<Map<string, InlineMedia>> {
+  if (remote.size === 0) return new Map();
   const found = [...remote.values()];
   const surplus = found[MAX_REMOTE];
   if (surplus) throw refuse(surplus, `At most ${MAX_REMOTE} files are fetched for one request.`);
   const fetching = new Fetching(asked, asked.services.fetchMedia);
   await fetching.all(found);
-  return withMedia(asked, new Map([...sound, ...fetching.media]), lost);
+  const { media } = fetching;
+  if (noWebp) {
+    for (const [key, fetched] of media) {
+      if (fetched.mediaType === WEBP) media.set(key, await asPng(fetched, asked.services.clock, asked.abort.signal));
+    }
+  }
+  return media;
 }
 
 /**
- * {@link inlineMedia} for a request that is only shown: nothing is fetched, and a note stands where a file's bytes would.
+ * {@link inlineMedia} for a request that is only shown: nothing is fetched or written anew, and a note stands where a file's bytes would.
  */
 export function showMedia(asked: Asked, target: Target): Asked {
-  const { remote, sound: media, lost } = findMedia(asked, target) ?? foundNothing();
+  const { remote, sound: media, webp, lost } = findMedia(asked, target) ?? foundNothing();
+  const note = (text: string) => Buffer.from(text).toString("base64");
   for (const found of remote.values()) {
-    const data = Buffer.from(`The bytes of ${found.url} stand here.`).toString("base64");
+    const data = note(`The bytes of ${found.url} stand here.`);
     media.set(keyOf(found), { mediaType: found.kind === "image" ? "image/png" : "application/pdf", data });
+  }
+  for (const key of webp.keys()) {
+    media.set(key, { mediaType: "image/png", data: note("This image stands here as PNG.") });
   }
   return media.size === 0 ? asked : withMedia(asked, media, lost);
 }

@@ -461,6 +461,8 @@ export const registry: readonly VendorRow[] = [
       toolChoiceRequired: "auto-alone",
       // Its `openai/openai.go`: `none` is its own `think: false`.
       reasoningOff: "effort",
+      // The engine that it runs since 2026 reads none, which it makes up for since August alone (ollama/ollama #17755).
+      noWebp: true,
     }),
     // Models of its cloud are not downloaded, and listed only where they were (its `internal/modelref`; ollama/ollama #17388).
     unlistedTag: "cloud",
@@ -471,6 +473,8 @@ export const registry: readonly VendorRow[] = [
     toolChoiceRequired: "unnamed",
     // lmstudio-ai/lmstudio-bug-tracker #2203
     namedProperties: true,
+    // lmstudio-ai/lmstudio-bug-tracker #1839
+    noWebp: true,
   }),
   {
     ...localServer("llamacpp", "llama.cpp", 8080, {
@@ -480,6 +484,8 @@ export const registry: readonly VendorRow[] = [
       toolChoiceRequired: "unnamed",
       // What it hands to any model's template; `reasoning_effort: none` it knows since July 2026 alone (ggml-org/llama.cpp #26045).
       reasoningOff: "template-enable-thinking",
+      // It refuses one, or leaves it out without a word (can1357/oh-my-pi #2922, NousResearch/hermes-agent #97486).
+      noWebp: true,
     }),
     // Since its 0.7 (ggml-org/llama.cpp #26508).
     newerUrl: "http://127.0.0.1:9931/v1",

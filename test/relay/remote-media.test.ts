@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import fc from "fast-check";
 import { replaceMedia, soundMedia } from "../../src/dialects/media/walk.ts";
 import { MAX_FILE_BYTES, MAX_REMOTE, MEDIA_DEADLINE_MS } from "../../src/relay/remote-media.ts";
+import { registry } from "../../src/vendors/registry.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { KEPT_MS } from "../../src/web/safe-fetch/media.ts";
 import { BAD_MEDIA } from "../dialects/bad-media.ts";
@@ -72,6 +73,7 @@ const vendors = () => [
   vendorAt(vendor, "chat", "local", { remoteMedia: "none" }),
   vendorAt(vendor, "chat", "hosted"),
   vendorAt(vendor, "chat", "texts", { noPdf: true }),
+  vendorAt(vendor, "chat", "webless", { remoteMedia: "none", noWebp: true }),
   vendorAt(vendor, "messages", "claude"),
   vendorAt(vendor, "messages", "rock", { remoteMedia: "none" }),
   vendorAt(vendor, "responses", "newer"),
@@ -704,6 +706,68 @@ describe("a vendor that refuses a URL is sent the bytes, and the next ones at on
     vendor.always("/v1/chat/completions", json({ error: { message: "invalid image input" } }, { status: 400 }));
     expect((await ask("chat", "hosted/m", imageIn.chat(PNG_URL))).status).toBe(400);
     expect(vendor.calls).toHaveLength(1);
+  });
+});
+
+describe("WebP for a vendor that reads none", () => {
+  let webp: Buffer;
+  let webpUrl: string;
+  beforeAll(async () => {
+    // Two pixels of one colour: what is written anew shows the very same.
+    webp = Buffer.from(await new Bun.Image(PNG).resize(2, 1).webp({ lossless: true }).bytes());
+    webpUrl = `data:image/webp;base64,${webp.toString("base64")}`;
+  });
+
+  /** The image that the vendor was sent last, as its type and its pixels. */
+  async function sentImage() {
+    const [, type, data] = /data:(image\/\w+);base64,([\w+/=]+)/.exec(vendor.calls.at(-1)?.text ?? "") ?? [];
+    const { width, height, format } = await new Bun.Image(Buffer.from(data ?? "", "base64")).metadata();
+    return { type, data, size: [width, height], format };
+  }
+
+  test.each(CLIENTS)("is sent as PNG, from %s; others get it as it is", async (client) => {
+    await start();
+    for (const url of [webpUrl, webpUrl.replace("webp", "png")]) {
+      expect((await ask(client, "webless/m", imageIn[client](url))).status).toBe(200);
+      expect(await sentImage()).toMatchObject({ type: "image/png", size: [2, 1], format: "png" });
+    }
+    const [first, second] = vendor.calls.map(({ text }) => text);
+    expect(first).toBe(second!);
+    expect((await ask(client, "webless/m", imageIn[client](PNG_URL))).status).toBe(200);
+    expect(vendor.calls.at(-1)?.text).toContain(PNG_URL);
+    expect((await ask(client, "hosted/m", imageIn[client](webpUrl))).status).toBe(200);
+    expect(vendor.calls.at(-1)?.text).toContain(webpUrl);
+  });
+
+  test("also where it is fetched; one that cannot be read goes as it is", async () => {
+    await start();
+    files.always("/a.webp", file(webp, "image/webp"));
+    expect((await ask("chat", "webless/m", imageIn.chat(`${files.url}/a.webp`))).status).toBe(200);
+    expect(await sentImage()).toMatchObject({ type: "image/png", format: "png" });
+    const damaged = `data:image/webp;base64,${webp.subarray(0, 20).toString("base64")}`;
+    expect((await ask("chat", "webless/m", imageIn.chat(damaged))).status).toBe(200);
+    expect(vendor.calls.at(-1)?.text).toContain(damaged);
+  });
+
+  test.each([
+    "Failed to load image or audio file",
+    "'url' field must be a base64 encoded image.",
+    "invalid image input",
+  ])("is learnt of a server that refuses it: %s", async (message) => {
+    await start();
+    vendor.always("/v1/chat/completions", ({ text }) =>
+      text.includes("image/webp") ? json({ error: { message } }, { status: 400 }) : json(chatReply("fine")),
+    );
+    for (const attempts of ["2", null]) {
+      const { status, headers } = await ask("chat", "hosted/local", imageIn.chat(webpUrl));
+      expect([status, headers.get("x-sluice-attempts")]).toEqual([200, attempts]);
+    }
+    expect(vendor.calls.map(({ text }) => text.includes("image/png"))).toEqual([false, true, true]);
+  });
+
+  test("the built-in rows of llama.cpp, LM Studio and Ollama know it", () => {
+    const rows = registry.filter(({ quirks }) => quirks.noWebp).map(({ id }) => id);
+    expect(rows).toEqual(["ollama", "lmstudio", "llamacpp"]);
   });
 });
 

@@ -14,9 +14,20 @@ const BLIND =
 const FETCHES_NOTHING =
   /\bexternal image URLs are not supported\b|^'url' field must be a base64 encoded image\b|\bunsupported image url: |^invalid image input$|^image URLs are not currently supported\b|\bURL must be from one of the allowed domains\b/i;
 
+/**
+ * The words in which servers refuse an image that they cannot decode, whose engine reads no WebP: llama.cpp (can1357/oh-my-pi #2922), LM Studio
+ * (lmstudio-ai/lmstudio-bug-tracker #1839) and older Ollama (ollama/ollama #11410), which have the same words for an address.
+ */
+const READS_NO_WEBP =
+  /^Failed to load image or audio file\b|^'url' field must be a base64 encoded image\b|^invalid image input$/i;
+
 /** The lessons about images in a vendor's refusal, given its words; see {@link UpstreamDialect.lessons}. */
 export function imageLessons(words: string, terms: VendorTerms): Lesson[] {
   const taught = (quirks: Quirks): Lesson[] => [{ ...terms, quirks: { ...terms.quirks, ...quirks } }];
   if (BLIND.test(words)) return taught({ noImages: true });
-  return FETCHES_NOTHING.test(words) ? taught({ remoteMedia: "none" }) : [];
+  const lesson: Quirks = {
+    ...(FETCHES_NOTHING.test(words) && { remoteMedia: "none" }),
+    ...(READS_NO_WEBP.test(words) && { noWebp: true }),
+  };
+  return Object.keys(lesson).length > 0 ? taught(lesson) : [];
 }
