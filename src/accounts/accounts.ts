@@ -8,8 +8,8 @@ import { AccountError } from "./account-error.ts";
 import type { CreatedKey, Keys, NewKey } from "./keys.ts";
 import { checkName } from "./name.ts";
 
-/** Name and plan of the account that the first start makes (contract 1 and 4). */
-const LOCAL = "local";
+/** Name and plan of the account that the first start makes (contract 1 and 4), and for which keys are made where none is named. */
+export const LOCAL = "local";
 
 export type Account = { id: string; name: string; plan: string; createdAt: number };
 

@@ -1,4 +1,4 @@
-import type { Account } from "../accounts/accounts.ts";
+import { type Account, LOCAL } from "../accounts/accounts.ts";
 import { SCOPES } from "../accounts/caller.ts";
 import type { CreatedKey, KeyChange, KeyRow, NewKey } from "../accounts/keys.ts";
 import { toKeyView } from "../http/admin/shape.ts";
@@ -7,9 +7,6 @@ import { describeLimits, describeState, readLimits } from "./key-limits.ts";
 import type { ChangeKeyOptions, CreateKeyOptions, FolderOptions, JsonOption } from "./options.ts";
 import { print, printJson, WrongUsage, warn } from "./output.ts";
 import { formatTable, formatTime } from "./table.ts";
-
-/** The account of keys and tokens for which none is named (contract 4). */
-const LOCAL = "local";
 
 /** Whether a key for this account may make a new store. Only one for `local` may, as the first start makes it: no other account can exist yet. */
 export const mayBegin = (wanted: string | undefined): boolean => wanted === undefined || wanted === LOCAL;

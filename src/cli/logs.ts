@@ -1,10 +1,10 @@
 import { statSync } from "node:fs";
 import { requestLogFolder } from "../config/data-folder.ts";
+import { errorCode } from "../lib/error-code.ts";
 import { LogFollower, type LoggedRequest, readLast } from "../observe/request-log-reader.ts";
 import { dataFolderOf } from "./context.ts";
 import type { LogsOptions } from "./options.ts";
 import { Failure, paint, print, printJson, toSafeJson, toShownText, WrongUsage } from "./output.ts";
-import { systemCode } from "./port.ts";
 import { readSince } from "./since.ts";
 import { type Column, formatTable } from "./table.ts";
 
@@ -141,7 +141,7 @@ export async function showLogs(options: LogsOptions): Promise<number> {
     if (!statSync(dataFolder, { throwIfNoEntry: false })) throw new Failure(`there is no data folder ${dataFolder}`);
     return await showFolder(folder, limit, fits, options);
   } catch (thrown) {
-    const code = systemCode(thrown);
+    const code = errorCode(thrown);
     if (code === "") throw thrown;
     throw new Failure(`the request log in ${folder} cannot be read (${code}); check its owner and permissions`);
   }

@@ -1,4 +1,4 @@
-import { isObject } from "../lib/json.ts";
+import { errorCode } from "../lib/error-code.ts";
 
 /** Ports tried after the usual one when it is taken. */
 export const PORTS_TRIED = 20;
@@ -7,14 +7,9 @@ const HIGHEST_PORT = 65_535;
 /** Why listening fails, by the system's code. */
 export type PortState = "free" | "taken" | "no-permission" | "no-address";
 
-/** The system's code of an error, such as EADDRINUSE; "" when it has none. */
-export function systemCode(error: unknown): string {
-  return isObject(error) && typeof error["code"] === "string" ? error["code"] : "";
-}
-
 /** Why listening failed, from what was thrown; undefined when that is something else. */
 export function readListenFault(error: unknown): Exclude<PortState, "free"> | undefined {
-  const code = systemCode(error);
+  const code = errorCode(error);
   if (code === "EADDRINUSE") return "taken";
   if (code === "EACCES" || code === "EPERM") return "no-permission";
   return code === "EADDRNOTAVAIL" || code === "EINVAL" || code === "ENOTFOUND" ? "no-address" : undefined;

@@ -1,4 +1,5 @@
 import type { Config } from "../config/load.ts";
+import { percentDecode } from "../lib/percent-decode.ts";
 import { PLAIN_PARAMETER } from "../vendors/outgoing.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 
@@ -12,17 +13,8 @@ function* secretsOfProxy(address: string | undefined): Generator<string> {
   const { username = "", password = "" } = (address === undefined ? null : URL.parse(address)) ?? {};
   if (password === "") return;
   yield password;
-  yield decode(password);
-  yield asBasic(`${decode(username)}:${decode(password)}`);
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    // A percent sign in it encodes nothing: the text is taken as it stands.
-    return text;
-  }
+  yield percentDecode(password);
+  yield asBasic(`${percentDecode(username)}:${percentDecode(password)}`);
 }
 
 /** Some vendors take a key in the address: as it stands there, and as it reads. */
@@ -32,7 +24,7 @@ function* secretsOfQuery(query = ""): Generator<string> {
     const value = parameter.slice(at + 1);
     if (at < 0 || value.length < LEAST_VALUE || PLAIN_PARAMETER.test(parameter)) continue;
     yield value;
-    yield decode(value);
+    yield percentDecode(value);
   }
 }
 

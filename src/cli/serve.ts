@@ -8,6 +8,7 @@ import { openStore, type Store } from "../db/open.ts";
 import { ofStore } from "../db/store-error.ts";
 import { Writer } from "../db/writer.ts";
 import { systemClock } from "../lib/clock.ts";
+import { errorCode } from "../lib/error-code.ts";
 import { messageOf } from "../lib/message-of.ts";
 import { createLog, errorFields, type Log } from "../observe/log.ts";
 import { RequestLog } from "../observe/request-log.ts";
@@ -22,7 +23,6 @@ import { listen } from "./listen.ts";
 import { findLostPlans } from "./lost-plans.ts";
 import type { ServeOptions } from "./options.ts";
 import { printFirst, printWarnings, warn } from "./output.ts";
-import { systemCode } from "./port.ts";
 import { type Hangup, hearHangup, keepReloading } from "./reload.ts";
 import { secretsOf } from "./secrets.ts";
 import { VERSION } from "./version.ts";
@@ -62,7 +62,7 @@ function openRequestLog(config: Config, log: Log): RequestLog | undefined {
   const folder = requestLogFolder(config.dataFolder);
   let told: { code: string; at: number } | undefined;
   const tell = (thrown: unknown, until: string) => {
-    const code = systemCode(thrown);
+    const code = errorCode(thrown);
     if (told?.code === code && performance.now() - told.at < TELL_AGAIN_MS) return;
     told = { code, at: performance.now() };
     const sentence = `Requests are not noted until ${until}: ${folder} cannot be written (${code}). \`sluice doctor\` may say why.`;

@@ -1,3 +1,4 @@
+import { percentDecode } from "../lib/percent-decode.ts";
 import type { Sampling } from "../observe/spans.ts";
 import type { TraceSettings } from "../observe/traces.ts";
 import { readCertificate, readPrivateKey } from "./pem.ts";
@@ -69,21 +70,12 @@ function readPairs(
   const pairs = text.split(",").flatMap((pair): [string, string][] => {
     const at = pair.indexOf("=");
     const name = pair.slice(0, at).trim();
-    const value = decode(pair.slice(at + 1).trim());
+    const value = percentDecode(pair.slice(at + 1).trim());
     if (at >= 1 && fits(name, value)) return [[name, value]];
     odd ||= pair.trim() !== "";
     return [];
   });
   return { pairs, odd };
-}
-
-function decode(value: string): string {
-  try {
-    return decodeURIComponent(value);
-  } catch {
-    // A percent sign in it encodes nothing: the text is taken as it stands.
-    return value;
-  }
 }
 
 /** Reads a variable of OpenTelemetry's by its name; undefined where it is not set, or is not valid, which leads to a warning. */

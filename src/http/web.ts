@@ -1,11 +1,12 @@
 import { Elysia } from "elysia";
 import type { Caller } from "../accounts/caller.ts";
 import { fieldFault } from "../canon/errors.ts";
+import { isObject } from "../lib/json.ts";
 import type { RateState } from "../limits/limiter.ts";
 import type { WebCall } from "../web/tools/meter.ts";
 import { describePage } from "../web/tools/text.ts";
 import { isFault, readFetchArguments, readSearchArguments, type WebTools } from "../web/tools/tools.ts";
-import { FetchReply, FetchRequest, SearchReply, SearchRequest } from "../wire/web.ts";
+import { FetchArguments, FetchReply, FetchRequest, SearchArguments, SearchReply, SearchRequest } from "../wire/web.ts";
 import { toResponse } from "./answered.ts";
 import { MAX_WEB_BYTES, readJson } from "./body/body.ts";
 import { authenticate } from "./credentials.ts";
@@ -68,8 +69,14 @@ export function webRoutes(dependencies: WebDependencies) {
 type Told = { body: Record<string, unknown>; rate: RateState | undefined; isFree: boolean };
 type Tool = (body: unknown, tools: WebTools) => (call: WebCall) => Promise<Told>;
 
+/** A body without the fields that are no arguments of the tool: here they are ignored (interface 9.4), while MCP refuses them. */
+function argumentsIn(body: unknown, properties: object): unknown {
+  if (!isObject(body)) return body;
+  return Object.fromEntries(Object.entries(body).filter(([name]) => Object.hasOwn(properties, name)));
+}
+
 const search: Tool = (body, tools) => {
-  const query = readSearchArguments(body, true);
+  const query = readSearchArguments(argumentsIn(body, SearchArguments().properties));
   if (isFault(query)) throw fieldFault(query);
   return async (call) => {
     const { value, rate } = await tools.search(query, call);
@@ -81,7 +88,7 @@ const search: Tool = (body, tools) => {
 };
 
 const fetch: Tool = (body, tools) => {
-  const asked = readFetchArguments(body, true);
+  const asked = readFetchArguments(argumentsIn(body, FetchArguments().properties));
   if (isFault(asked)) throw fieldFault(asked);
   return async (call) => {
     const { value: pages, rate } = await tools.fetch(asked.urls, asked.max_content_tokens, call);

@@ -10,6 +10,7 @@ import {
   OPEN_OBJECT,
   QUOTE,
 } from "./json-codes.ts";
+import { percentDecode } from "./percent-decode.ts";
 
 /** A piece of text, as characters or as UTF-8 bytes. Indices into it count characters or bytes accordingly. */
 export type Piece = string | Buffer;
@@ -444,16 +445,6 @@ export const objectsOf = (value: unknown): Record<string, unknown>[] => listOf(v
 export const entryOf = <T>(table: Readonly<Record<string, T>>, word: string): T | undefined =>
   Object.hasOwn(table, word) ? table[word] : undefined;
 
-/** A URL fragment with its percent escapes decoded; unchanged where they are not valid. */
-function unescaped(fragment: string): string {
-  try {
-    return decodeURIComponent(fragment);
-  } catch {
-    // A percent sign that is no escape.
-    return fragment;
-  }
-}
-
 /** The item of a list at an index as RFC 6901 writes it: `0`, but not `00`. */
 const itemOf = (list: readonly unknown[], place: string): unknown =>
   /^(?:0|[1-9]\d{0,8})$/.test(place) ? list[Number(place)] : undefined;
@@ -461,7 +452,7 @@ const itemOf = (list: readonly unknown[], place: string): unknown =>
 /** What a reference within the document `root` leads to, such as `#/$defs/point` or `#/anyOf/0` (RFC 6901, 4 and 6); undefined where it leads nowhere. */
 export function atPointer(root: unknown, reference: string): unknown {
   let value = root;
-  for (const step of unescaped(reference.slice(1)).split("/").slice(1)) {
+  for (const step of percentDecode(reference.slice(1)).split("/").slice(1)) {
     const key = step.replaceAll("~1", "/").replaceAll("~0", "~");
     if (Array.isArray(value)) value = itemOf(value, key);
     else value = isObject(value) ? entryOf(value, key) : undefined;

@@ -1,4 +1,5 @@
 import type { MediaSource } from "../../canon/prompt.ts";
+import { percentDecode } from "../../lib/percent-decode.ts";
 import { mediaTypeOf, sniffMediaType, textOfMedia } from "./type.ts";
 
 /** How every RIFF file begins in base64: WebP, and formats of sound and video that {@link sniffMediaType} does not know. */
@@ -6,16 +7,6 @@ const RIFF = "UklGR";
 
 /** Whether this is the beginning of a file's base64. */
 const isFile = (text: string) => text.startsWith(RIFF) || sniffMediaType(text) !== undefined;
-
-/** A text without its percent-encoding; as it stands where a percent sign in it encodes nothing. */
-function percentDecode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    // A client that did not encode its data: take it as it stands.
-    return text;
-  }
-}
 
 /** Bytes as a `data:` URL; `data` is their base64. */
 export const dataUrl = ({ mediaType, data }: { mediaType: string; data: string }): string =>

@@ -8,6 +8,7 @@ import {
   type ServedOutcome,
 } from "../../dialects/server-tools.ts";
 import { isObject } from "../../lib/json.ts";
+import { percentDecode } from "../../lib/percent-decode.ts";
 import { errorFields } from "../../observe/log.ts";
 import { MAX_CONTENT_TOKENS, MAX_DOMAINS, MAX_QUERY } from "../../wire/bounds.ts";
 import type { Job } from "../job.ts";
@@ -41,21 +42,12 @@ function splitDomain(entry: string): { host: string; path: string } {
   return { host: hostname.replace(/^www\./, ""), path: pathname === "/" ? "" : pathname };
 }
 
-/** A path as its server reads it: `%61` is `a`. */
-function decodePath(path: string): string {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    // No UTF-8: compared as it stands.
-    return path;
-  }
-}
-
 function lies(url: URL, entry: string): boolean {
   const { host, path } = splitDomain(entry);
   const own = url.hostname.replace(/^www\./, "").replace(/\.$/, "");
   const isBelow = host !== "" && (own === host || own.endsWith(`.${host}`));
-  return isBelow && decodePath(url.pathname).startsWith(decodePath(path));
+  // Compared as its server reads it: `%61` is `a`.
+  return isBelow && percentDecode(url.pathname).startsWith(percentDecode(path));
 }
 
 /** Whether a page may be shown or fetched by the client's own filters. */

@@ -180,7 +180,7 @@ async function readPdfFile(page: RawPage): Promise<Content> {
   const enough = (blocks: readonly string[]) =>
     blocks.reduce((sum, block) => sum + estimateTokens(block), 0) > page.maxTokens;
   try {
-    const { pages: _pages, lost, ...content } = await readPdf(page.bytes, enough);
+    const { lost, ...content } = await readPdf(page.bytes, enough);
     const note = content.blocks.length === 0 ? NO_TEXT : lost ? LOST_LETTERS : undefined;
     return { ...content, ...(note && { note }) };
   } catch (cause) {

@@ -11,7 +11,6 @@ export type PdfText = {
   title?: string;
   published?: string;
   blocks: string[];
-  pages: number;
   cut: boolean;
   lost: boolean;
 };
@@ -146,7 +145,7 @@ export async function readPdf(bytes: Uint8Array, enough: (blocks: readonly strin
     const title = typeof Title === "string" ? cutText(Title.trim(), MAX_TITLE) : "";
     const published = dayOf(CreationDate);
     const about = { ...(title !== "" && { title }), ...(published && { published }) };
-    return { ...about, blocks, pages: document.numPages, cut: read < document.numPages, lost: state.lost };
+    return { ...about, blocks, cut: read < document.numPages, lost: state.lost };
   } finally {
     await document.loadingTask.destroy();
   }

@@ -16,7 +16,7 @@ export class PageShelf {
     this.#pages = new Shelf(clock, bounds, ({ markdown }) => markdown.length);
   }
 
-  /** The page as it was read with the same bound of tokens; undefined when it is not kept, or no longer. */
+  /** The page as it was read with the same bound of tokens; undefined when it is not kept, or no longer. `url`: without a fragment, as in {@link put}. */
   get(url: string, maxTokens: number): FoundPage | undefined {
     return this.#pages.get(keyOf(url, maxTokens));
   }
@@ -26,4 +26,4 @@ export class PageShelf {
   }
 }
 
-const keyOf = (url: string, maxTokens: number) => `${maxTokens} ${url.replace(/#.*/, "")}`;
+const keyOf = (url: string, maxTokens: number) => `${maxTokens} ${url}`;

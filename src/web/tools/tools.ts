@@ -123,10 +123,10 @@ export class WebTools {
 /** The country's code in ISO 3166. Many write `UK`, which it keeps free, for `GB`; engines know only the latter. */
 const countryOf = (code: string) => (code === "UK" ? "GB" : code);
 
-/** The arguments of `web_search` as a query, or the first fault. An argument that is null counts as absent; an unknown one is a fault unless `open`. */
-export function readSearchArguments(body: unknown, open = false): SearchQuery | Fault {
+/** The arguments of `web_search` as a query, or the first fault. An argument that is null counts as absent; an unknown one is a fault. */
+export function readSearchArguments(body: unknown): SearchQuery | Fault {
   const given = withoutNulls(body);
-  const fault = checkSearch(open ? only(given, SearchArguments().properties) : given);
+  const fault = checkSearch(given);
   if (fault) return readable(fault);
   const { query, max_results, search_domain_filter, search_recency_filter, country } = given as SearchArguments;
   const text = query
@@ -146,17 +146,10 @@ export function readSearchArguments(body: unknown, open = false): SearchQuery | 
   };
 }
 
-/** The arguments of `web_fetch`, or the first fault. An argument that is null counts as absent; an unknown one is a fault unless `open`. */
-export function readFetchArguments(body: unknown, open = false): FetchArguments | Fault {
+/** The arguments of `web_fetch`, or the first fault. An argument that is null counts as absent; an unknown one is a fault. */
+export function readFetchArguments(body: unknown): FetchArguments | Fault {
   const listed = withList(withoutNulls(body));
-  const fault = checkFetch(open ? only(listed, FetchArguments().properties) : listed);
-  return fault ?? (listed as FetchArguments);
-}
-
-/** An object without the fields that a schema does not name, which are to be ignored (interface 9.4). */
-function only(body: unknown, properties: object): unknown {
-  if (!isObject(body)) return body;
-  return Object.fromEntries(Object.entries(body).filter(([name]) => Object.hasOwn(properties, name)));
+  return checkFetch(listed) ?? (listed as FetchArguments);
 }
 
 /** Whether what was read of arguments is a fault. */
