@@ -10,7 +10,7 @@ const FAR = 5;
 
 /** Characters of a kind in one token, about (web-and-mcp.md E: estimates against the o200k vocabulary). */
 const PER_TOKEN = [32, 8, 3, 3, 1.2, 3] as const;
-/** A sign that stands alone often belongs to the word beside it. */
+/** Tokens of a sign that stands alone: it often makes one with the word beside it. */
 const LONE_MARK = 0.75;
 
 function kindOf(code: number): number {
@@ -47,7 +47,7 @@ export function estimateTokens(text: string): number {
 /** A text made of blocks, and what became of it. */
 export type Cut = { markdown: string; tokens: number; totalTokens: number; truncated: boolean };
 
-/** Below this share of the room, the block that does not fit is cut inside, at the end of a line or a sentence. */
+/** Where less than this share of the room is filled, the beginning of the next block is worth having. */
 const WORTH_MORE = 0.5;
 
 /** Where a block may be cut inside so that at most `most` characters stay: behind a line, a sentence or a word. */
@@ -66,7 +66,7 @@ const OPENS = /^((?:[> ]|[-*] |\w{1,9}\. )*)(`{3,}|~{3,})/;
 /** A link whose label or address is cut off at a text's end: half an address leads elsewhere. */
 const HALF_LINK = /!?\[[^[\]]{0,300}(?:\]\([^()\s]{0,2000})?$|\]\([^()\s]{0,2000}$/;
 
-/** The beginning of a block with its fence closed, where it ends inside one; without that where nothing is in it, and without half a link. */
+/** The beginning of a block, mended where it was cut: an open fence is closed, or taken away with nothing in it yet, and so is half a link. */
 function closeCut(part: string): string {
   let open: { at: number; end: string } | undefined;
   let at = 0;

@@ -1,10 +1,10 @@
 import { Parser } from "htmlparser2";
 
-/** Elements inside elements deeper than this are taken for their own content: nobody nests so deep, but attackers do. */
+/** An element that is nested deeper than this is left out, and what is in it belongs to the one around it: nobody nests so deep but attackers. */
 export const MAX_DEPTH = 200;
 /** Elements and texts of a page; what comes after them is not read. */
 export const MAX_NODES = 150_000;
-/** Elements that are open at a time. More is no page, and closing them takes the square of their number. */
+/** Elements that may be open at a time; then no more is read. No page has so many, and to close them takes the square of their number. */
 export const MAX_OPEN = 5_000;
 /** Characters of a page that are read. */
 export const MAX_CHARACTERS = 3_000_000;
@@ -29,7 +29,7 @@ class Builder {
   #beyond = 0;
   nodes = 0;
   flattened = false;
-  /** No more is read: what the parser still holds is the beginning of something whose rest was left out. */
+  /** The rest of the page is left out: text that the parser still holds is the beginning of a tag, or of something else that was cut off. */
   stopped = false;
 
   constructor(private readonly isXml: boolean) {}
@@ -123,7 +123,10 @@ export function textOf(element: Element): string {
 /** Whether a page says that an element is its main part. */
 export const isMain = ({ name, attributes }: Element) => name === "main" || attributes["role"] === "main";
 
-/** A file on GitHub's pages, an element for each of its lines. Those who have the page read aloud are given it in a field, and it is hidden from them. */
+/**
+ * Whether an element is a file as GitHub's pages show it, an element for each line. It is `aria-hidden`: who has the page read aloud is given a field with the
+ * file instead.
+ */
 export const isFile = ({ attributes }: Element) =>
   /(?:^|\s)react-code-file-contents(?:$|\s)/.test(attributes["class"] ?? "");
 

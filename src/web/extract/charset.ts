@@ -27,7 +27,7 @@ function byMark(bytes: Uint8Array): string | undefined {
 
 const IN_CONTENT = /charset\s{0,9}=\s{0,9}["']?\s{0,9}([\w:.-]{1,40})/i;
 
-/** The charset that a `meta` element names, by itself or as the server's words would be (`text/html; charset=…`). What stands in a description is none. */
+/** The charset that a `meta` element names, in `charset` or as the header would (`text/html; charset=…`). Such words in a page's description do not count. */
 function byMeta(head: string): string | undefined {
   for (const { name, attributes } of walkElements(parseTree(head).root)) {
     if (name !== "meta") continue;
@@ -49,8 +49,8 @@ function byPage(head: string): string | undefined {
 }
 
 /**
- * The bytes at a page's start that a reader is shown: markup and programs are in English whatever the text is in, and a guess from all of it is a guess
- * of them.
+ * The bytes at a page's start that a reader is shown, from which its charset is guessed. Markup and programs are in English whatever the text is in, and would
+ * be what is guessed of.
  */
 function shownBytes(head: string): Uint8Array {
   const { root } = parseTree(head);
@@ -72,14 +72,14 @@ function isUtf8(bytes: Uint8Array, whole: boolean): boolean {
 /** How a text of ISO-2022-JP goes over into kanji. */
 const TO_KANJI = ["\x1b$B", "\x1b$@"];
 
-/** Whether this is the beginning of a text in ISO-2022-JP, as archives of Japanese mail are: of ASCII throughout, for which it would pass. */
+/** Whether this is the beginning of a text in ISO-2022-JP, as archives of Japanese mail are. All of its bytes are those of ASCII, so it would pass for UTF-8. */
 const isJapaneseMail = (head: string): boolean =>
   TO_KANJI.some((way) => head.includes(way)) && !/[\x80-\xff]/.test(head);
 
-/** Whole letters beyond ASCII for each broken one, from which on a text is in UTF-8. Of other charsets' texts more are broken than whole. */
+/** Letters beyond ASCII that must be whole, for each broken one, in a text that is taken for UTF-8. In texts of other charsets more are broken than whole. */
 const WHOLE_FOR_BROKEN = 4;
 
-/** Whether a text that was read as UTF-8 is in it but for a few letters, such as a name that somebody put into a list in another charset. */
+/** Whether a text that was read as UTF-8 is in UTF-8 but for a few letters, such as a name in another charset that somebody added to a list. */
 function isHardlyBroken(text: string): boolean {
   let broken = 0;
   let whole = 0;

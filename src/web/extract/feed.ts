@@ -14,7 +14,10 @@ export type Feed = { title?: string; published?: string; blocks: string[]; cut?:
 const isEntry = ({ name }: Element) => /(?:^|:)(?:item|entry)$/i.test(name);
 const plain = (name: string) => name.replace(/^.*:/, "").toLowerCase();
 
-/** Text of the first child that goes by one of the names and has any: a picture is `media:content`, and some write an empty description before the whole text. */
+/**
+ * The text of the first child of one of these names that has any, the names in order: a picture is called `media:content`, and some feeds have an empty
+ * description beside the whole text.
+ */
 function field(element: Element, ...names: string[]): string {
   for (const name of names) {
     for (const child of elementsOf(element)) {
@@ -25,13 +28,13 @@ function field(element: Element, ...names: string[]): string {
   return "";
 }
 
-/** Entities that are left once those of the XML are read: feeds write markup as text. */
+/** An entity in what was read from XML, whose own entities are decoded by then: the feed has HTML as text there. */
 const ENTITY = /&(?:#\d{1,7}|#x[\da-f]{1,6}|[a-z]\w{1,30});/i;
 
-/** Text that may hold markup, as a reader sees it. */
+/** The text that readers see of one that may hold HTML. */
 const unmarked = (written: string): string => squeeze(spacedText(parseTree(written).root));
 
-/** A title in plain letters. Only Atom says that its markup is markup; elsewhere `<T>` may be what it says. */
+/** A title without markup. Only Atom says that a title is HTML; in others `<T>` may be part of the words, and entities alone are decoded. */
 function titleOf(element: Element): string {
   for (const child of elementsOf(element)) {
     if (plain(child.name) !== "title") continue;
@@ -43,13 +46,13 @@ function titleOf(element: Element): string {
   return "";
 }
 
-/** What links below an element are relative to: `base`, or what the element says (XML Base, which Atom has). */
+/** What links below an element are relative to: the element's own `xml:base` (XML Base, which Atom has), else `base`. */
 function baseIn({ attributes }: Element, base: string): string {
   const own = URL.parse(attributes["xml:base"] ?? "", base);
   return own && /^https?:$/.test(own.protocol) ? own.href : base;
 }
 
-/** An entry's address: RSS has it as text, Atom as an attribute. */
+/** An entry's address, which RSS has as text and Atom as an attribute; undefined where it has none. `around`: what it is relative to. */
 function linkOf(entry: Element, around: string): string | undefined {
   const base = baseIn(entry, around);
   const links = [...elementsOf(entry)].filter(({ name }) => plain(name) === "link");
@@ -65,7 +68,7 @@ function cutSummary(text: string): string {
   return cutText(text, blank > MAX_SUMMARY / 2 ? blank : MAX_SUMMARY);
 }
 
-/** Markup inside a description is read for its text. */
+/** The text of a description, of which HTML is read as such. */
 const readMarked = (written: string) => (written.includes("<") || ENTITY.test(written) ? unmarked(written) : written);
 
 function summaryOf(entry: Element): string {

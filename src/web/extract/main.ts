@@ -54,15 +54,18 @@ const FRAME_ROLES = new Set([
   "tooltip",
 ]);
 
-/** Words in a class or an id that say the same. Each is a whole word between dashes, underscores and blanks. */
+/** Words of a class or an id that name a part of the site. They count as whole words, between dashes, underscores and blanks. */
 const JUNK = new Set(
   "ad ads advert advertisement adsbygoogle banner breadcrumb breadcrumbs consent cookie cookies disqus editsection feedback footer gdpr interlanguage masthead menu modal nav navbar navfooter navheader navigation newsletter outbrain pagination pager paywall popup prevnext promo promoted recommended related share sharing sidebar sidenav skip skiplink social sponsor sponsored subscribe taboola toc topbar".split(
     " ",
   ),
 );
-/** A site's widget goes by this name alone or first; page builders call every part of the page a widget of their own (`elementor-widget`). */
+/**
+ * A class or an id that begins with this word names a part of the site. Not one that ends with it: page builders call every part of the page so
+ * (`elementor-widget`).
+ */
 const WIDGET = /(?:^|\s)widget(?:$|[\s_-])/;
-/** Elements that hold the page itself are never junk, whatever their class is called. */
+/** Elements that are never junk, whatever their class says: they hold the page itself. */
 const NEVER_JUNK = new Set([
   "html",
   "body",
@@ -83,12 +86,15 @@ const NEVER_JUNK = new Set([
   "th",
 ]);
 
-/** A heading that is a button as a whole opens what it names: a question and its answer. */
+/** Whether a button is all that a heading holds: then it has the heading's words, and opens what follows, as the answer to a question. */
 const isHeading = (button: Element, parent: Element) =>
   /^(?:h[1-6]|dt|summary)$/.test(parent.name) &&
   parent.children.every((child) => child === button || (typeof child === "string" && child.trim() === ""));
 
-/** Of controls the boxes of a list of tasks and a heading's say something, and a template is shown where it is what its element is made of. */
+/**
+ * Whether an element holds nothing to read. Three kinds in {@link SILENT} do: the checkbox of a list of tasks, a button that is all of a heading, and a template
+ * that a browser shows as its parent's content (declarative shadow DOM).
+ */
 const isSilent = (element: Element, parent: Element) => {
   const { name, attributes } = element;
   return (
@@ -101,18 +107,18 @@ const isSilent = (element: Element, parent: Element) => {
 
 const wordsOf = ({ attributes }: Element) => `${attributes["class"] ?? ""} ${attributes["id"] ?? ""}`.toLowerCase();
 
-/** Elements whose id names a part of the site. Any other's is a place that links lead to, a glossary's term say. */
+/** Elements whose id may name a part of the site. Any other element has one for links to lead to, as a glossary's term does. */
 const NAMED_PARTS = /^(?:div|section|ul|ol|form|a)$/;
-/** Elements of a section that are looked at for its heading. */
+/** How many elements of a section are searched for its heading. */
 const HEADING_WITHIN = 4;
-/** A heading and the id that is made of it have this in common. */
+/** A text's letters and digits in small letters, accents apart: they are the same for a heading and for an id that was made of it. */
 const bare = (text: string) =>
   text
     .normalize("NFKD")
     .toLowerCase()
     .replace(/[^\p{L}\p{N}]+/gu, "");
 
-/** A section that has its id from its heading is about what that says, not a part of the site: `<section id="pagination"><h2>Pagination</h2>`. */
+/** Whether a section's id was made of its heading, as in `<section id="pagination"><h2>Pagination</h2>`: it is about that, and no part of the site. */
 function isNamedByHeading(element: Element): boolean {
   const { name, attributes } = element;
   if (name !== "section" && !/\bsection\b/.test(attributes["class"] ?? "")) return false;
@@ -127,7 +133,7 @@ function isNamedByHeading(element: Element): boolean {
   return false;
 }
 
-/** What a reader opens on the page itself: a tab's panel, and an accordion's, which is a region named by what opens it (WAI-ARIA practices). */
+/** Whether readers open an element on the page itself: the panel of a tab, or of an accordion, which is a region that names its button (WAI-ARIA practices). */
 const canBeOpened = ({ attributes }: Element): boolean =>
   attributes["role"] === "tabpanel" || (attributes["role"] === "region" && attributes["aria-labelledby"] !== undefined);
 
@@ -139,12 +145,12 @@ function isHidden(element: Element): boolean {
   return /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)/i.test(attributes["style"] ?? "");
 }
 
-/** Links to other pages from which on a table of contents is the way to them. */
+/** Links to other pages that a table of contents must have to be the way to them. */
 const WAYS_ON = 2;
 
 /**
- * A table of contents of this page says again what its headings do; one of a book or a chapter leads to pages of their own (PostgreSQL's and Debian's
- * manuals, DocBook).
+ * Whether a table of contents leads to other pages, as that of a book or a chapter does (PostgreSQL's and Debian's manuals, DocBook). One of the page itself
+ * only repeats its headings.
  */
 function leadsOn(element: Element): boolean {
   if (!/^(?:div|ul|ol|dl)$/.test(element.name) || element.attributes["class"]?.trim() !== "toc") return false;
@@ -158,7 +164,7 @@ function leadsOn(element: Element): boolean {
 
 const saysJunk = (words: string) => words.split(/[\s_-]+/).some((word) => JUNK.has(word)) || WIDGET.test(words);
 
-/** A wiki's table of links to all that belongs to a series: beside the text of each article in it. */
+/** Whether an element is a wiki's table of links to the articles of a series, which stands beside the text of each of them. */
 const isSeries = (element: Element): boolean =>
   element.name === "table" &&
   /(?:^|[\s-])(?:sidebar|navbox)(?:$|[\s-])/.test(element.attributes["class"] ?? "") &&
@@ -169,25 +175,32 @@ function hasJunkName(element: Element): boolean {
   const { class: classes, id } = attributes;
   if (isSeries(element)) return true;
   if (NEVER_JUNK.has(name) || (!classes && !id)) return false;
-  // A remark on the page, which Wikipedia calls `navigation-not-searchable`.
+  // A remark on the page itself: Wikipedia gives it the class `navigation-not-searchable`.
   if (attributes["role"] === "note") return false;
   if (/\b(?:content|article|post-body)\b/.test(wordsOf(element))) return false;
   if (classes && saysJunk(classes.toLowerCase())) return true;
   return id !== undefined && NAMED_PARTS.test(name) && saysJunk(id.toLowerCase()) && !isNamedByHeading(element);
 }
 
-/** Share of a page's running text that nothing holds which stands beside the page; characters that are too few to tell. */
+/** Most of a text, as a share of it: an element with more than this of a page's text does not stand beside the page. */
 const MOST = 0.6;
+/** Characters of a text that is too short for shares of it to tell anything. */
 const LITTLE = 200;
 
-/** What is to be read below an element outside of links, how much of it bears the name of junk, and whether the main part, the page's heading or a chapter's is there. */
+/**
+ * What is below an element. `weight`: characters to read outside of links; `named`: those of them inside elements with a name of junk. Whether there is: the main
+ * part (`main`), an `h1` or a file (`heading`), an `h1` or `h2` (`titled`).
+ */
 type Weighed = { weight: number; named: number; main: boolean; heading: boolean; titled: boolean };
 
 /**
- * The elements below `body` that are junk by their class or id. Frames around everything are named so too, for what stands in them beside the page
- * (`wy-grid-for-nav`, `has-sidebar`): what holds the main part is none, nor, where no part is the main one, what holds most of the text outside of links.
- * Words of a paragraph are none: manuals mark a program's `menu`. Inside the main part what holds the heading is none (`hero-banner`), or a file (`highlighted-line-menu-positioner`), nor is anything where most of it is named so: a restaurant's `menu-section`.
- * A table of contents under a heading is none where it leads on.
+ * The elements below `body` that are junk by their class or id. Such names do not count on:
+ * - what holds the main part or, where no part is the main one, most of the text outside of links: frames around everything are named for what stands beside
+ *   the page in them (`wy-grid-for-nav`, `has-sidebar`);
+ * - what holds the heading (`hero-banner`) or a file (`highlighted-line-menu-positioner`) inside the main part, and anything in a main part of which most has
+ *   such names (a restaurant's `menu-section`);
+ * - what stands in a paragraph: manuals mark words such as a program's `menu`;
+ * - a table of contents below a heading that leads to other pages.
  */
 function findJunk(body: Element): Set<Element> {
   const found: { element: Element; weight: number; inMain: boolean }[] = [];
@@ -239,19 +252,19 @@ function findJunk(body: Element): Set<Element> {
   return new Set(found.filter(isBeside).map(({ element }) => element));
 }
 
-/** Where running text stands, what is `aside` is of it; so is a box inside such a one. */
+/** Whether an `aside` right inside this element belongs to the text: between paragraphs or programs it does, and inside another `aside`. */
 const holdsText = (element: Element): boolean =>
   element.name === "aside" ||
   element.children.some((child) => typeof child !== "string" && /^(?:p|pre)$/.test(child.name));
 
-/** A footnote is part of the page also where it is nothing but an address. */
+/** Whether an element is a footnote. It is part of the page even where it is nothing but a link. */
 const isFootnote = (element: Element): boolean =>
   (element.attributes["role"] ?? "").startsWith("doc-") || /\bfootnote/.test(wordsOf(element));
 
 /**
- * The page's own header stands inside its article; every other one is the site's. Manuals write tips, warnings, examples and footnotes as `aside`
- * between their paragraphs (Starlight, Google's, W3C's, Sphinx), and forums what they quote. A quotation's
- * `footer` names who said it.
+ * Whether an element inside `parent` belongs to the site rather than to the page. A `header` inside the article is the page's own, and a quotation's `footer`
+ * names who said it. An `aside` in running text (`inText`) belongs to that, unless it is a list of links: manuals write tips, warnings, examples and footnotes so
+ * (Starlight, Google's, W3C's, Sphinx), and forums what they quote.
  */
 function isFrame(element: Element, parent: Element, inArticle: boolean, inText: boolean): boolean {
   const { name, attributes } = element;
@@ -280,7 +293,7 @@ function dropFrame(element: Element, junk: ReadonlySet<Element>, inArticle = fal
   return { ...element, children };
 }
 
-/** A copy without what is silent, and nothing else taken away. */
+/** A copy of `element` without what is silent; nothing else is left out. */
 function dropSilent(element: Element): Element {
   const children = element.children
     .filter((child) => typeof child === "string" || !isSilent(child, element))
@@ -293,7 +306,7 @@ const isArticle = (element: Element) =>
   element.attributes["itemprop"] === "articleBody" ||
   /(?:^|\s)(?:post|entry|article)-(?:body|content)\b/.test(wordsOf(element));
 
-/** Share of the page's text that a part must hold to be taken for the page, and when it has a sibling of its kind. */
+/** Share of the page's text that a part must hold to be taken for the page; and an article that is one of several, or inside the main part. */
 const ENOUGH = 0.3;
 const ENOUGH_AMONG_MANY = 0.6;
 
@@ -304,7 +317,7 @@ class Scale {
   readonly mains: Candidate[] = [];
   readonly articles: Candidate[] = [];
 
-  /** Characters to read below `element`: links count for little, a list of them is no page. */
+  /** Characters to read below `element`. Those in links count a quarter: a list of links is no page. */
   weigh(element: Element, inMain = false): number {
     const main = isMain(element);
     let weight = 0;
@@ -343,7 +356,7 @@ export function findMain(root: Element): Element {
   const bare = dropFrame(body, findJunk(body));
   const before = squeeze(textOf(dropSilent(body))).length;
   const left = squeeze(textOf(bare)).length;
-  // Some pages put themselves into what looks like furniture: rather the furniture than nothing.
+  // Some pages stand inside what looks like furniture: better to show all of it than nothing.
   if (left < before * 0.1 && left < LITTLE) return dropSilent(body);
   return choose(bare);
 }

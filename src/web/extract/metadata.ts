@@ -12,12 +12,12 @@ export type Metadata = {
   next?: string;
 };
 
-/** A page that leads on after a longer time than this is one to be read, seconds. */
+/** A page that leads on to another later than this is there to be read, seconds. */
 const MAX_STAY = 5;
 /** `0; url=next.html`, in all the ways in which it is written (HTML, "shared declarative refresh steps"). */
 const REFRESH = /^\s*(\d{1,4})(?:\.[\d.]*)?\s*[;,]\s*(?:url\s*=\s*)?(["']?)(.+?)\2\s*$/is;
 
-/** Longer ones lead nowhere, characters: reading one takes a time that grows with the square of its blanks. */
+/** Longer ones are not read, characters: {@link REFRESH} takes a time that grows with the square of their blanks. */
 const MAX_REFRESH = 4_096;
 
 /** Characters of a document's title. */
@@ -46,13 +46,13 @@ const HAS_TIME = /\d:\d{2}/;
 /** A time that says of which zone it is: `Z`, `+02:00`, `EST`, perhaps with the zone's name in brackets behind it. */
 const ZONED = /\d:\d{2}.*(?:z|[a-z]{3,4}|[+-]\d{2}:?\d{2})\s*(?:\([^()]*\))?$/i;
 
-/** What the parser is given: a time without a zone is taken as UTC, and so is a day. It must not depend on where this runs. */
+/** A date or time for the runtime's parser. Where it names no zone it gets UTC: the parser would take this machine's. */
 function inZone(text: string): string {
   if (ZONED.test(text)) return text;
   return /T[\d:.]+$/i.test(text) ? `${text}Z` : `${text} UTC`;
 }
 
-/** `01.03.2026`: whoever writes dots names the day first. The runtime's parser reads the month there. */
+/** `01.03.2026`: with dots the day comes first, where the runtime's parser would read the month. */
 const DOTTED = /^(\d{1,2})\.\s?(0?[1-9]|1[0-2])\.\s?(\d{4})(?!\d)/;
 const isoOrder = (_all: string, day: string, month: string, year: string) =>
   `${year}-${month.padStart(2, "0")}-${day.padStart(2, "0")}`;
@@ -91,7 +91,7 @@ function readNext(root: Element): string | undefined {
   return undefined;
 }
 
-/** The first `base` element that has an address counts; others say where links open (HTML standard). */
+/** The address of the first `base` element that has one (HTML standard); others say in which window links open. */
 function readBase(root: Element): string | undefined {
   for (const { name, attributes } of walkElements(root)) {
     if (name === "base" && attributes["href"] !== undefined) return attributes["href"];
@@ -123,7 +123,7 @@ function linkedDate(root: Element): string | undefined {
       const found = findDate(JSON.parse(text));
       if (found) return found;
     } catch {
-      // Many pages write it wrong; it is an extra.
+      // Many pages have broken JSON there, and the date is only an extra.
     }
   }
   return undefined;

@@ -21,6 +21,7 @@ export type RawPage = {
   bytes: Uint8Array;
   /** Its end was not fetched. */
   cut: boolean;
+  /** Most tokens of Markdown that are wanted. */
   maxTokens: number;
 };
 
@@ -47,15 +48,18 @@ type Content = {
   cut?: boolean;
 };
 
-/** A page that leads on by itself is read for what it says where that is longer, characters. */
+/** A page that leads on to another and says more than this, characters, is worth reading itself. */
 const MAX_SIGNPOST = 1_000;
 /** Characters of JSON that are laid out anew where they stand in one line. */
 const MAX_LAID_OUT = 256 * 1024;
-/** Nested deeper than this it stays as it is: what it is pushed in by takes the square of its depth. */
+/** JSON that is nested deeper than this is not laid out: its indentation grows with the square of its depth. */
 const MAX_LAID_OUT_DEPTH = 64;
 
 const NEEDS_SCRIPT = "This page shows its text only after running programs, which are not run here.";
-/** Of a font that names a table of its reader's for its letters (Adobe's predefined CMaps), as older Chinese, Japanese and Korean files do, nothing is told. */
+/**
+ * Also for files whose fonts only name one of Adobe's predefined tables (CMaps), as older Chinese, Japanese and Korean ones do: the library gives none of their
+ * letters.
+ */
 const NO_TEXT =
   "No text can be read from this file: it may be made of pictures, or of letters whose table is not in the file.";
 const LOST_LETTERS = "Some of the text may be missing: the table of its letters is not in the file.";
@@ -74,7 +78,10 @@ export class UnreadablePage extends Error {
   }
 }
 
-/** What links are relative to. A base that is no place (`javascript:`, `data:`) is none (HTML standard). */
+/**
+ * The address that links are relative to: the page's base, or its own address where it names none, or one that is no place (`javascript:`, `data:`; HTML
+ * standard).
+ */
 function baseOf(written: string | undefined, url: string): string {
   const base = written === undefined ? null : URL.parse(written, url);
   return base && /^https?:$/.test(base.protocol) ? base.href : url;
@@ -135,7 +142,10 @@ function readJson(text: string): Content {
   return { blocks: shown === "" ? [] : [fence(shown, "json")] };
 }
 
-/** A text's paragraphs. Empty lines beyond the one between two of them stand at the second one's beginning: programs come as plain text too, and count lines. */
+/**
+ * A text's paragraphs. Of several empty lines between two of them all but the first stay, before the second one: programs come as plain text too, and their
+ * lines must keep their numbers.
+ */
 const paragraphs = (text: string) =>
   text
     .replace(/\r\n?/g, "\n")
@@ -145,11 +155,11 @@ const paragraphs = (text: string) =>
     .split(/(?<!\n)\n\n/)
     .filter((block) => block !== "");
 
-/** Where a program begins or ends. */
+/** The fence at which a program begins or ends. */
 const FENCE = /^\s{0,3}(`{3,}|~{3,})/m;
 const FENCES = new RegExp(FENCE, "gm");
 
-/** The first heading of the first level. In a program a line that begins as one is a remark. */
+/** The first heading of the first level, outside of programs: there a line that begins with `#` is a remark. */
 function titleIn(blocks: readonly string[]): string | undefined {
   for (const block of blocks) {
     const [prose = ""] = block.split(FENCE, 1);
@@ -197,7 +207,7 @@ const TEXT: Readonly<Record<Exclude<DocumentKind, "pdf">, (text: string, page: R
   xml: (text, { url }) => readXml(text, url),
 };
 
-/** Characters that show nothing, or turn the writing around: no text needs them, and tricks do. */
+/** Characters that are not seen, or that turn the writing around. No text needs them, and attackers hide words with them. */
 const UNSEEN = /(?![\n\t])\p{Cc}|[\u00ad\u200b\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\u{e0000}-\u{e007f}]/gu;
 
 /**
@@ -214,7 +224,7 @@ export async function readPage(page: RawPage): Promise<ReadPage> {
   const content =
     kind === "pdf" ? await readPdfFile(page) : TEXT[kind](decodeText(page.bytes, charset, !page.cut), page, type);
   const { blocks, cut = false, title: written = "", ...about } = content;
-  // It stands in a line of its own where the result is told: none may begin another there.
+  // Results show the title on one line: a line break in it could pass for another line of theirs.
   const title = squeeze(written.replace(UNSEEN, ""));
   const clean = blocks.map((block) => block.replace(UNSEEN, "")).filter((block) => block.trim() !== "");
   const whole = !cut && !page.cut;

@@ -4,7 +4,7 @@ type Field = { type?: unknown; value?: unknown; page?: unknown; hidden?: unknown
 /** What is asked for of a file. */
 export type FormFile = { getFieldObjects(): Promise<Record<string, object[]> | null> };
 
-/** A field's own name, without those of the groups that it stands in: `form[0].page1[0].name[0]`. */
+/** A field's own name without those of the groups around it: `name` of `form[0].page1[0].name[0]`. */
 const ownName = (name: string): string => /([^.[\]]+)(?:\[\d+\])?$/.exec(name)?.[1] ?? name;
 
 /** What is filled in, in one line; "" for what is left empty, for a box without its mark, and for what is not to be shown. */
@@ -21,7 +21,7 @@ function filledIn({ type, value, hidden, password }: Field): string {
  */
 export async function readForm(file: FormFile): Promise<Map<number, string[]>> {
   const lines = new Map<number, string[]>();
-  // The text is to be had all the same.
+  // A form that cannot be read must not keep readers from the text.
   const fields = (await file.getFieldObjects().catch(() => null)) ?? {};
   for (const [name, places] of Object.entries(fields)) {
     const filled = (places as Field[]).find((place) => typeof place.page === "number" && filledIn(place) !== "");

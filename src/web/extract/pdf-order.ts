@@ -11,7 +11,7 @@ export type Piece = {
 const placeOf = ({ transform }: Piece, at: 4 | 5): number | undefined =>
   Array.isArray(transform) && typeof transform[at] === "number" ? transform[at] : undefined;
 
-/** The height of a piece's line above the page's end. */
+/** How far above the page's lower edge a piece's line is; undefined where the library does not say. */
 export const bottomOf = (piece: Piece): number | undefined => placeOf(piece, 5);
 
 const leftOf = (piece: Piece): number | undefined => placeOf(piece, 4);
@@ -21,7 +21,7 @@ export const textOf = ({ str }: Piece): string => (typeof str === "string" ? str
 const isBlank = (piece: Piece): boolean => textOf(piece).trim() === "";
 const isLeftward = ({ dir }: Piece): boolean => dir === "rtl";
 
-/** The pieces with every run turned around that is of one direction; blanks between two of its pieces belong to it. */
+/** The pieces, each run of those of one direction reversed (`leftward`: which direction). Blanks between two pieces of a run belong to it. */
 function turnRuns(pieces: readonly Piece[], leftward: boolean): Piece[] {
   const turned: Piece[] = [];
   let run: Piece[] = [];
@@ -50,7 +50,7 @@ function turnRuns(pieces: readonly Piece[], leftward: boolean): Piece[] {
 /** Signs whose form depends on the direction. */
 const MIRRORED: Readonly<Record<string, string>> = { "(": ")", ")": "(", "[": "]", "]": "[", "{": "}", "}": "{" };
 
-/** Signs alone, which the file has as they are seen from the left. */
+/** A piece of signs alone as it is read from the right: reversed and mirrored, since the file has it as it looks from the left. Other pieces stay as they are. */
 function readSigns(piece: Piece): Piece {
   const signs = textOf(piece);
   if (isBlank(piece) || /[\p{L}\p{N}]/u.test(signs)) return piece;
@@ -63,7 +63,7 @@ function readSigns(piece: Piece): Piece {
   };
 }
 
-/** Pieces that stand from left to right, as they are read. */
+/** The pieces of a line, given from left to right, in the order in which they are read. */
 function readLine(line: readonly Piece[]): readonly Piece[] {
   const words = line.filter((piece) => !isBlank(piece));
   const leftward = words.filter(isLeftward);
@@ -76,7 +76,7 @@ function readLine(line: readonly Piece[]): readonly Piece[] {
   return read.map((piece, at) => ({ ...piece, hasEOL: ends && at === read.length - 1 }));
 }
 
-/** Whether there is more room than between letters between a piece and the one to its right before it: a table's next cell. */
+/** Whether a piece ends farther to the left of the one `before` it than letters do: then it is a table's next cell. */
 function standsApart(piece: Piece, before: Piece): boolean {
   const { width, height } = piece;
   if (bottomOf(piece) !== bottomOf(before) || typeof width !== "number" || typeof height !== "number") return false;
@@ -84,8 +84,8 @@ function standsApart(piece: Piece, before: Piece): boolean {
 }
 
 /**
- * A page's pieces in the order in which they are read. Those of Hebrew, Arabic and their like stand word by word, or letter by letter, from the left in files
- * of browsers (Skia's), each spelt as it is read.
+ * A page's pieces in the order in which they are read. Browsers (Skia) write the lines of Hebrew, Arabic and the like from left to right, in pieces of a word or
+ * a letter each; inside a piece the letters are in the order of reading.
  */
 export function inReadingOrder(pieces: readonly Piece[]): readonly Piece[] {
   if (!pieces.some(isLeftward)) return pieces;

@@ -6,7 +6,7 @@ import { bottomOf, inReadingOrder, type Piece, textOf } from "./pdf-order.ts";
 /** Pages that are read at most, whatever there is room for. */
 const MAX_PAGES = 500;
 
-/** `lost`: there are letters in it whose table is neither in the file nor here. */
+/** The text of a PDF file. `cut`: not all of its pages were read. `lost`: it has letters whose table is neither in the file nor here. */
 export type PdfText = {
   title?: string;
   published?: string;
@@ -15,10 +15,11 @@ export type PdfText = {
   lost: boolean;
 };
 
-/** Codings of predefined tables in which a letter's code is its number in Unicode (ISO 32000-1, 9.7.5.2), and the tables from a font's own numbers. */
+/** Names of predefined tables from letters to a font's numbers in which a letter's code is that of Unicode (ISO 32000-1, 9.7.5.2). */
 const BY_UNICODE = /^Uni[A-Za-z\d]+-(?:UCS2|UTF16)-(?:HW-)?[HV]$/;
+/** Names of the tables from a font's numbers back to letters. */
 const TO_UNICODE = /^Adobe-(\w+)-UCS2$/;
-/** Letters of the writings that such tables are for, first and last of each block, and the first of the numbers that they are given here. */
+/** Blocks of letters in Unicode that such tables are for: the first, the last, and the number that is made up here for the first. */
 const LETTERS = [
   [0x20, 0x4ff, 36_000],
   [0x2000, 0x33ff, 38_000],
@@ -26,15 +27,18 @@ const LETTERS = [
   [0xf900, 0xfaff, 65_000],
   [0xff00, 0xffef, 43_500],
 ] as const;
-/** Korea's, which mainland China's fonts, that have the most numbers of their own, do not write. */
+/** The block of Korea's letters. Mainland China's fonts (GB1) do without it: they use its made-up numbers themselves. */
 const HANGUL = [0xac00, 0xd7a3, 24_576] as const;
-/** What the numbers become that fonts have of their own: 256 signs of the second last plane, which no text has, again and again. */
+/**
+ * What the numbers that fonts use themselves become, 256 by 256: the 256 signs from U+F0000 on (this is it in UTF-16), which no text has, so that lost letters
+ * are noticed.
+ */
 const UNKNOWN = "db80dc00";
 const UNKNOWN_SIGNS = /[\u{f0000}-\u{f00ff}]/gu;
 
 const hex = (code: number) => code.toString(16).padStart(4, "0");
 
-/** A table in the form of the format (Adobe's technical note 5014): letters by their code to numbers, or numbers back to letters. */
+/** The table of this name, written as files have them (Adobe's technical note 5014): from letters to numbers, or from numbers back to letters. */
 function writeTable(name: string): Uint8Array {
   const ordering = TO_UNICODE.exec(name)?.[1];
   const blocks = ordering === "GB1" ? LETTERS : [...LETTERS, HANGUL];
@@ -54,8 +58,9 @@ function writeTable(name: string): Uint8Array {
 }
 
 /**
- * What the library asks for of the tables that a file does not bring along. They are a megabyte, and most files that need one write in Unicode: for
- * those the letters are their own numbers, moved out of the way of a font's.
+ * The class that the library asks for tables that a file does not bring along. The real ones are a megabyte. Most files that need one write letters by their
+ * codes in Unicode, and for these any numbers will do that lead there and back: each letter gets one that no font uses itself. `state.byUnicode`: the file has
+ * asked for a table of such codes; `state.lost`: it needs a table that is not here.
  */
 function createTables() {
   const state = { byUnicode: false, lost: false };
@@ -73,7 +78,7 @@ function createTables() {
   return { state, Tables };
 }
 
-/** Dots that lead the eye from a title to its page, as tables of contents have them: they would fill the room that is there for the text. */
+/** Dots that lead the eye from a title to its page in a table of contents. They would fill the room that is there for the text. */
 const LEADERS = / ?(?:\. ?){8,}/g;
 
 const heightOf = ({ height }: Piece) => (typeof height === "number" && height > 0 ? height : 10);
@@ -107,7 +112,7 @@ export function joinPieces(pieces: readonly Piece[]): string {
     .join("\n\n");
 }
 
-/** `D:20260102030405Z` and its shorter forms as a day. Some programs write one that there is not, of zeros alone. */
+/** The day of a date as files have it, `D:20260102030405Z` or shorter; undefined for anything else, such as the zeros that some programs write. */
 function dayOf(written: unknown): string | undefined {
   const parts = typeof written === "string" ? /^(?:D:)?(\d{4})(\d{2})(\d{2})/.exec(written) : null;
   return parts ? isoDate(`${parts[1]}-${parts[2]}-${parts[3]}`) : undefined;

@@ -13,11 +13,12 @@ export const MAX_WAITING = 200;
 const MAX_WAITING_BYTES = 100 * 1024 * 1024;
 /** For one page in its thread, milliseconds; then the thread is ended. */
 export const READ_DEADLINE_MS = 10_000;
-/**
- * How often a page's thread is looked after, milliseconds, and by how much the process may grow meanwhile, bytes: a PDF file unpacks itself, at half a
- * megabyte a millisecond. Where there is little memory, by that part of it: else one file ends the gateway.
- */
+/** How often deadline and memory are looked at while a page is read, milliseconds: a PDF file can unpack itself at half a megabyte a millisecond. */
 export const WATCH_MS = 20;
+/**
+ * By how much the process may grow while a page is read: bytes, and as a part of all memory, so that where there is little of it one file does not end the
+ * gateway.
+ */
 export const MAX_GROWTH_BYTES = 768 * 1024 * 1024;
 const GROWTH_PART = 1 / 3;
 
@@ -27,7 +28,7 @@ export const growthBound = (memoryBytes: number): number => Math.min(MAX_GROWTH_
 const ownGrowth = (): number => growthBound(memoryBound(process.constrainedMemory(), totalmem()));
 /** A thread without work is ended after this, milliseconds. */
 export const IDLE_MS = 30_000;
-/** A thread is replaced after so many bytes: what long pages leave behind in it would not come back otherwise. */
+/** A thread that has read so many bytes of pages is replaced: the memory that long pages leave behind in it comes back with its end only. */
 export const MAX_THREAD_BYTES = 16 * 1024 * 1024;
 
 /** Why a page could not be read. `message` is for the client. */
@@ -97,7 +98,7 @@ class Reader {
     });
   }
 
-  /** Gives up the page in hand, if it is this one. A thread cannot be told to leave off: it is ended. */
+  /** Gives up the page in hand if it is this one, and says whether it was. A thread cannot be told to leave off: it is ended. */
   drop(waiting: Waiting, reason: unknown): boolean {
     if (this.#running !== waiting) return false;
     this.sleep();
@@ -165,7 +166,7 @@ export class ReaderPool {
     this.#readers = Array.from({ length: MAX_THREADS }, () => new Reader(clock, start, onFree, memory, mostGrowth));
   }
 
-  /** Threads that are there at this moment. */
+  /** How many threads there are at this moment. */
   get awake(): number {
     return this.#readers.filter((reader) => reader.awake).length;
   }

@@ -22,7 +22,10 @@ function* panelsOf(element: Element, holders: ReadonlySet<Element>): Generator<E
 const tabAt = (tabs: ReadonlyMap<string | undefined, Element>, id: string | undefined): Element | undefined =>
   id ? tabs.get(id) : undefined;
 
-/** Writes the tabs' names above what each opens, as they or their panels say, else in their order, where there is one panel for each. */
+/**
+ * Writes each tab's name above the panel that it opens: the one that the tab or the panel names, else the one in the same place. Does nothing unless there are
+ * as many panels as tabs.
+ */
 function namePanels(list: Element, panels: readonly Element[]): void {
   const tabs = [...walkElements(list)].filter((tab) => hasRole(tab, "tab"));
   if (tabs.length !== panels.length) return;
@@ -37,7 +40,7 @@ function namePanels(list: Element, panels: readonly Element[]): void {
   }
 }
 
-/** The list of tabs of the panels that stand below `element`: it stands among its children, or right inside one that holds no panels. */
+/** The list of tabs for the panels below `element`: one of its children, or of the children of a child that holds no panels. */
 function listOf(element: Element, holders: ReadonlySet<Element>): Element | undefined {
   const lists = (parent: Element) => [...elementsOf(parent)].filter((child) => hasRole(child, "tablist"));
   const [own] = lists(element);
@@ -47,8 +50,8 @@ function listOf(element: Element, holders: ReadonlySet<Element>): Element | unde
 }
 
 /**
- * Names the panels of tabs, of which a reader of text sees all: one after the other nothing would say which is for whom (WAI-ARIA practices, "tabs").
- * Changes `root`.
+ * Writes the tabs' names above their panels (WAI-ARIA practices, "tabs"). A reader of text sees all the panels, one after the other, and nothing else would say
+ * what each is for. Changes `root`.
  */
 export function nameTabs(root: Element): void {
   const holders = new Set<Element>();

@@ -1,6 +1,7 @@
 /** What a fetched document is read as. */
 export type DocumentKind = "html" | "markdown" | "text" | "code" | "json" | "xml" | "pdf";
 
+/** Media types of programs and of formats that are shown like programs, and the language for the fence of each. */
 const CODE: Readonly<Record<string, string>> = {
   "text/css": "css",
   "text/javascript": "javascript",
@@ -25,7 +26,7 @@ const CODE: Readonly<Record<string, string>> = {
 /** Bytes at the start that show what a document is. */
 const SHOWING = 1_024;
 
-/** Where a header that was sent twice begins anew: behind a comma, with another media type. */
+/** The comma before the second value of a header that was sent twice. */
 const NEXT_TYPE = /,(?=\s*[\w.+-]+\/[\w.+-]+\s*(?:[;,]|$))/;
 
 /** A media type without its parameters, in small letters, and its charset; of a header that was sent twice the last one (Fetch, "extract a MIME type"). */
@@ -93,14 +94,16 @@ function byType(type: string): DocumentKind | undefined {
     : undefined;
 }
 
-/** Whether a server says that its document's own signs are what there is to read, as those do that hold source code: nobody takes `text/plain` for HTML (MIME Sniffing standard, 7). */
+/**
+ * Whether a document's source is what there is to read, by what its server says: markup in plain text, JSON or a program is shown as it stands, as browsers do
+ * with `text/plain` (MIME Sniffing standard, 7).
+ */
 const isSource = (type: string, said: DocumentKind | undefined): boolean =>
   type === "text/plain" || said === "json" || said === "code";
 
 /**
- * What a document is: what its first bytes show, then what its server says, then text where it may be some, or its
- * bytes are nothing else. Undefined for images, sound,
- * archives and other formats that hold no text for a reader (web-and-mcp.md C4). `charset`: as the server names it.
+ * What a document is: what its first bytes show, else what its server says, else text where it may be text or its bytes can be nothing else. Undefined for
+ * images, sound, archives and other formats that hold no text for a reader (web-and-mcp.md C4). `type`, `charset`: as {@link parseContentType} gives them.
  */
 export function kindOf(type: string, bytes: Uint8Array, charset?: string): DocumentKind | undefined {
   const head = Buffer.from(bytes.subarray(0, SHOWING)).toString("latin1");

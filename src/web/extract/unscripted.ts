@@ -2,14 +2,18 @@ import { type Element, elementsOf, isMain, isMostlyLinks, squeeze, textOf, walkE
 
 /** Characters from which on what a page shows without programs is more than a notice that it wants them. */
 const MORE_THAN_A_NOTICE = 500;
-/** Characters up to which a page says so little, its title included, that the pages in its frames are what it is for. */
+/** A page with no more characters than this, its title included, is there for the pages in its frames. */
 const HARDLY_ANYTHING = 200;
-/** Parts that are put in their places; a page has a few dozen at the most. */
+/** Most late parts that are put in their places; pages have a few dozen. */
 const MAX_PLACED = 200;
 
 /** How React, and what is built on it, has its pages say which late part belongs where: `$RC("B:0","S:0")`, `$RS("S:1","P:1")`. */
 const PLACING = /\$R([CRS])\("([^"\\]{1,60})","([^"\\]{1,60})"/g;
 
+/**
+ * Parts of a page that its server sent late, hidden at its end. `homes`: the templates that stand in their places, by id; `parts`: hidden elements, by id; `pairs`:
+ * which part belongs in which home.
+ */
 type Late = { homes: Map<string, Element>; parts: Map<string, Element>; pairs: Pair[] };
 type Pair = { home: string; part: string };
 
@@ -39,7 +43,7 @@ const isOpener = ({ name, attributes }: Element): boolean =>
   name === "button" &&
   (attributes["aria-expanded"] !== undefined || /\b(?:accordion|collapsible|faq)/i.test(attributes["class"] ?? ""));
 
-/** The button that an element is, or that a heading is as a whole. */
+/** The button that opens what follows an element: the element itself, or all that it holds where it is a heading. */
 function openerOf(element: Element): Element | undefined {
   if (!/^h[1-6]$/.test(element.name)) return isOpener(element) ? element : undefined;
   const [button, ...more] = element.children.filter((child) => typeof child !== "string" || child.trim() !== "");
@@ -47,8 +51,8 @@ function openerOf(element: Element): Element | undefined {
 }
 
 /**
- * A question that is a button, with its answer right behind it, is what HTML calls a summary, and the answer is shown: a reader opens it on the page
- * itself. What opens a menu is none.
+ * Makes a summary, as HTML has it, of a button that opens the element right behind it, as that of a question does, and shows that element, which readers
+ * open on the page itself. Not where it is a menu, mostly links. `weight`: its characters of text.
  */
 function nameSummary(opener: Element, opened: Element, weight: number): void {
   if (weight === 0 || opened.name === "button" || isMostlyLinks(opened)) return;
@@ -74,14 +78,20 @@ const isFilledIn = (element: Element): boolean =>
   element.attributes["aria-readonly"] !== "true" &&
   textOf(element).trim().includes("\n");
 
-/** The name of a link that lies over what it leads to, with nothing in it (the Guardian's cards). One to a place of the page is beside its heading. */
+/**
+ * The name of a link that has nothing in it since it lies over what it leads to (the Guardian's cards); undefined for any other. A link to a place on a page
+ * does not count: it stands beside a heading.
+ */
 function overlayName({ name, attributes, children }: Element): string | undefined {
   const isEmpty = children.every((child) => typeof child === "string" && child.trim() === "");
   return name === "a" && isEmpty && !attributes["href"]?.includes("#") ? attributes["aria-label"] : undefined;
 }
 
-/** Collects what {@link placeParts} needs, names questions that are buttons, and opens every `noscript` that holds the page. Returns the characters of text below `element`. */
-function look(element: Element, late: Late): { weight: number; main: boolean } {
+/**
+ * Makes all changes below `element` but those of {@link nameFrames} and {@link placeParts}, and collects what the latter needs in `late`. Returns how many characters
+ * of text there are below it, and whether the page's main part is.
+ */
+function reveal(element: Element, late: Late): { weight: number; main: boolean } {
   const all = { weight: 0, main: isMain(element) };
   let opener: Element | undefined;
   for (const child of element.children) {
@@ -108,7 +118,7 @@ function look(element: Element, late: Late): { weight: number; main: boolean } {
     if (isTabs(element)) show(child);
     if (id && child.name === "template") late.homes.set(id, child);
     else if (id && hidden !== undefined) late.parts.set(id, child);
-    const { weight, main } = look(child, late);
+    const { weight, main } = reveal(child, late);
     if (opener) nameSummary(opener, child, weight);
     opener = openerOf(child);
     if (child.name === "noscript" && (main || weight >= MORE_THAN_A_NOTICE)) child.name = "div";
@@ -118,7 +128,7 @@ function look(element: Element, late: Late): { weight: number; main: boolean } {
   return all;
 }
 
-/** Whether `element` is `other` or stands in it, late parts being where they were put. */
+/** Whether `element` is `other` or stands in it. `around`: what each element stands in, late parts where they were put. */
 function isInside(element: Element, other: Element, around: ReadonlyMap<Element, Element>): boolean {
   for (let at: Element | undefined = element; at; at = around.get(at)) if (at === other) return true;
   return false;
@@ -150,7 +160,7 @@ function placeParts(root: Element, { homes, parts, pairs }: Late): void {
   }
 }
 
-/** A page around another one is the way to it, as one that is made of frames is. What cannot be seen counts visitors. */
+/** Makes a `frame` of every `iframe`, which becomes a link to the page in it. Not of one that cannot be seen: it counts visitors. */
 function nameFrames(root: Element): void {
   for (const element of walkElements(root)) {
     const { src, width, height } = element.attributes;
@@ -160,13 +170,16 @@ function nameFrames(root: Element): void {
 }
 
 /**
- * Makes of a page what it shows to a reader that runs no programs, as far as that is certain. A `noscript` with the page in it is shown (forums have
- * their threads there), formulas that a program would draw become formulas, questions that are buttons summaries, links that lie over something named, a page in a frame a link where there is hardly anything else, and parts that came late, hidden at the end, are put where the page says.
- * Changes `root`.
+ * Does what a page's programs would do for its readers, as far as that is certain. Changes `root`:
+ * - a `noscript` with the page in it is shown (forums have their threads there), and so are tabs and answers that open;
+ * - formulas that a program would draw become `math`, buttons that open answers `summary`, fields filled with programs `pre`;
+ * - links that lie over something get their names as text;
+ * - parts that came late, hidden at the end, are put where the page says;
+ * - a page in a frame becomes a link where there is hardly anything else.
  */
 export function unscript(root: Element): void {
   const late: Late = { homes: new Map(), parts: new Map(), pairs: [] };
-  const { weight } = look(root, late);
+  const { weight } = reveal(root, late);
   if (weight <= HARDLY_ANYTHING) nameFrames(root);
   placeParts(root, late);
 }

@@ -13,8 +13,8 @@ async function work(page: Work): Promise<Done> {
   }
 }
 
-// A thread of its own: a long page takes longer than the event loop may stand still, and a hostile one for ever. One page at a time; any
-// other fault ends the thread, and the other side starts a new one.
+// This runs in a thread of its own: a long page takes longer than the event loop may stand still, and a hostile one for ever. Pages come one at a time. A
+// fault other than UnreadablePage ends the thread, and its owner starts a new one.
 self.onmessage = ({ data }) => {
   void work(data).then((done) => postMessage(done));
 };

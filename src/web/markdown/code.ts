@@ -1,30 +1,39 @@
 import { type Element, elementsOf, isFile, walkElements } from "../page-tree.ts";
 import { longestRun } from "./inline.ts";
 
-/** A cell of a table that numbers the lines of the program in the next one. */
+/** Whether an element is a cell of a table with the line numbers of the program in the next cell. */
 export const isNumbering = ({ name, attributes }: Element): boolean =>
   name === "td" &&
   /\b(?:lineno|linenos|line-?num(?:bers?)?|gutter|blob-num|lines-num)\b/i.test(attributes["class"] ?? "");
 
-/** Columns of line numbers, buttons and explanations beside a program; `ln` and `lnt` are Chroma's (Hugo), whole words: `hljs-ln-line` holds the program. */
+/**
+ * Classes of line numbers, buttons and explanations beside a program. Chroma's (Hugo) `ln` and `lnt` count as whole names alone: `hljs-ln-line` holds the
+ * program.
+ */
 const BESIDE =
   /\b(?:lineno|linenos|line-?num(?:bers?)?|lines-num|gutter|copy|clipboard|hljs-ln-n|blob-num|code-toolbar-item|ltx_listing_data|ltx_tag_listingline)\b|(?:^|\s)(?:lnt?|ttc)(?=$|\s)/i;
 
-/** The program's own element may be named for what a highlighter is to put beside it: `<code class="language-php line-numbers">`. */
+/**
+ * Whether an element stands beside a program and is no part of it. A `code` never does: its class may tell a highlighter what to add (`language-php
+ * line-numbers`).
+ */
 const isBeside = ({ name, attributes }: Element): boolean =>
   name === "button" || (name !== "code" && BESIDE.test(attributes["class"] ?? ""));
 
-/** A program in Doxygen's pages: elements of lines and of what can be folded in, and nothing between them but the file's own white space. */
+/** Whether an element holds the lines of a program in Doxygen's pages. The white space between them is of the page's source, not of the program. */
 const hasLines = ({ name, attributes }: Element): boolean =>
   name === "div" && /(?:^|\s)(?:fragment|foldopen)(?:$|\s)/.test(attributes["class"] ?? "");
 
-/** So it is with elements of a table, and with a list of lines. */
+/** Whether an element holds rows, cells or items. The white space between them, too, is of the page's source. */
 const hasRows = ({ name }: Element): boolean => /^(?:table|tbody|tr|ol)$/.test(name);
 
-/** A program in LaTeXML's pages, by which arXiv's papers are made: an element for each line. Its algorithms are sentences and formulas. */
+/** Whether an element is a program in LaTeXML's pages (arXiv's papers), with an element for each line. Not its algorithms: these are sentences and formulas. */
 const isLatexListing = ({ attributes }: Element): boolean => /\bltx_lstlisting\b/.test(attributes["class"] ?? "");
 
-/** A program that is written as words are: its lines are elements or end with `br`, and what pushes them in are blanks that stay (W3Schools; GeSHi, as at Pastebin). */
+/**
+ * Whether a program is laid out as running text is: its lines are elements or end with `br`, and are indented by no-break spaces (W3Schools; GeSHi, as at
+ * Pastebin).
+ */
 function isTypeset(element: Element): boolean {
   const { name, attributes } = element;
   if (name === "div") return /(?:^|\s)w3-code(?:$|\s)/.test(attributes["class"] ?? "");
@@ -35,8 +44,8 @@ function isTypeset(element: Element): boolean {
 }
 
 /**
- * A program that is no `pre`, where white space would be lost: a table with a row for each of its lines, numbered in a cell of its own (GitHub's gists,
- * Gitea, Gitiles), or elements of lines (GitHub's files, arXiv's papers, Doxygen).
+ * Whether an element is a program although it is no `pre`, so that the program's white space would be lost: a table with a row for each line, numbered in a cell
+ * of its own (GitHub's gists, Gitea, Gitiles), or an element for each line (GitHub's files, arXiv's papers, Doxygen).
  */
 export function isListing(element: Element): boolean {
   const { name, attributes } = element;
@@ -58,6 +67,7 @@ export function isListing(element: Element): boolean {
   return rows > 0;
 }
 
+/** A language behind one of the words with which classes announce it. */
 const LANGUAGE =
   /(?:^|\s)(?:language-|lang-|lang:\s?|highlight-source-|highlight-text-html-|highlight-|brush:\s?|sourceCode\s|src-)([a-z][\w+#.-]{0,20})/i;
 /** Languages that stand as a class of their own, as some highlighters have it. */
@@ -66,6 +76,7 @@ const BARE_LANGUAGES = new Set(
     " ",
   ),
 );
+/** Words in a language's place that name none. */
 const NOT_A_LANGUAGE = new Set([
   "code",
   "none",
@@ -93,7 +104,7 @@ function languageIn({ attributes }: Element): string | undefined {
   return language && !NOT_A_LANGUAGE.has(language) && /^[\w+#.-]+$/.test(language) ? language : undefined;
 }
 
-/** The language of a program, said by the element, by one around it, or by the first inside it. */
+/** The language of a program, by the first that names one: its element, the first ones inside it, those around it. "" where none does. */
 function languageOf(pre: Element, around: readonly Element[]): string {
   const inside = [...walkElements(pre)].slice(0, 3);
   for (const element of [pre, ...inside, ...around]) {
@@ -103,7 +114,7 @@ function languageOf(pre: Element, around: readonly Element[]): string {
   return "";
 }
 
-/** A program's text as it stands: every blank kept, line breaks by newline, `br`, or an element for each line. `typeset`: see {@link isTypeset}. */
+/** A program's text as it stands, with all its blanks. Lines end with a newline, a `br`, or the end of an element. `typeset`: see {@link isTypeset}. */
 function codeOf(element: Element, typeset = false): string {
   let text = "";
   const isApart = hasRows(element) || hasLines(element);
@@ -127,6 +138,7 @@ export function fence(code: string, language: string): string {
   return `${ticks}${language}\n${code}\n${ticks}`;
 }
 
+/** A program as a fenced block; "" for an empty one. `around`: elements that may name its language. */
 function writeCode(element: Element, around: readonly Element[]): string {
   const typeset = isTypeset(element);
   const code = codeOf(element, typeset)
@@ -144,7 +156,7 @@ function writeCode(element: Element, around: readonly Element[]): string {
 export function writePre(pre: Element, around: readonly Element[]): string[] {
   const programs = [...elementsOf(pre)].filter(({ name }) => name === "code");
   const lines = pre.children.every((child) => (typeof child === "string" ? child.trim() === "" : child.name !== "br"));
-  // Some highlighters make a code element of every line.
+  // Some highlighters make a code element of every line: then they are one program.
   const several = programs.length > 1 && lines && programs.some((program) => codeOf(program).trimEnd().includes("\n"));
   if (several) return programs.map((program) => writeCode(program, [pre]));
   return [writeCode(pre, around.slice(0, 2))];

@@ -6,7 +6,7 @@ import { type Element, squeeze, textOf, walkElements } from "../page-tree.ts";
 export type PageContext = {
   /** Absolute address that links of the page are relative to. */
   base: string;
-  /** Signs of the emphasis that all this stands in already: a second one of the same would be another, `****`. */
+  /** Signs of emphasis that are open already, with blanks between them: the same one again would read as another, as `****` does. */
   within?: string;
 };
 
@@ -23,8 +23,8 @@ export function absolute(href: string | undefined, { base }: PageContext): strin
 }
 
 /**
- * Text with the signs that Markdown would take for its own made harmless, and no others: most of what reads this is a model. A star at an end of it may
- * touch what stands beside it: `<em><span>*</span><span>args</span></em>`.
+ * A text with a backslash before each sign that Markdown would take for its own, and before no other: most readers are models, for whom each is noise. A star at an
+ * end of the text has one too, since it may touch what stands beside it: `<em><span>*</span><span>args</span></em>`.
  */
 export function escapeText(text: string): string {
   return text
@@ -49,11 +49,11 @@ function codeSpan(text: string): string {
   return `${fence}${pad}${code}${pad}${fence}`;
 }
 
-/** A code span with what stands around it, white space that is part of the line. */
+/** A code span of `text`, with the white space at its ends outside. */
 const spacedSpan = (text: string): string =>
   `${/^\s/.test(text) ? " " : ""}${codeSpan(text)}${/\s$/.test(text) ? " " : ""}`;
 
-/** Code in a line. Links in it, as of a signature's types (Javadoc's), part it: a code span has no place for any. */
+/** Code in a line. A code span can hold no link: where there are some, as of the types in a signature (Javadoc), each is a span of its own inside a link. */
 function writeCode(element: Element, context: PageContext): string {
   let line = "";
   let plain = "";
@@ -83,7 +83,7 @@ function mark(text: string, sign: string): string {
   return `${text.slice(0, start)}${sign}${inner}${sign}${text.slice(start + inner.length)}`;
 }
 
-/** Emphasis inside emphasis of the same kind, as editors leave it (`<b><strong>`), is written once. */
+/** An element between signs of emphasis; without them inside emphasis of the same kind, as editors leave it (`<b><strong>`). */
 function writeEmphasis(element: Element, sign: string, context: PageContext): string {
   const { within = "" } = context;
   if (within.split(" ").includes(sign)) return writeInline(element, context);
@@ -108,6 +108,7 @@ const CODE = new Set(["code", "kbd", "samp", "tt"]);
 const ANCHOR_CLASS =
   /\b(?:headerlink|anchor|anchorjs-link|heading-anchor|header-anchor|hash-link|permalink|direct-link|mw-editsection)\b/;
 
+/** A link; its text alone where it leads nowhere, and nothing for one that only points at its heading. */
 function writeLink(element: Element, context: PageContext): string {
   const text = writeInline(element, context);
   const bare = squeeze(text);
@@ -149,7 +150,7 @@ function texOf(element: Element): string | undefined {
 /** A part of a formula, in brackets where it is more than one sign or number. */
 const grouped = (text: string) => (/^(?:[\p{L}\p{N}.,]*|\S)$/u.test(text) ? text : `(${text})`);
 
-/** How the parts of an element belong together, where it is not one behind the other: without it a fraction of 1 and 2 would be 12. */
+/** How the parts of an element of MathML are written where they do not simply follow each other: the fraction of 1 and 2 must not become 12. */
 const FORMULAS: Readonly<Record<string, (parts: readonly string[]) => string>> = {
   mfrac: ([over = "", under = ""]) => `${grouped(over)}/${grouped(under)}`,
   msup: ([base = "", up = ""]) => `${grouped(base)}^${grouped(up)}`,
@@ -182,7 +183,7 @@ function writeMath(element: Element): string {
 const hasClass = (element: Element | string, names: RegExp): boolean =>
   typeof element !== "string" && names.test(element.attributes["class"] ?? "");
 
-/** A footnote of LaTeXML's (arXiv's papers), which stands in the sentence: in brackets, and its number, which is there already, not again. */
+/** A footnote of LaTeXML's (arXiv's papers), which it writes into the sentence: in brackets, and without its number, which stands before it already. */
 function writeNote(note: Element, context: PageContext): string {
   const children = note.children
     .flatMap((child) => (hasClass(child, /\bltx_note_content\b/) ? (child as Element).children : [child]))

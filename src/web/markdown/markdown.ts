@@ -13,9 +13,10 @@ const INLINE = new Set(
 );
 const BLOCKS_INSIDE = /^(?:p|div|section|article|ul|ol|dl|table|pre|blockquote|h[1-6]|figure|header|main)$/;
 
+/** What {@link holdsBlocks} found of each element: it is asked at every level above it. */
 const known = new WeakMap<Element, boolean>();
 
-/** Inline by name, but with whole blocks inside: such a link or span is a part of the page like any other. Asked once of each element. */
+/** Whether an element holds whole blocks. One that is inline by its name, such as a link around a card, is then a part of the page like any other. */
 function holdsBlocks(element: Element): boolean {
   let holds = known.get(element);
   if (holds === undefined) {
@@ -30,7 +31,10 @@ function holdsBlocks(element: Element): boolean {
   return holds;
 }
 
-/** An element of a page's own name among words is one of them (`<g-emoji>`, `<relative-time>` of GitHub); such elements alone are parts of the page. */
+/**
+ * Whether an element has a name of the page's own. Among words it is one of them (GitHub's `<g-emoji>` and `<relative-time>`); where no words are, it is a part
+ * of the page.
+ */
 const isOwn = ({ name }: Element): boolean => name.includes("-");
 const holdsWords = ({ children }: Element): boolean =>
   children.some((child) => typeof child === "string" && child.trim() !== "");
@@ -43,7 +47,7 @@ const escapeStart = (line: string) =>
       number === undefined ? `\\${sign}` : `${number}\\${sign.slice(number.length)}`,
   );
 
-/** Quotations and lists inside each other that are pushed in; deeper ones stay where those are. */
+/** How many quotations and lists inside each other are indented, each deeper than the one around it; further ones are no deeper. */
 const MAX_PUSHED = 12;
 
 /** How a list begins. */
@@ -124,6 +128,7 @@ class Writer {
     return text === "" ? "" : `${"#".repeat(level)} ${text}`;
   }
 
+  /** A caption, in italics unless it has signs of emphasis of its own. */
   #aside(element: Element): string[] {
     const text = this.#line(element);
     return text === "" ? [] : [/[*_]/.test(text) ? text : `*${text}*`];
@@ -134,14 +139,14 @@ class Writer {
     return text === "" ? [] : [text];
   }
 
-  /** A page that is made of others (`frameset`) is the way to them. */
+  /** A frame, which holds a page of its own, as a link to that. */
   #frame({ attributes }: Element): string[] {
     const href = absolute(attributes["src"], this.context);
     const name = cutText(squeeze(attributes["title"] ?? attributes["name"] ?? ""), MAX_FRAME_NAME);
     return href === undefined ? [] : [`[Frame: ${escapeText(name || href)}](${href})`];
   }
 
-  /** A link around whole blocks: the blocks, and the link behind the first that can bear it. */
+  /** A link around whole blocks: the blocks, of which the first that is one line without links becomes the link. */
   #card(element: Element, around: readonly Element[]): string[] {
     const blocks = this.blocks(element, around);
     const href = absolute(element.attributes["href"], this.context);
@@ -235,7 +240,7 @@ export function toMarkdown(element: Element, base: string): string[] {
   return new Writer({ base }).blocks(element, [element]);
 }
 
-/** A program, not structured data, rules or a map of modules in an element of the same name. */
+/** Whether an element is a program: a `script` may also hold structured data, rules or a map of modules. */
 const isProgram = ({ name, attributes }: Element) =>
   name === "script" && /^$|module$|(?:java|ecma)script/i.test(attributes["type"]?.trim() ?? "");
 

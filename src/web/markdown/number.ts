@@ -19,7 +19,7 @@ const ROMAN = [
     ["i", 1],
   ] as const),
 ] as const;
-/** Larger numbers are written in figures in Roman ones' place, as browsers do (CSS Counter Styles, "upper-roman"). */
+/** The largest Roman number. Larger ones are written in figures, as browsers do (CSS Counter Styles, "upper-roman"). */
 const MAX_ROMAN = 3_999;
 
 function toRoman(number: number): string {
@@ -42,7 +42,7 @@ function toLetters(number: number): string {
 
 const BY_STYLE = /(?:^|;)\s*list-style(?:-type)?\s*:[^;]*\b(lower|upper)-(alpha|latin|roman)\b/i;
 
-/** How a list counts, as its `type` has it (HTML standard), which its style goes before: `a`, `A`, `i`, `I`, or anything else for figures. */
+/** How a list counts, by its style, else by its `type` (HTML standard): `a`, `A`, `i`, `I`, or anything else for figures. */
 function typeOf({ attributes }: Element): string | undefined {
   const [, height, kind] = BY_STYLE.exec(attributes["style"] ?? "") ?? [];
   if (kind === undefined) return attributes["type"]?.trim();
@@ -50,7 +50,7 @@ function typeOf({ attributes }: Element): string | undefined {
   return /upper/i.test(height ?? "") ? type.toUpperCase() : type;
 }
 
-/** What stands before an item of an ordered list: a law's (b) is no 2. */
+/** A number as its ordered list writes it before an item: what a law calls (b) must not become 2. */
 export function numberIn(list: Element, number: number): string {
   const type = typeOf(list);
   const small = type?.toLowerCase();

@@ -9,10 +9,11 @@ type Cell = { element: Element; columns: number; rows: number };
 /** `part`: the head, body or foot that it stands in, or the table itself. */
 type Row = { cells: Cell[]; part: Element };
 
+/** How many columns or rows a cell takes, as its attribute says: 1 to `most`. */
 const span = (value: string | undefined, most: number) =>
   Math.min(Math.max(Number.parseInt(value ?? "1", 10) || 1, 1), most);
 
-/** None: all that are left (HTML standard, `rowspan`). */
+/** How many rows a cell takes. 0 means all that are left (HTML standard, `rowspan`). */
 const rowSpan = (value: string | undefined) => (value?.trim() === "0" ? MAX_ROWS : span(value, MAX_ROWS));
 
 const isInHead = ({ part }: Row) => part.name === "thead";
@@ -94,7 +95,7 @@ function layOut(rows: readonly Row[], context: PageContext): string[][] {
   return grid;
 }
 
-/** A grid without the columns in which there is nothing at all: they keep others apart, as most do in annual reports (EDGAR). */
+/** A grid without its empty columns, which only make room between others: in annual reports (EDGAR) most do. */
 function dropEmpty(grid: readonly string[][]): string[][] {
   const used = new Set<number>();
   for (const row of grid) for (const [at, text = ""] of row.entries()) if (text !== "") used.add(at);
@@ -102,7 +103,10 @@ function dropEmpty(grid: readonly string[][]): string[][] {
   return grid.map((row) => columns.map((at) => row[at] ?? ""));
 }
 
-/** Headings and rows without the columns that only link again to what one with the same heading does, as those for narrow screens (GitHub's folders). */
+/**
+ * Headings and rows without each column that only repeats the links of an earlier one with the same heading, as pages have them for narrow screens (GitHub's
+ * folders).
+ */
 function dropRepeated(heads: readonly string[], body: readonly string[][]): readonly string[][] {
   const says = (row: readonly string[], at: number, first: number) =>
     row[at] === "" || (row[at] === row[first] && row[at]?.includes("]("));
@@ -118,11 +122,11 @@ const isHeading = (row: Row) => isInHead(row) || row.cells.every(({ element }) =
 
 const writeRow = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
 
-/** Rows of headings as one: what stands above each other, once each. */
+/** Rows of headings as one: of each column its headings one after the other, equal ones once. */
 const mergeHeadings = (rows: readonly string[][], width: number): string[] =>
   Array.from({ length: width }, (_, at) => [...new Set(rows.map((row) => row[at] ?? ""))].filter(Boolean).join(" "));
 
-/** There is something to read in it, be it an image's description. */
+/** Whether there is something to read in a cell, be it only an image's description. */
 const holdsSomething = ({ element }: Cell): boolean =>
   squeeze(textOf(element)) !== "" || [...walkElements(element)].some(({ attributes }) => attributes["alt"]);
 
