@@ -50,7 +50,7 @@ import { keepSame, replaceVendors } from "./vendors/roster.ts";
 import type { Vendor } from "./vendors/vendor.ts";
 import { McpServer } from "./web/mcp/mcp.ts";
 import { createMediaFetch } from "./web/safe-fetch/media.ts";
-import { createSafeFetch, type SafeFetch } from "./web/safe-fetch/safe-fetch.ts";
+import { createSafeFetch } from "./web/safe-fetch/safe-fetch.ts";
 import { createServedTools } from "./web/tools/served.ts";
 import { WebTools } from "./web/tools/tools.ts";
 
@@ -216,7 +216,9 @@ function createRelay(ground: Ground, ownPort: () => number | undefined) {
   const { config, store, clock, version } = settings;
   const plans = createPlans(config.plans);
   const limits = createLimits(settings, writer, plans);
-  const safeFetch = guardedFetch(settings, ownPort);
+  const userAgent = userAgentOf(version);
+  const { allow_hosts: allowHosts = [] } = config.web.fetch ?? {};
+  const safeFetch = createSafeFetch({ clock, userAgent, allowHosts, publicUrl: config.server.publicUrl, ownPort });
   const health = new VendorHealth(clock);
   const { admission, observation } = startObservation(ground, health);
   const keySpend = new KeySpend(store, writer, (keyId) => keys.capsOf(keyId), clock);
@@ -232,7 +234,7 @@ function createRelay(ground: Ground, ownPort: () => number | undefined) {
     running,
     reasoning: new ReasoningState(reasoning, new ProofMakers(reasoning)),
     blockingMs: config.limits.blockingSeconds * 1000,
-    userAgent: userAgentOf(version),
+    userAgent,
     fetchMedia: createMediaFetch(safeFetch, clock),
     observer: observation.observer,
     admission,
@@ -453,18 +455,6 @@ function createLimits({ store, clock, log }: AppSettings, writer: Writer, plans:
     addresses: new AddressLimiter(options),
     close: () => noted.then(() => noteStop(store, writer, true)).catch(failed),
   };
-}
-
-/** The one fetch for addresses that come from outside (contract 9). `ownPort`: where this gateway listens, once it does. */
-function guardedFetch({ config, clock, version }: AppSettings, ownPort: () => number | undefined): SafeFetch {
-  const { publicUrl } = config.server;
-  return createSafeFetch({
-    clock,
-    userAgent: userAgentOf(version),
-    allowHosts: config.web.fetch?.allow_hosts ?? [],
-    ownHosts: publicUrl === undefined ? [] : [new URL(publicUrl).hostname],
-    ownPort,
-  });
 }
 
 /** A revoked key's running requests end within a second (contract 4). */

@@ -88,6 +88,11 @@ export class Worker {
       settling: (requestId, made) => link.note("settling", { requestId, attempts: made }),
     };
     const hall = new EntryHall(link);
+    const userAgent = userAgentOf(version);
+    const safeFetch = createSafeFetch({
+      ...{ clock, userAgent, allowHosts: view.fetchHosts, publicUrl: view.publicUrl ?? undefined },
+      ownPort: () => view.port,
+    });
     this.#services = {
       clock,
       log,
@@ -100,8 +105,8 @@ export class Worker {
       running: this.running,
       reasoning: new ReasoningState(this.#reasoning, this.#makers),
       blockingMs: view.blockingMs,
-      userAgent: userAgentOf(version),
-      fetchMedia: createMediaFetch(guardedFetch(parts), clock),
+      userAgent,
+      fetchMedia: createMediaFetch(safeFetch, clock),
       observer: createObserver([this.#requests, attempts, ...(this.#traces ? [this.#traces] : [])], failed),
       admission: this.#admission,
       runWebTool: createRemoteTools(link),
@@ -193,15 +198,4 @@ function notedBy({ log, link }: WorkerParts): Log {
 function noteBodies({ link }: WorkerParts, requestId: string, request: string, reply: string): void {
   const cut = (text: string) => text.slice(0, MAX_LOOKED_THROUGH);
   link.note("bodies", { requestId, request: cut(request), reply: cut(reply) });
-}
-
-/** The one fetch for addresses that come from outside (contract 9). */
-function guardedFetch({ view, clock }: WorkerParts) {
-  return createSafeFetch({
-    clock,
-    userAgent: userAgentOf(view.version),
-    allowHosts: view.fetchHosts,
-    ownHosts: view.publicUrl === null ? [] : [new URL(view.publicUrl).hostname],
-    ownPort: () => view.port,
-  });
 }

@@ -12,7 +12,7 @@ const safeFetch = createSafeFetch({
   clock,
   userAgent: "sluice/test",
   allowHosts,
-  ownHosts: [],
+  publicUrl: undefined,
   ownPort: () => undefined,
 });
 const onFault = (thrown: unknown) => console.error(thrown);

@@ -40,7 +40,7 @@ export function guarded(settings: Partial<SafeFetchSettings> = {}) {
     clock: systemClock,
     userAgent: "sluice/test",
     allowHosts: [],
-    ownHosts: [],
+    publicUrl: undefined,
     ownPort: () => undefined,
     ...settings,
   });

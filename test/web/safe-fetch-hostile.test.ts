@@ -203,9 +203,13 @@ describe("the gateway itself", () => {
 
   test("its public name is refused before anybody is asked for its address", async () => {
     const resolve = () => Promise.reject(new Error("must not be asked"));
-    const ownHosts = ["gate.example", "dotted.example.", "[2a00:1450::5]"];
-    const safeFetch = openPort({ ownHosts, resolve });
-    for (const host of ["gate.example", "GATE.example.", "dotted.example", "[2a00:1450:0::5]"]) {
+    for (const [own, host] of [
+      ["gate.example", "gate.example"],
+      ["gate.example", "GATE.example."],
+      ["dotted.example.", "dotted.example"],
+      ["[2a00:1450::5]", "[2a00:1450:0::5]"],
+    ]) {
+      const safeFetch = openPort({ publicUrl: `https://${own}/gate`, resolve });
       const fault = await faultOf(safeFetch(here(`http://${host}:P/v1/models`), PLAIN));
       expect([fault.code, fault.message]).toEqual(["blocked", "This is the gateway itself."]);
     }

@@ -74,8 +74,8 @@ function parseUrl(text: string): URL {
 export type RuleSettings = {
   /** Hosts the operator opened (contract 9). They match the host as the URL has it, never what a stranger's name resolves to. */
   allowHosts: readonly string[];
-  /** Host names of this gateway, as URLs have them. */
-  ownHosts: readonly string[];
+  /** The host name of this gateway, as URLs have it. */
+  ownHost: string | undefined;
   /** Ports of hosts that nobody opened. */
   ports: ReadonlySet<number>;
 };
@@ -84,9 +84,9 @@ export type RuleSettings = {
  * Takes a URL apart and refuses what can be refused by its text alone: other schemes, credentials, malformed and private names, ports that
  * are no web server's. The returned function throws FetchFault (invalid_url, blocked).
  */
-export function createRules({ allowHosts, ownHosts, ports }: RuleSettings): (text: string | URL) => Target {
+export function createRules({ allowHosts, ownHost, ports }: RuleSettings): (text: string | URL) => Target {
   const rules = allowHosts.map(parseRule);
-  const own = new Set(ownHosts.map(bareHost));
+  const own = ownHost === undefined ? undefined : bareHost(ownHost);
   return (text) => {
     const url = parseUrl(String(text));
     const secure = url.protocol === "https:";
@@ -98,7 +98,7 @@ export function createRules({ allowHosts, ownHosts, ports }: RuleSettings): (tex
     if (!allowed) {
       if (!isAddress && isInward(host)) throw new FetchFault("blocked", "This name leads into a private network.");
       if (!ports.has(port)) throw new FetchFault("blocked", "This port is not one of a web server.");
-      if (own.has(host)) throw new FetchFault("blocked", "This is the gateway itself.");
+      if (host === own) throw new FetchFault("blocked", "This is the gateway itself.");
     }
     return { url, secure, port, host, isAddress, allowed };
   };

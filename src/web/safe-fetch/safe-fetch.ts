@@ -33,8 +33,8 @@ export type SafeFetchSettings = {
   userAgent: string;
   /** Hosts the operator opened (`web.fetch.allow_hosts`, contract 9). */
   allowHosts: readonly string[];
-  /** Host names under which clients reach this gateway. */
-  ownHosts: readonly string[];
+  /** The address that clients of this gateway use: its host is not fetched from. */
+  publicUrl: string | undefined;
   /** The port this gateway listens at, once it does: unreachable on every own address, whatever is allowed. */
   ownPort(): number | undefined;
   /** Default: DNS, and the system's resolver for hosts that the operator opened. */
@@ -90,8 +90,9 @@ class Guard {
   readonly #places = new Places(MOST_AT_ONCE);
 
   constructor(private readonly settings: SafeFetchSettings) {
-    const { allowHosts, ownHosts, ports = WEB_PORTS } = settings;
-    this.#check = createRules({ allowHosts, ownHosts, ports });
+    const { allowHosts, publicUrl, ports = WEB_PORTS } = settings;
+    const ownHost = publicUrl === undefined ? undefined : new URL(publicUrl).hostname;
+    this.#check = createRules({ allowHosts, ownHost, ports });
   }
 
   async fetch(text: string, options: SafeFetchOptions): Promise<Fetched> {
