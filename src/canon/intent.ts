@@ -117,10 +117,10 @@ export type Orders = {
   reasoning: ReasoningOrder;
   /** What the client said of reasoning is read by nobody: it is named as dropped. */
   isReasoningIgnored?: boolean;
-  /** Reasoning is active: temperature, top_p and top_k are removed (interface 4.8). */
+  /** Reasoning is active: it was asked for, or the model reasons unasked. */
+  isReasoningActive: boolean;
+  /** temperature, top_p and top_k are removed: reasoning is active (interface 4.8), and its wish goes to the vendor or needs none. */
   dropSampling: boolean;
-  /** Reasoning is asked for, and the model is not told, since nobody knows how it is steered: it may reason all the same, and sampling stays. */
-  mayReason?: boolean;
   /** Top-level wire fields that this vendor or model refuses. */
   remove: readonly string[];
   /** The top-level wire field by which the vendor finds a session's cache, and the key to write into it where the client has written nothing. */
@@ -141,5 +141,5 @@ export type Orders = {
 };
 
 /** Whether the model will reason, as far as the orders tell. */
-export const reasons = ({ reasoning, dropSampling, mayReason = false }: Orders): boolean =>
-  dropSampling || mayReason || reasoning.kind === "level" || reasoning.kind === "on" || reasoning.kind === "budget";
+export const reasons = ({ reasoning, isReasoningActive }: Orders): boolean =>
+  isReasoningActive || reasoning.kind === "level" || reasoning.kind === "on" || reasoning.kind === "budget";

@@ -71,6 +71,7 @@ function tellOff(order: ReasoningOrder, wish: ReasoningIntent, { reasoningOff: f
 export function tellByEffort(orders: Orders, wish: ReasoningIntent): void {
   if (orders.reasoning.kind !== "keep" || wish.kind !== "budget" || wish.tokens <= 0) return;
   orders.reasoning = { kind: "level", form: "adaptive-effort", level: effortOfBudget(wish.tokens) };
+  orders.isReasoningActive = true;
   orders.dropSampling = true;
 }
 
@@ -88,16 +89,16 @@ export function planOrders(
   const wish = isAcross ? (intent.turnReasoning ?? intent.reasoning) : intent.reasoning;
   const reasoning = planReasoning(wish, steered(entry, isAcross), withForm(route, entry, upstream));
   const maxOutputTokens = outputCeiling(intent, entry, upstream, quirks, money?.ceiling);
-  // What asks to think of a model of which nobody knows how it is steered does not cross: it thinks as it would without.
+  // A wish to reason does not cross to a model of which nobody knows how it is steered: it may reason or not, as without the wish, and keeps its sampling.
   const isUntold = isAcross && reasoning.order.kind === "keep";
   const orders: Orders = {
     upstreamModel: route.model,
     stream: intent.stream || money?.asStream === true,
     reasoning: isAcross ? tellOff(reasoning.order, wish, quirks) : reasoning.order,
+    isReasoningActive: reasoning.active,
     dropSampling: reasoning.active && !isUntold,
     remove: intent.remove ? [...intent.remove, ...reasoning.refused] : reasoning.refused,
   };
-  if (reasoning.active && isUntold) orders.mayReason = true;
   if (maxOutputTokens !== undefined) orders.maxOutputTokens = maxOutputTokens;
   if (ignoresReasoning(wish, reasoning)) orders.isReasoningIgnored = true;
   return orders;

@@ -14,6 +14,7 @@ const orders = (upstreamModel: string): Orders => ({
   upstreamModel,
   stream: false,
   reasoning: { kind: "nothing" },
+  isReasoningActive: false,
   dropSampling: false,
   remove: [],
 });

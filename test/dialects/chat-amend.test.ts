@@ -10,6 +10,7 @@ const ORDERS: Orders = {
   upstreamModel: "tiny",
   stream: false,
   reasoning: { kind: "keep" },
+  isReasoningActive: false,
   dropSampling: false,
   remove: [],
 };
@@ -197,7 +198,7 @@ describe("an upstream's oddities", () => {
     const onlyThen: Quirks = { toolChoiceRequired: "auto-while-reasoning" };
     expect(amend({ tool_choice: "required" }, {}, onlyThen)).toStrictEqual({});
     const reasons: Partial<Orders>[] = [
-      { dropSampling: true },
+      { isReasoningActive: true },
       { reasoning: { kind: "level", form: "effort", level: "low" } },
       { reasoning: { kind: "on", form: "enable-thinking", value: "on" } },
       { reasoning: { kind: "budget", form: "enable-thinking", tokens: 9 } },

@@ -18,6 +18,7 @@ export const ORDERS: Orders = {
   upstreamModel: "up-1",
   stream: false,
   reasoning: { kind: "nothing" },
+  isReasoningActive: false,
   dropSampling: false,
   remove: [],
 };

@@ -12,6 +12,7 @@ function amended(body: Body, more: Partial<Orders> = {}): Body {
     upstreamModel: "gemini-3.5-flash",
     stream: false,
     reasoning: { kind: "nothing" },
+    isReasoningActive: false,
     dropSampling: false,
     remove: [],
     ...more,
@@ -21,8 +22,8 @@ function amended(body: Body, more: Partial<Orders> = {}): Body {
   return out;
 }
 
-const thinkingOf = (reasoning: ReasoningOrder, dropSampling: boolean, upstreamModel = "gemini-3.5-flash") =>
-  (amended(BODY, { reasoning, dropSampling, upstreamModel })["generationConfig"] as Body | undefined)?.[
+const thinkingOf = (reasoning: ReasoningOrder, isReasoningActive: boolean, upstreamModel = "gemini-3.5-flash") =>
+  (amended(BODY, { reasoning, isReasoningActive, upstreamModel })["generationConfig"] as Body | undefined)?.[
     "thinkingConfig"
   ];
 
@@ -49,7 +50,8 @@ describe("orders", () => {
   test("penalties are told to the models that know them: Gemini 2.5 and later refuse a request for either", () => {
     const body = { ...BODY, generationConfig: { seed: 4, presencePenalty: 1, frequencyPenalty: -1 } };
     const orders = (upstreamModel: string): Orders => ({
-      ...{ upstreamModel, stream: false, reasoning: { kind: "nothing" }, dropSampling: false, remove: [] },
+      ...{ upstreamModel, stream: false, reasoning: { kind: "nothing" }, remove: [] },
+      ...{ isReasoningActive: false, dropSampling: false },
     });
     const named = (model: string) => gemini.repairs?.(body, gemini.amend(body, orders(model), {}), orders(model), {});
     for (const model of ["gemini-2.5-flash", "gemini-3.5-flash", "gemini-4-argon", "gemini-flash-latest"]) {

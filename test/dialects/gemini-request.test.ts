@@ -427,6 +427,7 @@ describe("from a client's body", () => {
     upstreamModel: "gemini-3-pro",
     stream: true,
     reasoning: { kind: "level", form: "thinking-level", level: "low" },
+    isReasoningActive: true,
     dropSampling: true,
     remove: [],
   };

@@ -22,6 +22,7 @@ const ORDERS: Orders = {
   upstreamModel: "m",
   stream: true,
   reasoning: { kind: "nothing" },
+  isReasoningActive: false,
   dropSampling: false,
   remove: [],
 };

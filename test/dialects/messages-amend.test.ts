@@ -7,6 +7,7 @@ const orders = (fields: Partial<Orders> = {}): Orders => ({
   upstreamModel: "up",
   stream: false,
   reasoning: { kind: "keep" },
+  isReasoningActive: false,
   dropSampling: false,
   remove: [],
   ...fields,

@@ -18,6 +18,7 @@ const ORDERS: Orders = {
   upstreamModel: "m",
   stream: false,
   reasoning: { kind: "nothing" },
+  isReasoningActive: false,
   dropSampling: false,
   remove: [],
 };

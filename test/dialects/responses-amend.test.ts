@@ -11,6 +11,7 @@ const ordersOf = (more: Partial<Orders> = {}): Orders => ({
   upstreamModel: "gpt-x",
   stream: false,
   reasoning: { kind: "nothing" },
+  isReasoningActive: false,
   dropSampling: false,
   remove: [],
   ...more,
@@ -75,7 +76,7 @@ describe("amend", () => {
           user: "u",
           max_output_tokens: 9,
         },
-        { dropSampling: true, remove: ["user", "absent"], maxOutputTokens: 5 },
+        { isReasoningActive: true, dropSampling: true, remove: ["user", "absent"], maxOutputTokens: 5 },
       ),
     ).toEqual({
       model: "gpt-x",
@@ -124,7 +125,7 @@ describe("amend", () => {
   });
 
   test("where no depth is ordered of a model that reasons all the same, the client's summary stays", () => {
-    const active = { dropSampling: true };
+    const active = { isReasoningActive: true };
     expect(amend({ reasoning: { effort: "odd", ...summary } }, active)["reasoning"]).toEqual(summary);
     expect(amend({ reasoning: { effort: "odd" } }, active)).toEqual({ reasoning: undefined, include: [ENCRYPTED] });
     expect(amend({ reasoning: { effort: null, summary: "auto" } }, active)["reasoning"]).toBeUndefined();
@@ -140,7 +141,7 @@ describe("amend", () => {
     expect(amend({ ...body, include: [ENCRYPTED] }, nothing)).toEqual({ ...sent, include: undefined });
     const others = ["message.output_text.logprobs", ENCRYPTED];
     expect(amend({ ...body, include: others }, nothing)).toEqual({ ...sent, include: others.slice(0, 1) });
-    for (const orders of [{ ...nothing, dropSampling: true }, { reasoning: { kind: "keep" } as const }]) {
+    for (const orders of [{ ...nothing, isReasoningActive: true }, { reasoning: { kind: "keep" } as const }]) {
       expect(amend({ ...body, include: [ENCRYPTED] }, orders)).toEqual({});
     }
   });
@@ -155,7 +156,7 @@ describe("amend", () => {
   });
 
   test("calls and answers keep their ids beside the reasoning that belongs to them, and lose them without it", () => {
-    const active = { reasoning: { kind: "keep" }, dropSampling: true } as const;
+    const active = { reasoning: { kind: "keep" }, isReasoningActive: true } as const;
     const user = { role: "user", content: "x" };
     const reasoning = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "gAAAA" };
     const call = { type: "function_call", call_id: "c1", name: "f", arguments: "{}" };
@@ -177,7 +178,7 @@ describe("amend", () => {
   });
 
   test("reasoning that led to nothing is taken out: OpenAI asks for what follows it", () => {
-    const active = { reasoning: { kind: "keep" }, dropSampling: true } as const;
+    const active = { reasoning: { kind: "keep" }, isReasoningActive: true } as const;
     const include = [ENCRYPTED];
     const [user, said] = [
       { role: "user", content: "x" },

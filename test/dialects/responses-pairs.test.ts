@@ -20,6 +20,7 @@ const orders: Orders = {
   upstreamModel: "up-1",
   stream: false,
   reasoning: { kind: "level", form: "effort", level: "low" },
+  isReasoningActive: false,
   dropSampling: false,
   remove: [],
 };

@@ -252,6 +252,7 @@ describe("the row", () => {
       upstreamModel: MODEL,
       stream: true,
       reasoning: { kind: "keep" },
+      isReasoningActive: false,
       dropSampling: false,
       remove: [],
     };

@@ -164,7 +164,7 @@ export function amend(body: Record<string, unknown>, orders: Orders): Edits {
   const traits = traitsOf(orders.upstreamModel);
   const config: Wire = isObject(body["generationConfig"]) ? { ...body["generationConfig"] } : {};
   if (orders.maxOutputTokens !== undefined) config["maxOutputTokens"] = orders.maxOutputTokens;
-  const thinking = thinkingConfig(orders.reasoning, orders.dropSampling, traits);
+  const thinking = thinkingConfig(orders.reasoning, orders.isReasoningActive, traits);
   if (thinking) config["thinkingConfig"] = thinking;
   const edits: Edits = amendForModel(body, config, traits, orders);
   for (const field of untoldFields(orders, traits)) {

@@ -38,13 +38,13 @@ const isUnordered = (value: unknown): boolean =>
  * The reasoning object that an order asks for, over what stands there; undefined for none. Forms of other dialects write nothing. Where
  * no depth is ordered of a model that reasons all the same, what else the client asked (a summary) stays.
  */
-function wantedReasoning(order: ReasoningOrder, reasonsAnyway: boolean, body: Wire, quirks: Quirks): unknown {
+function wantedReasoning(order: ReasoningOrder, isActive: boolean, body: Wire, quirks: Quirks): unknown {
   const own = body["reasoning"];
   if (order.kind === "keep") return isUnordered(own) ? undefined : own;
   const isUnasked = quirks.noReasoningSummary === true && isUnordered(own);
   const { effort: _effort, ...rest } = isObject(own) && !isUnasked ? own : {};
   if (order.kind === "nothing") {
-    return reasonsAnyway && !isUnordered(own) && Object.keys(rest).length > 0 ? rest : undefined;
+    return isActive && !isUnordered(own) && Object.keys(rest).length > 0 ? rest : undefined;
   }
   if (order.form !== "effort") return undefined;
   if (order.kind === "off") return { effort: order.value ?? "none" };
@@ -67,7 +67,8 @@ function withToolsInReach(reasoning: unknown, { reasoning: own, tools }: Wire): 
 const isBeyondMinimal = (tool: unknown): boolean => isObject(tool) && BEYOND_MINIMAL.test(stringOf(tool["type"]));
 
 /** Whether the model will not reason, as far as the orders tell: then it is neither asked for reasoning nor shown any. */
-const isMute = ({ reasoning, dropSampling }: Orders): boolean => reasoning.kind === "nothing" && !dropSampling;
+const isMute = ({ reasoning, isReasoningActive }: Orders): boolean =>
+  reasoning.kind === "nothing" && !isReasoningActive;
 
 /** Tells a proof that is known not to be this vendor's. */
 const isAnothers = (proof: unknown, { isForeignProof }: Orders): boolean =>
@@ -234,7 +235,7 @@ function amendNamed(body: Wire, orders: Orders, quirks: Quirks): Edits {
     list.set("max_output_tokens", Math.max(MIN_OUTPUT_TOKENS, orders.maxOutputTokens));
   }
   list.set("store", false);
-  const reasoning = wantedReasoning(orders.reasoning, orders.dropSampling, body, quirks);
+  const reasoning = wantedReasoning(orders.reasoning, orders.isReasoningActive, body, quirks);
   list.set("reasoning", withToolsInReach(reasoning, body));
   list.set("include", wantedInclude(body["include"], orders));
   list.set("text", withFormatName(body["text"]));

@@ -80,10 +80,10 @@ function returnable(memory: ReasoningMemory, { carries }: SpokenTurn, scope: Sco
  * Whether the model will reason, as far as that decides what it takes back: a vendor of proofs refuses them while it does not, and then
  * silence about reasoning may mean that it does not either.
  */
-function willReason({ reasoning, dropSampling, mayReason = false }: Orders, { proofs }: Scope): boolean {
+function willReason({ reasoning, isReasoningActive }: Orders, { proofs }: Scope): boolean {
   if (reasoning.kind === "off") return reasoning.value !== undefined && !OFF_WORDS.has(reasoning.value);
   const isSilent = reasoning.kind === "nothing" || reasoning.kind === "keep";
-  return !proofs || !isSilent || dropSampling || mayReason;
+  return !proofs || !isSilent || isReasoningActive;
 }
 
 /** Where reasoning is switched off none is put back; a call's own proof is wanted all the same (dialects.md 3.3). */
