@@ -71,8 +71,6 @@ const MAX_ID_LENGTH = 256;
 
 /** Models whose entries are remembered though no list holds them: a caller may write any name. */
 const MAX_FREE = 1_000;
-/** Names of one vendor's model list beyond these are left out. */
-const MAX_DISCOVERED = 50_000;
 
 /** A space inside a name is not among them: local servers name models after their files (llama.cpp, ComfyUI). */
 const BLANK = /[^\S ]|\/ | $/;
@@ -260,7 +258,7 @@ class BuiltCatalog implements Catalog {
 
   setDiscovered(vendorId: string, models: readonly ListedModel[]): void {
     if (this.#policies.get(vendorId)?.models !== "discover") return;
-    const fit = models.filter(({ name }) => name !== "" && isFit(`${vendorId}/${name}`)).slice(0, MAX_DISCOVERED);
+    const fit = models.filter(({ name }) => name !== "" && isFit(`${vendorId}/${name}`));
     const before = this.#named.get(vendorId);
     const after = new Map(fit.map((model) => [model.name, model]));
     // The list is asked for now and then; an unchanged one must not cost every reader its prepared answer.
