@@ -1,5 +1,6 @@
 import { EventStreamCodec } from "@smithy/eventstream-codec";
 import { record } from "../dialects/messages/records.ts";
+import { addPiece, joinPieces } from "../lib/http1/pieces.ts";
 import { entryOf, isObject } from "../lib/json.ts";
 
 /** One message larger than this breaks the stream: the framing's own limit, with room for its headers. */
@@ -56,13 +57,15 @@ function toRecord(bytes: Uint8Array): string {
   return record("error", JSON.stringify({ type: "error", error }));
 }
 
-/** Bytes behind a message's end, and the message at their head: undefined while it is not all there. Throws {@link BrokenFrame}. */
-function takeMessage(buffer: Uint8Array): { message: Uint8Array; rest: Uint8Array } | undefined {
-  if (buffer.length < 4) return undefined;
-  const length = new DataView(buffer.buffer, buffer.byteOffset).getUint32(0);
-  if (length < MIN_MESSAGE_BYTES || length > MAX_MESSAGE_BYTES)
-    throw new BrokenFrame("a message of an impossible length");
-  return buffer.length < length ? undefined : { message: buffer.subarray(0, length), rest: buffer.subarray(length) };
+/** Bytes of a message's first field, its total length. */
+const LENGTH_BYTES = 4;
+
+/** The length of the message that begins these bytes; undefined while its field is not all there. Throws {@link BrokenFrame}. */
+function messageLength(bytes: Uint8Array): number | undefined {
+  if (bytes.length < LENGTH_BYTES) return undefined;
+  const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0);
+  if (length >= MIN_MESSAGE_BYTES && length <= MAX_MESSAGE_BYTES) return length;
+  throw new BrokenFrame("a message of an impossible length");
 }
 
 /**
@@ -70,27 +73,38 @@ function takeMessage(buffer: Uint8Array): { message: Uint8Array; rest: Uint8Arra
  * the vendor speaks inside.
  */
 export class EventStreamReader {
-  #rest: Uint8Array = new Uint8Array(0);
+  /** What has come of a message that is not whole, and how many bytes of it there have to be before it is looked at again. */
+  #pieces: Uint8Array[] = [];
+  #held = 0;
+  #needed = LENGTH_BYTES;
   #fault: unknown;
 
   /**
-   * The SSE text of the messages that these bytes complete. What is whole before a fault is still given; then, and for ever after, it
+   * The SSE text of the messages that these bytes complete, which belong to this reader from now on. What is whole before a fault is still given; then, and for ever after, it
    * throws {@link BrokenFrame}, or the codec's error for a wrong checksum.
    */
   push(bytes: Uint8Array): string {
     if (this.#fault !== undefined) throw this.#fault;
-    let buffer = this.#rest.length === 0 ? bytes : new Uint8Array(Buffer.concat([this.#rest, bytes]));
+    addPiece(this.#pieces, bytes);
+    this.#held += bytes.length;
+    // A large message comes in many pieces: joined with each of them anew, they would be copied as many times.
+    if (this.#held < this.#needed) return "";
+    let rest = joinPieces(this.#pieces);
+    let length: number | undefined;
     let text = "";
     try {
-      for (let taken = takeMessage(buffer); taken; taken = takeMessage(buffer)) {
-        text += toRecord(taken.message);
-        buffer = taken.rest;
+      for (length = messageLength(rest); length !== undefined && length <= rest.length; length = messageLength(rest)) {
+        text += toRecord(rest.subarray(0, length));
+        rest = rest.subarray(length);
       }
     } catch (fault) {
       this.#fault = fault;
       if (text === "") throw fault;
     }
-    this.#rest = buffer.slice();
+    // It may lie in memory that is lent.
+    this.#pieces = rest.length > 0 ? [new Uint8Array(rest)] : [];
+    this.#held = rest.length;
+    this.#needed = length ?? LENGTH_BYTES;
     return text;
   }
 

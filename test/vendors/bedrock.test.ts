@@ -13,7 +13,7 @@ import { send } from "../../src/vendors/send.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { startApp } from "../support/app.ts";
 import { json, startUpstream } from "../support/upstream.ts";
-import { within } from "../support/wait.ts";
+import { leastWork, within } from "../support/wait.ts";
 
 const upstream = startUpstream();
 afterAll(() => upstream.close());
@@ -78,6 +78,8 @@ const EVENTS = [
 ];
 const sseOf = (events: readonly { type: string }[]) =>
   events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join("");
+/** Bytes that a connection may bring at a time. */
+const PIECE = 1_024;
 const bytesOf = (...frames: Uint8Array[]) => new Uint8Array(Buffer.concat(frames));
 
 describe("SigV4", () => {
@@ -185,6 +187,20 @@ describe("event-stream framing", () => {
     expect(() => new EventStreamReader().push(encoder.encode("<html><body>"))).toThrow(BrokenFrame);
     expect(() => new EventStreamReader().push(new Uint8Array(8))).toThrow(BrokenFrame);
     expect(() => new EventStreamReader().push(frame({ ":message-type": "event" }, "no"))).toThrow(BrokenFrame);
+  });
+
+  test("the time of a large message grows with its length, however small the pieces are in which it comes", () => {
+    const event = { type: "content_block_delta", text: "a".repeat(2 * 1024 * 1024) };
+    const bytes = bytesOf(chunk(event), chunk(EVENTS[0]));
+    let read = "";
+    const work = () => {
+      const reader = new EventStreamReader();
+      read = "";
+      for (let at = 0; at < bytes.length; at += PIECE) read += reader.push(bytes.subarray(at, at + PIECE));
+    };
+    // Joined anew with each piece, it would be copied some three thousand times: several GB.
+    expect(leastWork(work, 2)).toBeLessThan(500);
+    expect(read).toBe(sseOf([event, EVENTS[0]!]));
   });
 
   test("only answers so framed are touched, and reading stops when nobody reads", async () => {
