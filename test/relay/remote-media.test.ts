@@ -823,6 +823,24 @@ describe("what cannot be had is a 400 that names its place", () => {
     },
   );
 
+  test.each(["own/llava", "local/llava", "newer/gpt"])(
+    "a list of content beside a tool's output hides nothing of it: %s",
+    async (model) => {
+      await start({ config: {} });
+      for (const url of [`${files.url}/image`, "file:///etc/passwd"]) {
+        if (model.startsWith("newer") && url.startsWith("http")) continue;
+        for (const content of [[], [{ type: "input_text", text: "Hello" }]]) {
+          const call = { type: "function_call", call_id: "c1", name: "look", arguments: "{}" };
+          const result = { type: "function_call_output", call_id: "c1", content, output: [imageIn.responses(url)] };
+          const response = await app.post(PATHS.responses, { model, input: [call, result] });
+          expect(response.status).toBe(400);
+          expect(await response.text()).toContain("input[1].output[0]");
+        }
+      }
+      expect([files.unexpected.length, files.calls.length, vendor.calls.length]).toEqual([0, 0, 0]);
+    },
+  );
+
   test("a film, sound and a hidden image, which a model server would fetch by itself: not asked to", async () => {
     await start();
     const url = "http://169.254.169.254/latest/meta-data";

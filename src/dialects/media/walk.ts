@@ -103,6 +103,9 @@ function saidBehind({ images: _drawn, ...turn }: Part, words: string): Part {
   return { ...turn, content: typeof content === "string" && content !== "" ? `${content}\n${words}` : words };
 }
 
+/** The fields of an item that hold a list of parts: of a turn, and of a tool's result in the responses dialect. */
+const HELD = ["content", "output"] as const;
+
 /** One walk through a client's conversation. */
 class Walk {
   #at = 0;
@@ -117,14 +120,19 @@ class Walk {
     private readonly textType: "text" | "input_text",
   ) {}
 
-  /** The item at index `at` with its media replaced; the very same object when nothing was. */
+  /**
+   * The item at index `at` with its media replaced; the very same object when nothing was. A list that items of its type do not have is walked as well:
+   * nobody knows which of the two a vendor reads.
+   */
   item(item: Part, at: number, path: string): Part {
-    const told = this.#withoutDrawn(item, path);
-    const held = Array.isArray(told["content"]) ? "content" : "output";
-    if (!Array.isArray(told[held])) return told;
+    let told = this.#withoutDrawn(item, path);
     this.#at = at;
-    this.#inResult = isResult(told, held);
-    return this.inside(told, held, path, -1);
+    for (const held of HELD) {
+      if (!Array.isArray(told[held])) continue;
+      this.#inResult = isResult(told, held);
+      told = this.inside(told, held, path, -1);
+    }
+    return told;
   }
 
   /** The item with words in place of the images that the model drew: these are an item of their own, or a list beside the turn's content. */
