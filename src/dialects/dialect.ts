@@ -321,6 +321,8 @@ export interface ClientDialect {
   ownForms?(body: Record<string, unknown>): { edits: Edits; lost: readonly string[] } | undefined;
   /** What the gateway reads of a client's body. Throws GatewayError (invalid_request) when `model` is missing or no string. */
   intent(body: unknown): Intent;
+  /** The fields of a body that say how long its replies may be, and how many it wants. */
+  readonly amountFields: readonly string[];
   /** The fields by which a body asks for reasoning, or for none: at the top, or inside one that is there. */
   readonly reasoningFields: readonly string[];
   /** What its clients call what encoders name otherwise. */

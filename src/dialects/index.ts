@@ -12,6 +12,7 @@ const NOTHING: Readonly<Record<keyof Dialect, undefined>> = {
   passesHeader: undefined,
   ownForms: undefined,
   intent: undefined,
+  amountFields: undefined,
   reasoningFields: undefined,
   ownNames: undefined,
   check: undefined,

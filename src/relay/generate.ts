@@ -55,7 +55,7 @@ export async function generate(request: GenerateRequest, services: Services): Pr
     const afterParse = breathe(body);
     if (afterParse) await afterParse;
     abort.throwIfAborted();
-    const intent = withoutStrays(request.client.intent(body.value), body.value, request.caller, services);
+    const intent = withoutStrays(request.client.intent(body.value), body.value, request, services);
     visit.isWhole = !intent.stream;
     request.model = intent.model;
     if (intent.stream) services.admission?.checkStream();

@@ -107,7 +107,7 @@ export function showTranslation(request: ShowRequest, services: Services): Shown
   const { client } = request;
   const told = inOwnForms(client, request.body);
   const { body } = told;
-  const intent = withoutStrays(client.intent(body.value), body.value, request.caller, services);
+  const intent = withoutStrays(client.intent(body.value), body.value, request, services);
   const entry = findEntry(services.catalog, intent.model);
   if (request.caller.narrow) requireModel(request.caller, entry.id);
   client.check(body.value);

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { chatReply, json, type Upstream } from "../support/upstream.ts";
+import { startApp, vendorAt } from "../support/app.ts";
+import { chatReply, json, startUpstream, type Upstream } from "../support/upstream.ts";
 import { PATH } from "./lab.ts";
 import { type PayingLab, PRICED, startPayingLab } from "./paying.ts";
 import { SIDES, type Side, WIRES } from "./wires.ts";
@@ -158,4 +159,57 @@ test.each(SIDES)("a field that decides is not said again in other letters: %s", 
   const { status, dropped, sent } = await send(side, again);
   expect([status, dropped]).toEqual([200, "Model, MAX_TOKENS, ?tream"]);
   expect(Object.keys(sent ?? {}).filter((field) => field in again)).toEqual(["to\u212Aens"]);
+});
+
+/** How servers are told of a long reply or several, beside the words of the dialect that the gateway reads. */
+const LONGER: Record<Side, Record<string, unknown>> = {
+  chat: { n_predict: 90_000, n_cmpl: 8, max_output_tokens: 90_000, max_new_tokens: 90_000, maxTokens: 90_000 },
+  messages: { n_predict: 90_000, n: 8, max_completion_tokens: 90_000, num_predict: 90_000 },
+};
+
+test.each(SIDES)("who pays for so much output asks for no more of it in other words: %s", async (side) => {
+  const longer = LONGER[side];
+  const { status, dropped, sent } = await send(side, longer);
+  expect([status, dropped]).toEqual([200, Object.keys(longer).join(", ")]);
+  expect(sent).toMatchObject({ max_tokens: 50 });
+  for (const field of Object.keys(longer)) expect(sent).not.toContainKey(field);
+  await lab.join("local");
+  expect((await send(side, longer)).dropped).toBeNull();
+  expect(lab.vendors[side].calls[1]?.json).toMatchObject(longer);
+});
+
+const NEWER = {
+  id: "newer/priced",
+  pricing: { input: 3, output: 15 },
+  routes: [{ vendor: "newer", model: "hidden" }],
+};
+const responsesReply = {
+  ...{ id: "resp_1", object: "response", created_at: 1, status: "completed", model: "hidden" },
+  output: [
+    {
+      ...{ id: "msg_1", type: "message", role: "assistant", status: "completed" },
+      content: [{ type: "output_text", text: "Hello", annotations: [] }],
+    },
+  ],
+  usage: { input_tokens: 3, output_tokens: 2, total_tokens: 5 },
+};
+
+test("nor in the newer dialect, of which llama.cpp reads the older one's words first", async () => {
+  const upstream = startUpstream();
+  const gateway = await startApp({ vendors: [vendorAt(upstream, "responses", "newer")], models: [NEWER] });
+  try {
+    const wanted = { accountId: gateway.accountId, name: "capped", kind: "api", capDayNano: 1_000_000_000n } as const;
+    const { key } = await gateway.app.keys.create(wanted);
+    const body = { model: NEWER.id, input: "Hello", max_output_tokens: 50, max_completion_tokens: 90_000, n: 8 };
+    const headers = { authorization: `Bearer ${key}` };
+    upstream.answer("/v1/responses", json(responsesReply));
+    const response = await gateway.post("/v1/responses", body, { headers });
+    expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, "max_completion_tokens, n"]);
+    const sent = upstream.calls[0]?.json;
+    expect(sent).toMatchObject({ max_output_tokens: 50 });
+    for (const field of ["max_completion_tokens", "n"]) expect(sent).not.toContainKey(field);
+  } finally {
+    await gateway.stop();
+    upstream.close();
+  }
 });

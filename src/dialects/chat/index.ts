@@ -40,6 +40,7 @@ export const chat: Dialect = {
   passHeaders: ["openai-beta"],
   ownForms,
   intent: readIntent,
+  amountFields: ["n", "max_completion_tokens", "max_tokens"],
   reasoningFields: REASONING_FIELDS,
   ownNames: {
     max_tokens: ["max_completion_tokens", "max_tokens"],

@@ -38,6 +38,7 @@ export const messages: Dialect = {
   passHeaders: ["anthropic-version", "anthropic-beta", "anthropic-user-profile-id"],
   passesHeader,
   intent: readIntent,
+  amountFields: ["max_tokens"],
   reasoningFields: ["thinking", "output_config.effort"],
   ownNames: {
     reasoning_content: "thinking",

@@ -28,6 +28,7 @@ export const responses: Dialect = {
   passHeaders: ["openai-beta"],
   ownForms,
   intent: readIntent,
+  amountFields: ["max_output_tokens"],
   reasoningFields: ["reasoning.effort"],
   ownNames: {
     thinking: "reasoning.effort",

@@ -1,6 +1,7 @@
 import type { Caller } from "../../accounts/caller.ts";
 import { planOf } from "../../accounts/plans.ts";
 import type { Intent } from "../../canon/intent.ts";
+import type { ClientDialect } from "../../dialects/dialect.ts";
 import { isObject } from "../../lib/json.ts";
 import type { Services } from "../job.ts";
 
@@ -20,6 +21,16 @@ const OTHER_MODELS: ReadonlySet<string> = new Set([
 const DECISIVE: ReadonlySet<string> = new Set([
   ...OTHER_MODELS,
   ...["model", "stream", "stream_options", "n", "max_tokens", "max_completion_tokens", "max_output_tokens"],
+]);
+
+/**
+ * In what words servers are told how long a reply may be, and how many there are to be, beside those of a client's dialect. Some take theirs before, or in place
+ * of, the ones that the gateway has read: llama.cpp in all three dialects (ggml-org/llama.cpp, `server-schema.cpp`), and the vendors behind LiteLLM, which lays
+ * over its translation what it does not know itself (BerriAI/litellm, `utils.py`). What is made beyond what was asked for is not believed, and nobody pays for it.
+ */
+const AMOUNTS: ReadonlySet<string> = new Set([
+  ...["n", "max_tokens", "max_completion_tokens", "max_output_tokens"],
+  ...["n_predict", "n_cmpl", "num_predict", "max_new_tokens", "max_tokens_to_sample", "maxtokens"],
 ]);
 
 /** A name without letters that are not what they seem: nearly every one. */
@@ -77,19 +88,27 @@ export function dearerParts(body: Readonly<Record<string, unknown>>): string[] {
 export const isBound = (caller: Caller, services: Pick<Services, "plans">) =>
   caller.narrow?.models !== undefined || isPriced(caller, services);
 
-function isStray(field: string, value: unknown, caller: Caller, services: Pick<Services, "plans">): boolean {
+type Asking = { client: Pick<ClientDialect, "amountFields">; caller: Caller };
+
+function isStray(
+  field: string,
+  value: unknown,
+  { client, caller }: Asking,
+  services: Pick<Services, "plans">,
+): boolean {
   if (OTHER_MODELS.has(field)) return isBound(caller, services);
+  const isPlain = PLAIN.test(field);
+  const plain = isPlain ? field : folded(field);
+  if (AMOUNTS.has(plain) && !client.amountFields.includes(field) && isPriced(caller, services)) return value != null;
   if (DECISIVE.has(field)) return false;
   if (Object.hasOwn(DEARER, field)) return isDearer(field, value) && isPriced(caller, services);
-  if (PLAIN.test(field)) return false;
-  const plain = folded(field);
-  return DECISIVE.has(plain) || Object.hasOwn(DEARER, plain);
+  return !isPlain && (DECISIVE.has(plain) || Object.hasOwn(DEARER, plain));
 }
 
 /**
  * The intent, with orders to leave out the fields by which another model would answer than the one that was let in and is counted, or at another price:
  * - further models, for a caller who is bound to those it may call or pays for;
- * - dearer service, for one who pays;
+ * - dearer service, for one who pays, and other words for how much is asked for;
  * - a deciding field in other letters (`Model`), which some servers read as the field itself.
  *
  * They are named like whatever else is left out.
@@ -97,13 +116,13 @@ function isStray(field: string, value: unknown, caller: Caller, services: Pick<S
 export function withoutStrays(
   intent: Intent,
   body: unknown,
-  caller: Caller,
+  asking: Asking,
   services: Pick<Services, "plans">,
 ): Intent {
   if (!isObject(body)) return intent;
   let strays: string[] | undefined;
   for (const field in body) {
-    if (!isStray(field, body[field], caller, services)) continue;
+    if (!isStray(field, body[field], asking, services)) continue;
     strays ??= [];
     strays.push(field);
   }
