@@ -346,11 +346,11 @@ describe("a relabelled stream", () => {
     ]);
   });
 
-  test("an empty role behind the first chunk is left out", () => {
+  test.each(["", "assistant"])("a role of %j behind the first chunk is left out", (role) => {
     const chunk = (delta: object, finish_reason: string | null = null) =>
       `data: ${JSON.stringify({ id: "c1", model: "up", choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
-    const pieces = ["a", "b", "c"].map((content) => chunk({ role: "", content }));
-    const records = recordsOf(relabelText(pieces.join("") + chunk({ role: "", content: "" }, "stop") + DONE));
+    const pieces = ["a", "b", "c"].map((content) => chunk({ role, content }));
+    const records = recordsOf(relabelText(pieces.join("") + chunk({ role, content: "" }, "stop") + DONE));
     const deltas = records.flatMap((record) => (record["choices"] as { delta: object }[]).map(({ delta }) => delta));
     expect(deltas).toEqual([{ role: "assistant", content: "a" }, { content: "b" }, { content: "c" }, { content: "" }]);
   });
@@ -644,8 +644,9 @@ describe("a relabelled stream", () => {
     const chunk =
       '{"meta":{"model":"tiny-1"},"id":"c1","model": "tiny-1","choices":[{"index":0,"delta":{"role":"assistant"}}]}';
     const out = relabelText(`data: ${chunk}\n\ndata: ${chunk}\n\n${DONE}`);
-    expect(recordsOf(out)[1]).toMatchObject({ meta: { model: "tiny-1" }, model: "lab/tiny" });
-    expect(recordsOf(out)[0]).toEqual(recordsOf(out)[1]!);
+    const [first, second] = recordsOf(out);
+    expect(second).toMatchObject({ meta: { model: "tiny-1" }, model: "lab/tiny", choices: [{ index: 0, delta: {} }] });
+    expect(first).toEqual({ ...second, choices: [{ index: 0, delta: { role: "assistant" } }] });
   });
 
   test("an event name beside the data survives", () => {

@@ -730,6 +730,21 @@ describe("what passes through", () => {
     expect(text).toBe(wild.replaceAll(HIDDEN_MODEL, ONE_ROUTE.chat));
   });
 
+  test("chat: a role that the vendor repeats with every piece is told once, and the pieces are as they came", async () => {
+    const whole = soundStream(WIRES.chat);
+    const said = '"role":"assistant"';
+    const rest = whole.slice(whole.indexOf(said) + said.length);
+    expect(rest).not.toContain(said);
+    play("chat", [whole.slice(0, -rest.length) + rest.replaceAll('"delta":{"', `"delta":{${said},"`)]);
+    const text = await (
+      await post({ client: "chat", upstream: "chat" }, { stream_options: { include_usage: true } })
+    ).text();
+    const records = readRecords(text);
+    expectFinished("chat", records);
+    expect(saidIn("chat", records)).toBe(SAID);
+    expect(text.split(said)).toHaveLength(2);
+  });
+
   test("messages: unknown fields, events and blocks survive byte by byte", async () => {
     const wire = WIRES.messages;
     const event = 'event: future_event\ndata: {"type":"future_event","big":12345678901234567890, "x" : 1}\n\n';

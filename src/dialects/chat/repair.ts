@@ -85,8 +85,9 @@ export class ChoiceRepairer {
     if (!this.roleSent) {
       this.roleSent = true;
       if (typeof delta["role"] !== "string" || delta["role"] === "") changes = { ...changes, role: "assistant" };
-    } else if (delta["role"] === "") {
-      // Z.ai and MiniMax go on so, and clients with checked types end the stream there (vercel/ai#15464).
+    } else if (typeof delta["role"] === "string") {
+      // Z.ai and MiniMax go on with "", where clients with checked types end the stream (vercel/ai#15464); others repeat the role, of which OpenAI's
+      // SDK for Python makes "assistantassistant" (dialects.md 4.8 #20).
       changes = { ...changes, role: undefined };
     }
     if (olderCall(delta)) this.#calledFunction = true;
