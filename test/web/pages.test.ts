@@ -48,6 +48,59 @@ describe("pages of every kind", () => {
     expect((await read("shell.html", "text/html")).note).toContain("running programs");
   });
 
+  /** A page of programs alone, with what it writes for search engines. */
+  const shellWith = (data: unknown, summary = "A pilot's work.") =>
+    `<title>Pilot</title><meta name="description" content="${summary}"><script type="application/ld+json">${
+      typeof data === "string" ? data : JSON.stringify(data)
+    }</script><script src="/app.js"></script><div id="root"></div>`;
+
+  test.each([
+    [
+      "an article",
+      {
+        "@graph": [{ "@type": "WebPage" }, { "@type": "NewsArticle", articleBody: "The tide rose.\n\nIt is 3 * 4 m." }],
+      },
+      "# Pilot\n\nThe tide rose.\n\nIt is 3 * 4 m.",
+    ],
+    [
+      "a job, as HTML",
+      [
+        {
+          "@type": "JobPosting",
+          title: "Pilot",
+          description: "<p>Bring ships in.</p><ul><li>Day &amp; night</li></ul>",
+        },
+      ],
+      "# Pilot\n\nBring ships in.\n\n- Day & night",
+    ],
+    [
+      "a job, as HTML that was escaped once more",
+      { "@type": "JobPosting", description: "&lt;p&gt;Bring ships in.&lt;/p&gt;&lt;p&gt;By night.&lt;/p&gt;" },
+      "# Pilot\n\nBring ships in.\n\nBy night.",
+    ],
+    [
+      "a question",
+      { "@type": "QAPage", mainEntity: { "@type": "Question", text: "How high is the tide at noon?" } },
+      "# Pilot\n\nHow high is the tide at noon?",
+    ],
+    ["less than its summary says", { "@type": "Thing", description: "Work." }, "# Pilot\n\nA pilot's work."],
+    ["what is no JSON", '{"articleBody": "The tide rose and fell twice"', "# Pilot\n\nA pilot's work."],
+  ])("such a page is read by what it writes for search engines: %s", async (_what, data, wanted) => {
+    const bytes = new TextEncoder().encode(shellWith(data));
+    const page = { url: BASE, contentType: "text/html", bytes, cut: false, maxTokens: 1_000 };
+    const { markdown, note } = await readPage(page);
+    expect(markdown).toBe(wanted);
+    expect(note).toContain("running programs");
+  });
+
+  test("a page that has its text is read for that alone", async () => {
+    const text = "The pilot comes aboard at the outer buoy, and leaves the ship behind the mole.";
+    const data = shellWith({ articleBody: "Something else. ".repeat(50) });
+    const bytes = new TextEncoder().encode(`${data}<main><p>${text}</p></main>`);
+    const page = { url: BASE, contentType: "text/html", bytes, cut: false, maxTokens: 1_000 };
+    expect((await readPage(page)).markdown).toBe(`# Pilot\n\n${text}`);
+  });
+
   test("what its server says of a charset goes before what the page says", async () => {
     const bytes = new TextEncoder().encode('<meta charset="utf-8"><p>x</p>');
     const latin = Buffer.concat([bytes, Buffer.from([0xe9])]);

@@ -1,6 +1,6 @@
 import { cutText } from "../../lib/cut-text.ts";
-import { isObject } from "../../lib/json.ts";
 import { type Element, findElement, squeeze, textOf, walkElements } from "../page-tree.ts";
+import { linkedThings } from "./linked-data.ts";
 
 /** What a page says of itself. `next`: the address to which it leads on by itself, as it is written. */
 export type Metadata = {
@@ -24,10 +24,6 @@ const MAX_REFRESH = 4_096;
 export const MAX_TITLE = 300;
 /** Characters of what a document says it is about. */
 const MAX_DESCRIPTION = 2_000;
-/** Characters of structured data that are read for a date. */
-const MAX_LINKED_DATA = 200_000;
-/** Levels of structured data that are looked into. */
-const MAX_LEVELS = 6;
 
 const DATES = [
   "article:published_time",
@@ -99,32 +95,11 @@ function readBase(root: Element): string | undefined {
   return undefined;
 }
 
-function findDate(value: unknown, levels = 0): string | undefined {
-  if (levels > MAX_LEVELS) return undefined;
-  if (Array.isArray(value)) {
-    for (const each of value.slice(0, 50)) {
-      const found = findDate(each, levels + 1);
-      if (found) return found;
-    }
-    return undefined;
-  }
-  if (!isObject(value)) return undefined;
-  const own = value["datePublished"];
-  return (typeof own === "string" ? isoDate(own) : undefined) ?? findDate(value["@graph"], levels + 1);
-}
-
-/** The date in a page's structured data (JSON-LD). */
+/** The date in a page's structured data. */
 function linkedDate(root: Element): string | undefined {
-  for (const element of walkElements(root)) {
-    if (element.name !== "script" || element.attributes["type"] !== "application/ld+json") continue;
-    const text = textOf(element);
-    if (text.length > MAX_LINKED_DATA) continue;
-    try {
-      const found = findDate(JSON.parse(text));
-      if (found) return found;
-    } catch {
-      // Many pages have broken JSON there, and the date is only an extra.
-    }
+  for (const { datePublished: date } of linkedThings(root)) {
+    const found = typeof date === "string" ? isoDate(date) : undefined;
+    if (found) return found;
   }
   return undefined;
 }

@@ -3,9 +3,10 @@ import { type Cut, cutBlocks, estimateTokens } from "../fetch-cut.ts";
 import { fence } from "../markdown/code.ts";
 import { escapeText } from "../markdown/inline.ts";
 import { isShell, toMarkdown } from "../markdown/markdown.ts";
-import { parseTree, squeeze } from "../page-tree.ts";
+import { type Element, parseTree, squeeze, textOf } from "../page-tree.ts";
 import { decodeText } from "./charset.ts";
 import { readXml } from "./feed.ts";
+import { linkedText } from "./linked-data.ts";
 import { findMain } from "./main.ts";
 import { MAX_TITLE, readMetadata } from "./metadata.ts";
 import { readPdf } from "./pdf.ts";
@@ -87,6 +88,18 @@ function baseOf(written: string | undefined, url: string): string {
   return base && /^https?:$/.test(base.protocol) ? base.href : url;
 }
 
+/** How HTML shows in a text, and how it does where it was escaped once more. */
+const TAG = /<\/?[a-z][^<>]*>/i;
+const ESCAPED_TAG = /&lt;\/?[a-z]/i;
+
+/** What a page of programs says of itself to those who run none: what is written for search engines, as jobs and articles have all of their text there, or its summary. */
+function selfDescription(root: Element, summary: string | undefined, base: string): string[] {
+  const told = linkedText(root);
+  if (told.length <= (summary?.length ?? 0)) return summary ? [escapeText(summary)] : [];
+  const text = ESCAPED_TAG.test(told) ? textOf(parseTree(told).root) : told;
+  return TAG.test(text) ? toMarkdown(parseTree(text).root, base) : paragraphs(text).map(escapeText);
+}
+
 function readHtml(text: string, url: string, xhtml: boolean): Content {
   const { root, cut } = parseTree(text, { xhtml });
   unscript(root);
@@ -99,7 +112,7 @@ function readHtml(text: string, url: string, xhtml: boolean): Content {
   if (about.title && !blocks.some((block) => block.startsWith("# "))) blocks.unshift(`# ${escapeText(about.title)}`);
   const shell = isShell(main, root);
   // All that such a page says without its programs.
-  if (shell && description) blocks.push(escapeText(description));
+  if (shell) blocks.push(...selfDescription(root, description, from));
   const note = shell ? { note: NEEDS_SCRIPT } : {};
   return { ...about, ...note, ...(movedTo && { movedTo }), blocks, cut };
 }
