@@ -28,6 +28,16 @@ type Wire = Record<string, unknown>;
 
 /** A chunk with this choice, as the stream has it. */
 const dataOf = (choice: Wire) => `data: ${JSON.stringify({ id: "c1", created: 1, model: "m", choices: [choice] })}\n\n`;
+/** The text of a reply's blocks. */
+function textOf(events: readonly Event[]): string {
+  let isText = false;
+  let text = "";
+  for (const event of events) {
+    if (event.type === "block-start") isText = event.block.kind === "text";
+    if (event.type === "block-delta" && isText) text += event.text;
+  }
+  return text;
+}
 type Called = { index: number; function: { arguments: string } };
 
 const read = (name: string, file: string) => readFileSync(new URL(`${name}/${file}`, FOLDER), "utf8");
@@ -322,6 +332,30 @@ describe("a relabelled stream", () => {
       choices: [{ index: 0, message: { role: "assistant", content: "x" }, finish_reason: "stop" }],
     };
     expect(JSON.parse(relabelReply(new JsonText(JSON.stringify(whole)), CONTEXT))["created"]).toBe(1_700_000_000);
+  });
+
+  test.each([
+    ["with the word for the end", [], "stop"],
+    ["behind that", [{ delta: {}, finish_reason: "stop" }], "stop"],
+    ["without one", [], null],
+  ])("a whole message behind its pieces is told once, %s", async (_where, between, finish) => {
+    const message = { role: "assistant", content: "Hello there", reasoning_content: "Hm." };
+    const said = [{ role: "assistant", reasoning_content: "Hm." }, { content: "Hello" }, { content: " there" }];
+    const text =
+      said.map((delta) => dataOf({ index: 0, delta, finish_reason: null })).join("") +
+      between.map((choice) => dataOf({ index: 0, ...choice })).join("") +
+      dataOf({ index: 0, message, finish_reason: finish }) +
+      (finish === null ? dataOf({ index: 0, delta: {}, finish_reason: "stop" }) : "") +
+      DONE;
+    expect(textOf(decodeText(text))).toBe("Hello there");
+    expect((await readWithSdk(relabelText(text))).choices[0]?.message.content).toBe("Hello there");
+    // The only one is told, also behind the role.
+    const alone =
+      dataOf({ index: 0, delta: { role: "assistant", content: "" } }) +
+      dataOf({ index: 0, message, finish_reason: "stop" }) +
+      DONE;
+    expect(textOf(decodeText(alone))).toBe("Hello there");
+    expect((await readWithSdk(relabelText(alone))).choices[0]?.message.content).toBe("Hello there");
   });
 
   test("a call and a recording of nothing, which servers of OpenAI's type for Go write with every chunk, are left out; a call in the older form stays", async () => {

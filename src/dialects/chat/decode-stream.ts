@@ -72,6 +72,18 @@ export function goesOn({ delta }: Record<string, unknown>): boolean {
   return callsIn(delta).length > 0 || contentText(delta["content"]) !== "" || reasoningText(delta) !== "";
 }
 
+/** What a choice says of its reply, and whether it or one before has said something in a piece: a message behind pieces is all of them once more. */
+export class Pieces {
+  #said = false;
+
+  of(choice: Record<string, unknown>): unknown {
+    const { delta, message } = choice;
+    if (delta == null) return this.#said ? undefined : message;
+    this.#said ||= goesOn(choice);
+    return delta;
+  }
+}
+
 /** The counts that stand inside a choice, with its end, where Moonshot has them. */
 function usageInside(choices: unknown): unknown {
   const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
@@ -97,6 +109,7 @@ export class ChatDecoder implements Decoder {
   #usage: Usage | undefined;
   #usageWritten = true;
   #finished = false;
+  readonly #pieces = new Pieces();
   /** More came behind an end: this vendor says the word for it with every record, and only its terminator tells (su-kaka/gcli2api #403, 1jehuang/jcode #1326). */
   #endsOften = false;
   /** The record that is being read says that the reply ends. */
@@ -242,7 +255,7 @@ export class ChatDecoder implements Decoder {
       this.#others.set(index, finishOf(choice) !== undefined || this.#others.get(index) === true);
       return;
     }
-    this.#readFirst(choice, choice["delta"] ?? choice["message"], out);
+    this.#readFirst(choice, this.#pieces.of(choice), out);
   }
 
   #readFirst(choice: Record<string, unknown>, delta: unknown, out: Event[]): void {

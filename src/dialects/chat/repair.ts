@@ -1,5 +1,6 @@
 import { isEmpty, isObject, listOf } from "../../lib/json.ts";
 import type { ReplyContext } from "../dialect.ts";
+import { Pieces } from "./decode-stream.ts";
 import { contentText, emptyObjects, olderCall, reasoningText } from "./delta.ts";
 import { fittingWord } from "./finish.ts";
 import { readToolFragment, type ToolSlot, ToolTracker } from "./tool-calls.ts";
@@ -32,6 +33,7 @@ export function repairTexts(delta: Wire): Wire | undefined {
 export class ChoiceRepairer {
   finished = false;
   roleSent = false;
+  readonly #pieces = new Pieces();
   /** Both made for the first call: most replies have none. */
   #tools: ToolTracker | undefined;
   /** The calls that went out, each with as much of its name as did. */
@@ -51,13 +53,13 @@ export class ChoiceRepairer {
     if (this.finished) return undefined;
     const changes: Wire = {};
     if (choice["index"] !== this.index) changes["index"] = this.index;
-    const delta = choice["delta"];
+    const { delta, message } = choice;
+    const piece = this.#pieces.of(choice);
     if (isObject(delta)) {
       const repaired = this.#repairDelta(delta, replySeed);
       if (repaired !== delta) changes["delta"] = repaired;
     } else {
-      const message = choice["message"];
-      changes["delta"] = this.#repairDelta(isObject(message) ? message : {}, replySeed);
+      changes["delta"] = this.#repairDelta(isObject(piece) ? piece : {}, replySeed);
       if (isObject(message)) changes["message"] = undefined;
     }
     const finish = choice["finish_reason"];
