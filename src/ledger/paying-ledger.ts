@@ -38,7 +38,8 @@ export class PayingLedger implements Ledger {
     const { prices: priced, accountId, model } = request;
     const { counted, deposits, priceBook, windows, pen } = this.parts;
     if (!priced) {
-      throw new GatewayError("model_unpriced", `No price is known for the model ${model}, so it cannot be paid for.`);
+      const text = `No price is known for the model ${model}, so it cannot be paid for.`;
+      throw new GatewayError("model_unpriced", text, { param: "model" });
     }
     if (payment.premium && !deposits.has(accountId)) throw depositRequired(model);
     const { prices } = priced;

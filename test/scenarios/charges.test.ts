@@ -121,19 +121,25 @@ describe("completed: the vendor's usage", () => {
 
 describe("refused before dispatch: nothing", () => {
   const refusals = [
-    { name: "no money", money: 0n, model: undefined, status: 402, code: "insufficient_quota" },
-    { name: "too little money", money: 100_000n, model: undefined, status: 402, code: "insufficient_quota" },
-    { name: "no such model", money: DOLLAR, model: "lab/none", status: 404, code: "model_not_found" },
-    { name: "no price", money: DOLLAR, model: UNPRICED, status: 503, code: "model_unpriced" },
+    { name: "no money", money: 0n, model: undefined, status: 402, fault: { code: "insufficient_quota" } },
+    { name: "too little money", money: 100_000n, model: undefined, status: 402, fault: { code: "insufficient_quota" } },
+    {
+      ...{ name: "no such model", money: DOLLAR, model: "lab/none", status: 404 },
+      fault: { code: "model_not_found", param: "model" },
+    },
+    {
+      ...{ name: "no price", money: DOLLAR, model: UNPRICED, status: 503 },
+      fault: { code: "model_unpriced", param: "model" },
+    },
   ];
   const table = OWN_WAYS.flatMap((way) =>
     refusals.map((each) => ({ ...way, ...each, name: `${each.name}, ${way.name}` })),
   );
-  test.each(table)("$name", async ({ client, mode, money, model, status, code }) => {
+  test.each(table)("$name", async ({ client, mode, money, model, status, fault }) => {
     if (money > 0n) await lab.fund(money);
     const response = await lab.gateway.post(PATH[client], ask(client, model ?? PRICED[client], mode));
     expect(response.status).toBe(status);
-    expect(await response.json()).toMatchObject({ error: { code } });
+    expect(await response.json()).toMatchObject({ error: fault });
     expect(calls()).toBe(0);
     await expectCharged(money, 0n, []);
   });
