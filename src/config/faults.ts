@@ -146,7 +146,7 @@ function schemaAt(root: TSchema, steps: Steps): TSchema | undefined {
   return objects ?? schema;
 }
 
-/** A function that lists the faults of a document by its schema, one for each place, {@link MAX_FAULTS} or a few more; `raw` as in {@link describeFound}. */
+/** A function that lists the faults of a document by its schema, one for each place, one more than {@link MAX_FAULTS} or a few; `raw` as in {@link describeFound}. */
 export function faultFinder(schemaOf: () => TSchema): (value: unknown, raw: unknown) => Fault[] {
   return (value, raw) => {
     // The schema is not compiled: that takes longer than to interpret it for the one document of a start.
@@ -164,7 +164,7 @@ export function faultFinder(schemaOf: () => TSchema): (value: unknown, raw: unkn
             : expected(requirement(error), raw, steps);
         faults.set(path, fault);
       }
-      if (faults.size >= MAX_FAULTS) break;
+      if (faults.size > MAX_FAULTS) break;
     }
     return [...faults.values()];
   };

@@ -177,6 +177,11 @@ describe("accounts", () => {
       ],
       [["accounts", "deposit", "team", "--correction", "--", "-6"], 1, "less free than the correction would take"],
       [["accounts", "deposit", "team"], 2, "missing required argument 'usd'"],
+      [
+        ["accounts", "deposit", "team", "6", "--promotion", "--correction"],
+        2,
+        "--promotion and --correction do not go together",
+      ],
     ];
     for (const [args, code, text] of refused) {
       const told = await run(...args);

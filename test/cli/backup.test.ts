@@ -115,6 +115,34 @@ test("where the store before cannot be asked, a restore says that revoked keys w
   expect(await answer(key.key)).toBe(200);
 });
 
+test("books that do not add up are told by doctor, and a backup of them is not restored", async () => {
+  await made("keys", "create");
+  await done("accounts", "deposit", "local", "5");
+  const file = join(folder, "copy.db");
+  await done("backup", file);
+  const path = join(folder, "data", "sluice.db");
+  for (const books of [path, file]) {
+    const database = new Database(books);
+    database.run("UPDATE ledger_account SET posted = posted + 1000 WHERE kind = 'wallet'");
+    database.close();
+  }
+  const doctor = await run("doctor", "--json");
+  const told = (JSON.parse(doctor.stdout) as Record<string, string>[]).filter(({ check }) => check === "ledger");
+  expect(doctor.code).toBe(1);
+  expect(told[0]).toMatchObject({
+    state: "fault",
+    detail: expect.stringMatching(/wallet:\S+: posted 5000001000, its entries say 5000000000/),
+    advice: "restore the store from a backup: sluice restore FILE",
+  });
+  const before = readFileSync(path);
+  const { code, stderr } = await run("restore", file);
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(/^error: the ledger in this file is not right: \S+, .*its entries say 5000000000\n$/),
+  ]);
+  expect(readFileSync(path).equals(before)).toBe(true);
+});
+
 test("a backup says what is not in it, and a restore what is missing", async () => {
   server = await serve(folder, ["--port", "0"]);
   const headers = { "content-type": "application/json", authorization: `Bearer ${server.key}`, prefer: "wait=20" };

@@ -307,6 +307,9 @@ describe("models", () => {
     expect(row).toMatchObject({ routable: false });
     expect(row?.switched_on_by).toContain("ANTHROPIC_API_KEY");
     expect(all.find((entry) => entry.id === "sluice/echo")).toMatchObject({ routable: true, switched_on_by: [] });
+    const table = (await sluice(folder, ["models", "--all-models"])).stdout.split("\n");
+    expect(table.find((line) => line.startsWith("sluice/echo "))).toEndWith("  on");
+    expect(table.find((line) => line.startsWith("mistral/"))).toMatch(/ {2}needs .*MISTRAL_API_KEY/);
   });
 
   test("rows of the file are among them, and a vendor's own list is asked for", async () => {

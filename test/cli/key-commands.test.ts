@@ -58,8 +58,12 @@ describe("what the options say", () => {
     expect(describeLimits({ ...NO_LIMITS, models: ["a/*"], capDayNano: 250_000_000n, capRequestsDay: 3 })).toBe(
       "a/*; 0.25 USD a day; 3 requests a day",
     );
+    expect(describeLimits({ ...NO_LIMITS, endpoints: ["chat", "web"], capTotalNano: 5_000_000_000n })).toBe(
+      "chat,web; 5 USD in all",
+    );
     const row = { ...NO_LIMITS, revokedAt: null } as Parameters<typeof describeState>[0];
     expect(describeState(row, NOW)).toBe("in force");
+    expect(describeState({ ...row, revokedAt: NOW, expiresAt: NOW }, NOW)).toBe("revoked 2026-01-01 00:00 UTC");
     expect(describeState({ ...row, expiresAt: NOW }, NOW)).toBe("expired 2026-01-01 00:00 UTC");
     expect(describeState({ ...row, expiresAt: NOW + 1 }, NOW)).toBe("until 2026-01-01 00:00 UTC");
   });
@@ -85,9 +89,13 @@ describe("keys and tokens on the command line", () => {
     const [row] = await json(["keys", "list"]);
     expect(row).toMatchObject({ models: ["a/*"], endpoints: ["chat"], cap_total_usd: 5, cap_requests_day: null });
     expect(Date.parse(row.expires_at) - Date.parse(row.created_at)).toBeGreaterThan(6.9 * 86_400_000);
-    const changed = await sluice(folder, ["keys", "change", made.id, "--models", "none", "--cap-requests-day", "9"]);
+    const changed = await sluice(folder, [
+      ...["keys", "change", made.id, "--models", "none", "--cap-requests-day", "9", "--name", "tower"],
+    ]);
     expect([changed.code, changed.stdout.includes("9 requests a day")]).toEqual([0, true]);
-    expect((await sluice(folder, ["keys", "rename", made.id, "laptop"])).code).toBe(0);
+    expect(changed.stdout).toStartWith(`${made.id} (tower): until `);
+    const renamed = await json(["keys", "rename", made.id, "laptop"]);
+    expect(renamed).toMatchObject({ id: made.id, name: "laptop", account_name: "local", cap_requests_day: 9 });
     expect((await sluice(folder, ["keys", "change", made.id])).code).toBe(2);
     expect((await sluice(folder, ["keys", "change", made.id, "--cap-usd", "0"])).code).toBe(2);
     expect((await sluice(folder, ["keys", "create", "--admin", "--cap-usd", "1"])).code).toBe(2);

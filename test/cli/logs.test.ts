@@ -125,11 +125,15 @@ describe("sluice logs", () => {
   });
 
   test("says what is wrong with a filter, and that there is nothing", async () => {
-    const wrong = await sluice(folder, ["logs", "--status", "9 lives"]);
-    expect([wrong.code, wrong.stderr]).toEqual([
-      2,
-      'error: --status: expected 429, 5xx, an outcome or an error\'s code, found "9 lives"\n',
-    ]);
+    for (const [option, value, expected] of [
+      ["--status", "9 lives", "429, 5xx, an outcome or an error's code"],
+      ["--limit", "0", "a whole number from 1 to 100000"],
+      ["--limit", "100001", "a whole number from 1 to 100000"],
+    ] as const) {
+      const wrong = await sluice(folder, ["logs", option, value]);
+      const stderr = `error: ${option}: expected ${expected}, found "${value}"\n`;
+      expect([wrong.code, wrong.stderr]).toEqual([2, stderr]);
+    }
     const none = await sluice(folder, ["logs"]);
     expect([none.code, none.stdout]).toEqual([0, "No such request was noted.\n"]);
   });

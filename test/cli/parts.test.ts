@@ -1,12 +1,14 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import fc from "fast-check";
-import { examineClock, examineLimits, examineRoom } from "../../src/cli/examine/machine.ts";
+import { examineClock, examineLimits, examinePort, examineRoom } from "../../src/cli/examine/machine.ts";
+import { examineSearch } from "../../src/cli/examine/search.ts";
 import { formatFirstLines, type Start } from "../../src/cli/first-lines.ts";
 import { showsColour } from "../../src/cli/output.ts";
 import { choosePort, PORTS_TRIED, tryPort } from "../../src/cli/port.ts";
 import { readSince } from "../../src/cli/since.ts";
 import { formatTable } from "../../src/cli/table.ts";
+import type { Config } from "../../src/config/load.ts";
 import { nearest } from "../../src/config/nearest.ts";
 import { fromEnvironment } from "../../src/vendors/from-environment.ts";
 import { registry } from "../../src/vendors/registry.ts";
@@ -124,6 +126,22 @@ describe("ports", () => {
     expect(choosePort("127.0.0.1", 0, true)).toEqual({ port: 0 });
   });
 
+  test("what doctor says of a port", () => {
+    const port = hold(0);
+    const of = (running: boolean, portWasGiven: boolean) => {
+      const { state, detail } = examinePort({ host: "127.0.0.1", port, portWasGiven } as Config["server"], running);
+      return `${state}: ${detail}`;
+    };
+    expect(of(true, true)).toBe(`ok: ${port} of 127.0.0.1 is in use, and a Sluice server runs on this data folder`);
+    expect(of(false, false)).toBe(`note: ${port} of 127.0.0.1 is taken; \`serve\` takes the next free one`);
+    const taken = `port ${port} of 127.0.0.1 is taken by another program; choose another with --port`;
+    expect(of(false, true)).toBe(`fault: ${taken}`);
+    servers.splice(0)[0]?.stop(true);
+    expect(of(false, true)).toBe(`ok: ${port} of 127.0.0.1 is free`);
+    const elsewhere = { host: "192.0.2.1", port, portWasGiven: false } as Config["server"];
+    expect(examinePort(elsewhere, true).state).toBe("fault");
+  });
+
   test("an address this machine does not have is no matter of ports", () => {
     const fault = "this machine has no address 192.0.2.1 to listen on; choose another with --host";
     expect(choosePort("192.0.2.1", 4600, false)).toEqual({ fault });
@@ -214,6 +232,22 @@ describe("the first lines", () => {
   });
 });
 
+describe("what doctor says of web search", () => {
+  const tavily = { engine: "tavily" } as const;
+  const brave = { engine: "brave", apiKey: "k" } as const;
+  test.each([
+    [[], "note: no engine is on"],
+    [[tavily], "note: tavily without a key, for trying out: all users of this network address share its limit"],
+    [[{ ...tavily, apiKey: "k" }], "ok: tavily"],
+    [[brave, tavily], "ok: brave, then tavily without a key"],
+    [[tavily, brave], "ok: tavily without a key, then brave"],
+    [[{ engine: "fixture" }], "note: its results are made up (engine: fixture)"],
+  ] as const)("%j: %s", (search, told) => {
+    const { state, detail } = examineSearch({ search });
+    expect(`${state}: ${detail}`).toBe(told);
+  });
+});
+
 describe("clock and limits", () => {
   test.each([
     [{ bytes: 0, files: 1_000 }, ["fault"]],
@@ -239,7 +273,10 @@ describe("clock and limits", () => {
     [20_000, "ok"],
     [Number.POSITIVE_INFINITY, "ok"],
     [1024, "note"],
-    [100, "fault"],
+    [4_096, "ok"],
+    [4_095, "note"],
+    [256, "note"],
+    [255, "fault"],
   ] as const)("open files %p: %s", (files, state) => {
     expect(examineLimits(files).state).toBe(state);
   });

@@ -324,11 +324,17 @@ describe("a bad configuration file", () => {
     expect(lines).not.toContain("canary");
   });
 
-  test("at most twenty faults are listed", () => {
+  test.each([
+    ["values that are none", (index: number) => `{ id: lab/${index}, context_length: no }`],
+    ["routes to nowhere", (index: number) => `{ id: lab/${index}, routes: [{ vendor: zzzzzzz, model: a }] }`],
+  ])("of %s at most twenty are listed, and it is said when there are more", (_name, row) => {
     const folder = makeFolder();
-    const rows = Array.from({ length: 40 }, (_, index) => `  - { id: lab/${index}, context_length: no }`);
-    writeIn(folder, "sluice.yaml", `models:\n${rows.join("\n")}\n`);
-    expect(faultLines(folder).length).toBeLessThanOrEqual(21);
+    const rows = (count: number) => Array.from({ length: count }, (_, index) => `  - ${row(index)}\n`).join("");
+    const path = writeIn(folder, "sluice.yaml", `models:\n${rows(40)}`);
+    const lines = faultLines(folder);
+    expect(lines.slice(19)).toEqual([expect.stringContaining("models[19]."), `${path}: and there are more`]);
+    writeIn(folder, "sluice.yaml", `models:\n${rows(20)}`);
+    expect(faultLines(folder).slice(19)).toEqual([expect.stringContaining("models[19].")]);
   });
 });
 
