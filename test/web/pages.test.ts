@@ -168,7 +168,13 @@ describe("pages of every kind", () => {
 
   test("a content type that was sent twice is the last one", async () => {
     const bytes = new TextEncoder().encode("<p>Grüße</p>");
-    for (const contentType of ["text/html, text/html; charset=utf-8", "text/plain,text/html"]) {
+    for (const contentType of [
+      "text/html, text/html; charset=utf-8",
+      "text/plain,text/html",
+      "text/html; charset=iso-8859-1, text/html; charset=utf-8",
+      "text/html; charset=utf-8, text/html",
+      "text/plain; charset=iso-8859-1, text/html",
+    ]) {
       const { kind, markdown } = await readPage({ url: BASE, contentType, bytes, cut: false, maxTokens: 100 });
       expect([kind, markdown]).toEqual(["html", "Grüße"]);
     }

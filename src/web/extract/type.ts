@@ -29,12 +29,20 @@ const SHOWING = 1_024;
 /** The comma before the second value of a header that was sent twice. */
 const NEXT_TYPE = /,(?=\s*[\w.+-]+\/[\w.+-]+\s*(?:[;,]|$))/;
 
-/** A media type without its parameters, in small letters, and its charset; of a header that was sent twice the last one (Fetch, "extract a MIME type"). */
+const CHARSET = /;\s{0,9}charset\s{0,9}=\s{0,9}"?([\w:.-]{1,40})/i;
+
+/**
+ * A media type without its parameters, in small letters, and its charset. Of a header that was sent twice the last type counts, and the last charset that was
+ * named with it (Fetch, "extract a MIME type").
+ */
 export function parseContentType(header: string): { type: string; charset: string | undefined } {
-  const last = header.split(NEXT_TYPE).at(-1) ?? "";
-  const type = (last.split(";")[0] ?? "").trim().toLowerCase();
-  const charset = /;\s{0,9}charset\s{0,9}=\s{0,9}"?([\w:.-]{1,40})/i.exec(header)?.[1];
-  return { type, charset };
+  const values = header.split(NEXT_TYPE).map((value) => ({
+    type: (value.split(";")[0] ?? "").trim().toLowerCase(),
+    charset: CHARSET.exec(value)?.[1],
+  }));
+  const type = values.at(-1)?.type ?? "";
+  const named = values.findLast((value) => value.type === type && value.charset !== undefined);
+  return { type, charset: named?.charset };
 }
 
 const looksLikeHtml = (head: string) =>
