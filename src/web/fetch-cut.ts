@@ -81,11 +81,14 @@ function closeCut(part: string): string {
   return part.includes("\n", open.at) ? `${part}\n${open.end}` : part.slice(0, open.at).trimEnd();
 }
 
+/** What is kept of a beginning that is still too long, before it is measured again. */
+const LESS = 0.8;
+
 /** As much of a block as `room` tokens hold, its fence closed; "" where that is next to nothing. */
 function shorten(block: string, room: number): string {
   const share = room / Math.max(1, estimateTokens(block));
   let part = cutInside(block, Math.floor(block.length * share));
-  while (part !== "" && estimateTokens(closeCut(part)) > room) part = cutInside(part, Math.floor(part.length * 0.8));
+  while (part !== "" && estimateTokens(closeCut(part)) > room) part = cutInside(part, Math.floor(part.length * LESS));
   return closeCut(part);
 }
 

@@ -96,7 +96,7 @@ describe("the chain", () => {
       first.answer("/search", silent);
       const found = await alone.search(QUERY, NEVER);
       expect(found).toMatchObject({ engine: "searxng", results: [], attempts: 1, cached: false });
-      expect(found.notes).toEqual([expect.stringContaining("Not everyone")]);
+      expect(found.notes).toEqual([expect.stringContaining("Some of the services")]);
     }
     first.answer("/search", json({ results: [], unresponsive_engines: [] }));
     expect(await alone.search(QUERY, NEVER)).toMatchObject({ results: [], notes: [], cached: false });

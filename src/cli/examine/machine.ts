@@ -77,17 +77,22 @@ export function examinePort({ host, port, portWasGiven }: Config["server"], runn
 }
 
 /** Each stream holds two sockets, one to the client and one to the vendor. */
+const FILES_OF_STREAM = 2;
+/** Streams for which there are no files left, since the store, the logs and idle connections hold these. */
+const STREAMS_LESS = 50;
+/** Below {@link ENOUGH_FILES} there may be too few one day, below {@link FEW_FILES} there are; what is advised is {@link ADVISED_FILES}. */
 const ENOUGH_FILES = 4_096;
 const FEW_FILES = 256;
+const ADVISED_FILES = ENOUGH_FILES * 4;
 
 /** The limit of open files, which bounds the streams at the same time. */
 export function examineLimits(files = readOpenFiles()): Finding {
   if (files === undefined) return note("limits", "this system does not say how many files may be open");
   if (files === Number.POSITIVE_INFINITY) return ok("limits", "open files: unlimited");
-  const detail = `open files: ${files}, enough for ${Math.max(0, Math.floor(files / 2) - 50)} streams at the same time`;
+  const streams = Math.max(0, Math.floor(files / FILES_OF_STREAM) - STREAMS_LESS);
+  const detail = `open files: ${files}, enough for ${streams} streams at the same time`;
   // The soft limit is raised to the hard one by the runtime.
-  const wanted = ENOUGH_FILES * 4;
-  const advice = `raise the hard limit before the start: ulimit -Hn ${wanted} as root, or LimitNOFILE=${wanted} in the service`;
+  const advice = `raise the hard limit before the start: ulimit -Hn ${ADVISED_FILES} as root, or LimitNOFILE=${ADVISED_FILES} in the service`;
   if (files < FEW_FILES) return fault("limits", detail, advice);
   return files < ENOUGH_FILES ? note("limits", detail, advice) : ok("limits", detail);
 }

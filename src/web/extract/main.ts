@@ -347,6 +347,9 @@ function choose(body: Element): Element {
   return heaviest(articles, all * share) ?? main ?? body;
 }
 
+/** A page of which less than this is left without its furniture, as a share of its text, stands inside the furniture. */
+const LEAST_LEFT = 0.1;
+
 /**
  * The part of a page that people come for: without navigation, menus, banners and other furniture, where that leaves something to read.
  * `root` is not changed.
@@ -357,7 +360,7 @@ export function findMain(root: Element): Element {
   const before = squeeze(textOf(dropSilent(body))).length;
   const left = squeeze(textOf(bare)).length;
   // Some pages stand inside what looks like furniture: better to show all of it than nothing.
-  if (left < before * 0.1 && left < LITTLE) return dropSilent(body);
+  if (left < before * LEAST_LEFT && left < LITTLE) return dropSilent(body);
   return choose(bare);
 }
 

@@ -24,6 +24,10 @@ const MAX_REFRESH = 4_096;
 export const MAX_TITLE = 300;
 /** Characters of what a document says it is about. */
 const MAX_DESCRIPTION = 2_000;
+/** Characters of the longest date. */
+const MAX_DATE = 60;
+/** Characters of a language's tag that are read (RFC 5646, 4.4.1). */
+const MAX_LANGUAGE = 35;
 
 const DATES = [
   "article:published_time",
@@ -56,7 +60,7 @@ const isoOrder = (_all: string, day: string, month: string, year: string) =>
 /** A date as ISO 8601: a day where only a day was said. Undefined for what is no date. */
 export function isoDate(text: string | undefined): string | undefined {
   const trimmed = (text?.trim() ?? "").replace(DOTTED, isoOrder);
-  if (trimmed.length > 60 || !/\d{4}/.test(trimmed)) return undefined;
+  if (trimmed.length > MAX_DATE || !/\d{4}/.test(trimmed)) return undefined;
   const day = /^(\d{4})[-/](\d{2})[-/](\d{2})$/.exec(trimmed);
   const at = Date.parse(day ? `${day[1]}-${day[2]}-${day[3]}T00:00:00Z` : inZone(trimmed));
   if (Number.isNaN(at)) return undefined;
@@ -121,7 +125,7 @@ export function readMetadata(root: Element): Metadata {
   const description = cutText(squeeze(meta.get("description") ?? meta.get("og:description") ?? ""), MAX_DESCRIPTION);
   const dated = DATES.map((name) => isoDate(meta.get(name))).find((date) => date !== undefined);
   const published = dated ?? linkedDate(root) ?? timeElement(root);
-  const language = findElement(root, "html")?.attributes["lang"]?.slice(0, 35);
+  const language = findElement(root, "html")?.attributes["lang"]?.slice(0, MAX_LANGUAGE);
   const base = readBase(root);
   const next = readNext(root);
   return {

@@ -83,10 +83,13 @@ const LEADERS = / ?(?:\. ?){8,}/g;
 
 const heightOf = ({ height }: Piece) => (typeof height === "number" && height > 0 ? height : 10);
 
+/** Where lines are farther apart than this, in heights of letters, a paragraph begins: about a line and a half. */
+const PARAGRAPH_GAP = 1.9;
+
 /** Arabic letters in the form that they have in a word: each stands for the letter itself. */
 const FORMS = /[\ufb50-\ufdff\ufe70-\ufefc]+/g;
 
-/** A page's pieces of text as paragraphs: a gap wider than a line and a half begins a new one, a word cut at a line's end is mended. */
+/** A page's pieces of text as paragraphs, each separated by an empty line. A word that was cut at a line's end is mended. */
 export function joinPieces(pieces: readonly Piece[]): string {
   let text = "";
   let bottom: number | undefined;
@@ -95,7 +98,7 @@ export function joinPieces(pieces: readonly Piece[]): string {
     const string = textOf(piece);
     if (string.trim() !== "" && own !== undefined) {
       const gap = bottom === undefined ? 0 : Math.abs(bottom - own);
-      if (gap > heightOf(piece) * 1.9 && text !== "") text = `${text.trimEnd()}\n\n`;
+      if (gap > heightOf(piece) * PARAGRAPH_GAP && text !== "") text = `${text.trimEnd()}\n\n`;
       bottom = own;
     }
     text += string;

@@ -104,10 +104,13 @@ function languageIn({ attributes }: Element): string | undefined {
   return language && !NOT_A_LANGUAGE.has(language) && /^[\w+#.-]+$/.test(language) ? language : undefined;
 }
 
+/** How many elements inside a program, and around it, may name its language. */
+const NAMED_INSIDE = 3;
+const NAMED_AROUND = 2;
+
 /** The language of a program, by the first that names one: its element, the first ones inside it, those around it. "" where none does. */
 function languageOf(pre: Element, around: readonly Element[]): string {
-  const inside = [...walkElements(pre)].slice(0, 3);
-  for (const element of [pre, ...inside, ...around]) {
+  for (const element of [pre, ...walkElements(pre).take(NAMED_INSIDE), ...around]) {
     const language = languageIn(element);
     if (language) return language;
   }
@@ -159,5 +162,5 @@ export function writePre(pre: Element, around: readonly Element[]): string[] {
   // Some highlighters make a code element of every line: then they are one program.
   const several = programs.length > 1 && lines && programs.some((program) => codeOf(program).trimEnd().includes("\n"));
   if (several) return programs.map((program) => writeCode(program, [pre]));
-  return [writeCode(pre, around.slice(0, 2))];
+  return [writeCode(pre, around.slice(0, NAMED_AROUND))];
 }

@@ -10,6 +10,8 @@ export type PageContext = {
   within?: string;
 };
 
+/** Characters of an image's description that are shown. */
+const MAX_DESCRIPTION = 300;
 /** Longest address that is written down: longer ones are data, not places. */
 const MAX_LINK = 2_000;
 
@@ -130,7 +132,7 @@ const isFormula = ({ attributes }: Element) => /\bmwe-math-fallback-image\b/.tes
 function writeImage(element: Element, context: PageContext): string {
   const { attributes } = element;
   if (isFormula(element) && attributes["alt"]) return `$${squeeze(attributes["alt"])}$`;
-  const description = cutText(squeeze(attributes["alt"] ?? ""), 300);
+  const description = cutText(squeeze(attributes["alt"] ?? ""), MAX_DESCRIPTION);
   if (description === "" || attributes["width"] === "1") return "";
   const lazy = attributes["data-src"] ?? attributes["data-original"] ?? attributes["data-lazy-src"];
   const source = attributes["src"];

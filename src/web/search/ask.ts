@@ -45,9 +45,12 @@ function readReset(headers: Headers): number | undefined {
   return waits.length > 0 ? Math.max(...waits) : undefined;
 }
 
-/** Seconds to wait by Tavily's field (web-and-mcp.md B4), up to three levels deep. */
+/** How deep in an answer the time to wait is looked for. */
+const MAX_LEVELS = 3;
+
+/** Seconds to wait by Tavily's field (web-and-mcp.md B4), at whatever level of the answer it is. */
 function readOwnPause(answer: EngineAnswer, depth = 0): number | undefined {
-  if (depth > 3) return undefined;
+  if (depth > MAX_LEVELS) return undefined;
   const own = answer["retry_after_seconds"];
   if (typeof own === "number" && own >= 0) return own;
   for (const inner of Object.values(answer)) {

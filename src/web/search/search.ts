@@ -57,7 +57,8 @@ const NOTES: Readonly<Record<UnmetFilter, string>> = {
 
 const NONE = "No search engine is configured on this gateway. Its operator can set a key, such as BRAVE_API_KEY.";
 
-const PARTIAL = "Not everyone whom the search engine asks answered it: there may be results all the same.";
+const PARTIAL =
+  "Some of the services that the search engine asks did not answer it: there may be results all the same.";
 
 type Found = Omit<SearchAnswer, "cached" | "attempts">;
 /** `partial`: there are no results, and the reason may be a failure of those that the engine itself asks. */
