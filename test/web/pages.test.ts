@@ -1121,6 +1121,13 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe(`${TEXT}\n\n[The ebb](https://site.example/ebb)\n\n### The ebb\n\n## Flood`);
   });
 
+  test("a picture in a sentence, words kept on one line and a component's slot do not part their paragraph", async () => {
+    const { markdown } = await readHtml(
+      `<main><p>${TEXT}</p><p>Good <picture><source srcset="a.webp"><img src="a.png" alt="star"></picture> news of <nobr>ISO 9001</nobr> and <slot>more</slot>.</p></main>`,
+    );
+    expect(markdown).toBe(`${TEXT}\n\nGood ![star](https://site.example/a/b/a.png) news of ISO 9001 and more.`);
+  });
+
   test("a page's own elements among words are words, and parts of the page where they stand alone", async () => {
     const { markdown } = await readHtml(
       `<main><p>Fast <g-emoji>🚀</g-emoji>, as of <relative-time>May 1</relative-time>. ${TEXT}</p><x-card>One</x-card> <x-card>Two</x-card><div>In <x-part><p>parts</p></x-part></div></main>`,

@@ -7,7 +7,7 @@ import { isLayout, writeTable } from "./table.ts";
 
 /** Elements whose children stand in lines of the element around them. */
 const INLINE = new Set(
-  "a abbr acronym b bdi bdo big br cite code data del dfn em font i img input ins kbd label mark math meter output progress q rp rt ruby s samp small span strike strong sub sup time tt u var wbr".split(
+  "a abbr acronym b bdi bdo big br cite code data del dfn em font i img input ins kbd label mark math meter nobr output picture progress q rp rt ruby s samp small span strike strong sub sup time tt u var wbr".split(
     " ",
   ),
 );
@@ -32,10 +32,10 @@ function holdsBlocks(element: Element): boolean {
 }
 
 /**
- * Whether an element has a name of the page's own. Among words it is one of them (GitHub's `<g-emoji>` and `<relative-time>`); where no words are, it is a part
- * of the page.
+ * Whether an element has a name of the page's own, or is a place in such an element (`slot`). Among words it is one of them (GitHub's `<g-emoji>` and
+ * `<relative-time>`); where no words are, it is a part of the page.
  */
-const isOwn = ({ name }: Element): boolean => name.includes("-");
+const isOwn = ({ name }: Element): boolean => name.includes("-") || name === "slot";
 const holdsWords = ({ children }: Element): boolean =>
   children.some((child) => typeof child === "string" && child.trim() !== "");
 
