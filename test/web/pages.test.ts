@@ -1280,6 +1280,17 @@ describe("what belongs to a page", () => {
     expect((await readHtml(`<p>${TEXT} <code>${code}</code> is</p>`)).markdown).toBe(`${TEXT} ${written} is`);
   });
 
+  test("lines of code in a paragraph stay lines, in a cell and a heading too", async () => {
+    const code = "<code>apt update<br />apt install <b>tuba</b></code>";
+    const { markdown } = await readHtml(
+      `<main><p>${TEXT}</p><p>Run ${code} now.</p><h2>${code}</h2><table><tr><th>a</th><th>b</th></tr><tr><td>${code}</td><td>x</td></tr></table></main>`,
+    );
+    const rows = "| a | b |\n| --- | --- |\n| `apt update`<br>`apt install tuba` | x |";
+    expect(markdown).toBe(
+      [TEXT, "Run `apt update`  \n`apt install tuba` now.", "## `apt update` `apt install tuba`", rows].join("\n\n"),
+    );
+  });
+
   test("how a word is read stands in brackets behind it", async () => {
     const { markdown } = await readHtml(`<p>${TEXT} <ruby>漢字<rp>(</rp><rt> かんじ </rt><rp>)</rp></ruby>.</p>`);
     expect(markdown).toBe(`${TEXT} 漢字(かんじ).`);

@@ -55,21 +55,26 @@ function codeSpan(text: string): string {
 const spacedSpan = (text: string): string =>
   `${/^\s/.test(text) ? " " : ""}${codeSpan(text)}${/\s$/.test(text) ? " " : ""}`;
 
-/** Code in a line. A code span can hold no link: where there are some, as of the types in a signature (Javadoc), each is a span of its own inside a link. */
+/**
+ * Code in a line. A code span can hold no link and no line break: each link, as of the types in a signature (Javadoc), is around a span of its own, and so is each of
+ * several lines, as WordPress has them.
+ */
 function writeCode(element: Element, context: PageContext): string {
   let line = "";
   let plain = "";
+  const part = (next: string) => {
+    line += spacedSpan(plain) + next;
+    plain = "";
+  };
   const write = (from: Element) => {
     for (const child of from.children) {
       if (typeof child === "string") plain += child;
+      else if (child.name === "br") part("\n");
       else {
         const href = child.name === "a" ? absolute(child.attributes["href"], context) : undefined;
         const label = href === undefined ? "" : codeSpan(textOf(child));
         if (label === "") write(child);
-        else {
-          line += `${spacedSpan(plain)}[${label}](${href})`;
-          plain = "";
-        }
+        else part(`[${label}](${href})`);
       }
     }
   };
