@@ -1296,10 +1296,13 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe(`${TEXT} 漢字(かんじ).`);
   });
 
-  test("a program whose language is said to be none has none", async () => {
-    const { markdown } = await readHtml(`<p>${TEXT}</p><pre><code class="language-plaintext">a</code></pre>`);
-    expect(markdown).toBe(`${TEXT}\n\n\`\`\`\na\n\`\`\``);
-  });
+  test.each(["language-plaintext", "lang-auto", "language-undefined"])(
+    "a program whose language is said to be none has none: %s",
+    async (name) => {
+      const { markdown } = await readHtml(`<p>${TEXT}</p><pre><code class="${name}">a</code></pre>`);
+      expect(markdown).toBe(`${TEXT}\n\n\`\`\`\na\n\`\`\``);
+    },
+  );
 
   const tab = (name: string) => `<li role="presentation"><a role="tab">${name}</a></li>`;
   const panel = (html: string) => `<div role="tabpanel" hidden>${html}</div>`;

@@ -76,8 +76,11 @@ const BARE_LANGUAGES = new Set(
     " ",
   ),
 );
-/** Words in a language's place that name none. */
+/** Words in a language's place that name none: `auto` is Discourse's, `undefined` and `null` of pages whose programs had none to write there. */
 const NOT_A_LANGUAGE = new Set([
+  "auto",
+  "undefined",
+  "null",
   "code",
   "none",
   "plain",
