@@ -303,6 +303,9 @@ describe("pages of every kind", () => {
       const whole = `<item><title>T</title>${before}<content:encoded>&lt;p>All of it.&lt;/p></content:encoded></item>`;
       expect(await read(`<rss><channel>${whole}</channel></rss>`)).toBe("- T\n  All of it.");
     }
+    const group =
+      "<media:group><media:title>T</media:title><media:description>Of a film.</media:description></media:group>";
+    expect(await read(`<feed><entry><title>T</title>${group}</entry></feed>`)).toBe("- T\n  Of a film.");
   });
 
   test("a feed that is longer than what is read of it is said to be cut", async () => {

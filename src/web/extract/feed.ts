@@ -71,8 +71,11 @@ function cutSummary(text: string): string {
 /** The text of a description, of which HTML is read as such. */
 const readMarked = (written: string) => (written.includes("<") || ENTITY.test(written) ? unmarked(written) : written);
 
+/** What an entry says of itself: in its own fields, or inside a `media:group` as in YouTube's feeds. */
 function summaryOf(entry: Element): string {
-  const text = readMarked(field(entry, "description", "summary", "content", "encoded"));
+  const group = [...elementsOf(entry)].find(({ name }) => plain(name) === "group");
+  const own = field(entry, "description", "summary", "content", "encoded");
+  const text = readMarked(own || (group ? field(group, "description") : ""));
   return text.length > MAX_SUMMARY ? `${cutSummary(text)}…` : text;
 }
 
