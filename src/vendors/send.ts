@@ -165,7 +165,7 @@ async function sendSpecially(
     onSent?.();
     const answer = await vendor.serve(given);
     if (!(answer instanceof Response)) return answer;
-    return new ResponseAnswer(isRedirect(answer) ? await refuseRedirect(answer) : answer);
+    return new ResponseAnswer(isRedirect(answer) ? refuseRedirect(answer) : answer);
   }
   const ask = (request: UpstreamRequest) => sendOverNetwork(vendor, request, abort, onSent);
   const answer = await askSigned(vendor, "POST", given, ask, (refused) => refused.cancel());
@@ -227,8 +227,8 @@ function redirected(status: number): GatewayError {
   return new GatewayError("upstream_error", message, { retry: false, cause: { status } });
 }
 
-async function refuseRedirect(response: Response): Promise<never> {
-  await response.body?.cancel();
+function refuseRedirect(response: Response): never {
+  new ResponseAnswer(response).cancel();
   throw redirected(response.status);
 }
 

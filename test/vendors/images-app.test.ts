@@ -13,7 +13,7 @@ import { registry } from "../../src/vendors/registry.ts";
 import type { VendorRow } from "../../src/vendors/vendor.ts";
 import { PLAIN_CONFIG, startApp, type TestApp } from "../support/app.ts";
 import { listed as named } from "../support/listed.ts";
-import { html, json, startUpstream, type Upstream } from "../support/upstream.ts";
+import { html, json, redirect, startUpstream, type Upstream } from "../support/upstream.ts";
 import { until } from "../support/wait.ts";
 import { type Lab, linesOf, openLab, PNG, PNG_BASE64 } from "./image-lab.ts";
 
@@ -73,6 +73,17 @@ describe("through the front door", () => {
     expect(reframed).toMatchObject({ status: "succeeded", aspect_ratio: "2:3" });
     expect(lab.upstream.calls[1]!.text).toContain("Re-frame the given image to the aspect ratio 2:3");
     expect(linesOf(lab.upstream.calls)).toEqual(["POST /v1/images/generations", "POST /v1/images/edits"]);
+  });
+
+  test("a redirect is told as one, also where what stands behind its head cannot be unpacked", async () => {
+    const lab = start("openai");
+    gateway = await startApp({ vendors: [lab.vendor] });
+    const { headers, ...rest } = redirect("http://169.254.169.254/latest");
+    const packed = { ...headers, "content-encoding": "gzip" };
+    lab.upstream.answer("/v1/images/generations", { ...rest, headers: packed, parts: ["moved"] });
+    const job = await draw(gateway, { model: "openai/gpt-image-1.5", prompt: "a fox" });
+    expect(job).toMatchObject({ status: "failed", error: { code: "upstream_error" } });
+    expect(job.error?.message).toContain("answers with a redirect");
   });
 
   test("OpenAI: the models that it names itself are drawn with by its key alone", async () => {

@@ -105,7 +105,7 @@ export async function call(
     method === "GET" ? "GET" : "POST",
     plain,
     (signed) => fetchUpstream(method, body instanceof FormData ? { ...signed, body } : signed, vendor.proxy),
-    (refused) => refused.body?.cancel(),
+    (refused) => new ResponseAnswer(refused).cancel(),
   );
   const bytes = response.ok
     ? await readBytes(response, MAX_ANSWER_BYTES)

@@ -1,7 +1,7 @@
 import { GatewayError } from "../../canon/errors.ts";
 import { sniffMediaType } from "../../dialects/media/type.ts";
 import { isLoopback } from "../../lib/loopback.ts";
-import { isOk } from "../answer.ts";
+import { isOk, ResponseAnswer } from "../answer.ts";
 import { IMAGE_TYPES, MAX_IMAGE_BYTES, TOO_LARGE_IMAGE } from "../image-upstream.ts";
 import { upstreamHeaders } from "../outgoing.ts";
 import { fetchUnfollowed } from "../send.ts";
@@ -103,7 +103,7 @@ async function fetchOwn(url: URL, { vendor, tools, signal }: FetchParts): Promis
     target = readTarget(response, url);
     const refused = readStatus(response.status);
     if (!refused) return takeBytes(await readBytes(response, MAX_IMAGE_BYTES));
-    await response.body?.cancel();
+    new ResponseAnswer(response).cancel();
     if (!target) return refused;
   } catch (thrown) {
     signal.throwIfAborted();
