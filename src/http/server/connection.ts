@@ -18,7 +18,7 @@ const HEAD_MS = 12_000;
  * proxy may not send a POST again.
  */
 export const IDLE_MS = 130_000;
-/** For so long nobody is blamed for asking nothing yet, ms: of a crowd that comes at once all are taken in before the first one is read. */
+/** How long a connection counts as new, ms: of clients that come all at once every one is accepted before the first request is read. */
 const NEW_MS = 1_000;
 /** How long a client whose connection ends may go on sending what nobody reads, ms: cut off earlier, it would not see its answer. */
 const LINGER_MS = 5_000;
@@ -27,7 +27,7 @@ const MAX_AHEAD_BYTES = 64 * 1024;
 /** What is still to come of a body that nobody read is waited for up to this size, bytes; behind a larger one the connection ends. */
 const MAX_REST_BYTES = 256 * 1024;
 
-/** Methods by which nothing is done. */
+/** Methods that only read. */
 const READING: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 
 const HEAD_END = Buffer.from("\r\n\r\n");
@@ -37,9 +37,9 @@ const BARE_HEAD_END = Buffer.from("\n\n");
 export type Door = {
   /** Answers a request. Never throws and never rejects. */
   answer(incoming: Incoming): Answered | Response | Promise<Answered | Response>;
-  /** What is told to who sends no HTTP. `text` says what is wrong with it, `path` what was asked for where that could be read. */
+  /** The answer to what is no valid HTTP. `text`: what is wrong with it; `path`: what was asked for, where that could be read. */
   refuse(text: string, path?: string): Whole;
-  /** An answer broke that had begun. */
+  /** Told of the fault that ended an answer which had begun. */
   broke(thrown: unknown): void;
 };
 
@@ -49,22 +49,22 @@ export type ServerRules = {
   door: Door;
   /** The connection is over. */
   gone(connection: ClientConnection): void;
-  /** Something is asked on one, which may want a connection to somebody else. */
+  /** A request has come on a connection, for which one to a vendor may be opened. */
   asked(): void;
-  /** Nothing more is taken: behind what is under way, connections end. */
+  /** The server stops: each connection ends after the answer that is under way. */
   readonly isStopping: boolean;
 };
 
 /**
- * How far a connection is. `idle`: nothing is asked. `due`: what was kept of a next request is taken up in a turn of its own. `head`: a part of a head is
- * there. `asked`: a request is answered, or what is none. `answered`: all of the answer is on its way, and some of the body is still to come. `ending`: no
- * more is answered, and what comes is thrown away. `over`: it is closed.
+ * How far a connection is. `idle`: no request is under way. `due`: the same, and what was kept of the next request is read in a turn of the event loop of its
+ * own. `head`: a part of a head has come. `asked`: a request, or what is none, is being answered. `answered`: the whole answer was given, and some of the
+ * request's body is still to come. `ending`: no more is answered, and what comes is thrown away. `over`: it is closed.
  */
 type Phase = "idle" | "due" | "head" | "asked" | "answered" | "ending" | "over";
 
-/** In these the next request is taken up. */
+/** Phases in which the next request may begin. */
 const FREE: ReadonlySet<Phase> = new Set(["idle", "due", "head"]);
-/** In these nothing is asked. */
+/** Phases in which no request is under way, or waits to be read. */
 const RESTING: ReadonlySet<Phase> = new Set(["idle", "head", "ending", "over"]);
 
 /** A client's connection, on which one request follows another. */
@@ -79,7 +79,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
   #incoming: Incoming | undefined;
   /** No other request is taken up behind this one. */
   #ends = false;
-  /** The client may be sending still when its last answer goes out: the rest of a body that nobody wants, or what cannot be understood. */
+  /** When the last answer goes out the client may still be sending: the rest of a body that nobody reads, or what is no HTTP. */
   #isUnread = false;
   #timer: Timeout | undefined;
   /** A request came on it. */
@@ -100,22 +100,22 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     return (this.#phase === "asked" && this.#incoming?.isWhole === true) || this.#sender?.hasBegun === true;
   }
 
-  /** Nothing is asked on it. */
+  /** No request is under way on it. */
   get isResting(): boolean {
     return RESTING.has(this.#phase);
   }
 
-  /** Nothing ever was: a client has it for later, or nobody has. */
+  /** No request ever came on it. */
   get isSilent(): boolean {
     return !this.#hasAsked;
   }
 
-  /** It has only just come: what it asks may be here, and not read. */
+  /** It was opened only just now: its first request may be there without having been read. */
   get isNew(): boolean {
     return this.rules.clock.monotonic() - this.#since < NEW_MS;
   }
 
-  /** Ends it, on which nothing is asked, so that another one has its place: what the system has of its last answer still goes out. */
+  /** Ends it to make room for another one. No request must be under way on it; what the system still has of its last answer goes out. */
   giveWay(): void {
     if (this.#phase === "ending") this.close();
     else this.#shut();
@@ -173,8 +173,8 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
   }
 
   /**
-   * The client sends nothing more. While work is done for it that means that it has left: clients do not wait behind a closed door, and what they do not
-   * read is not to be paid for. What only asks for something that is there is told.
+   * The client has closed its side. Where work is done for its request this counts as having left: hardly any client does so and still waits, and nobody is to
+   * pay for what is not read. A request that only reads is answered all the same, and an answer that is written goes out.
    */
   onEnd(): void {
     const incoming = this.#phase === "asked" ? this.#incoming : undefined;
@@ -187,7 +187,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     this.#leave(error);
   }
 
-  /** Something threw while the socket was told of: nobody knows any more how far its request is. */
+  /** A handler of the socket's events threw: it is not known any more how far the request is. */
   onFault(thrown: unknown): void {
     this.rules.door.broke(thrown);
     this.close();
@@ -204,7 +204,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     if (this.#isFull && !this.#isPaused) this.pause();
   }
 
-  /** Of what follows as much is kept as may be. */
+  /** As much of the requests that follow is kept as may be. */
   get #isFull(): boolean {
     return (this.#held?.length ?? 0) > MAX_AHEAD_BYTES;
   }
@@ -221,7 +221,10 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     }
   }
 
-  /** The next request was there before this one was answered. It has a turn of its own: thousands that came at once would be answered in a single one. */
+  /**
+   * Reads the next request, which came before this one was answered, in a turn of the event loop of its own: of thousands that came at once all would be
+   * answered in a single turn.
+   */
   #readSoon(): void {
     this.#phase = "due";
     setImmediate(() => {
@@ -239,7 +242,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     const at = held.indexOf(HEAD_END, start);
     if ((at < 0 ? held.length : at) > MAX_HEAD_BYTES) throw new MalformedMessage("a head that is too long");
     if (at < 0) {
-      // At once: who begins with TLS, because his address says https, would wait for an answer until his head is given up.
+      // At once: a client that begins with TLS, because its address says https, would wait until the time for its head is over.
       if (!canBeginHead(held, start)) throw new MalformedMessage("no request line of HTTP/1.1");
       // What waits for the rest of its head must not keep the memory of all that came along with it.
       if (held.buffer.byteLength > 2 * MAX_HEAD_BYTES) this.#held = Buffer.from(held);
@@ -259,7 +262,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     this.#hasAsked = true;
     this.rules.asked();
     const next = at + HEAD_END.length;
-    // Its body is still to come, and nobody else waits for what follows.
+    // It was paused since too much had come ahead. What comes now is the body of this request.
     if (!incoming.isWhole && this.#isPaused) this.resume();
     if (held.length > next) {
       if (incoming.isWhole) this.#keep(held.subarray(next));
@@ -285,7 +288,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
   #refuse(thrown: unknown, path: string | undefined): void {
     if (!(thrown instanceof MalformedMessage)) throw thrown;
     this.#held = undefined;
-    // Of an answer that has begun nobody could tell where this one begins.
+    // Within an answer that has begun, the client could not tell where this one begins.
     if (this.#phase === "answered" || this.#sender?.hasBegun) {
       this.close();
       return;
@@ -366,7 +369,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
       return;
     }
     this.#wait(IDLE_MS);
-    // Of requests that come faster than they are answered, each answer would let in more than it was for.
+    // It stays paused while enough is kept: of requests that come faster than they are answered, each answer would let in more than one further.
     if (this.#isFull !== this.#isPaused) {
       if (this.#isFull) this.pause();
       else this.resume();
@@ -389,7 +392,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     this.#wait(LINGER_MS);
   }
 
-  /** Says that nothing more comes; the client says so too, or is cut off. */
+  /** Closes this side. The client closes its own within {@link LINGER_MS}, or is cut off. */
   #shut(): void {
     this.#phase = "ending";
     this.#incoming = undefined;
@@ -398,7 +401,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     if (!this.#isOver) this.#wait(LINGER_MS);
   }
 
-  /** Also for who has just ended the socket: that may have told of its end before it returned. */
+  /** May have become true by ending the socket, which may tell of its end before it returns. */
   get #isOver(): boolean {
     return this.#phase === "over";
   }
@@ -418,7 +421,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     if (this.#isOver) return;
     const unanswered = this.#phase === "asked" ? this.#incoming : undefined;
     this.#phase = "over";
-    // Before all that others do about it, and may fail at.
+    // First of all: what follows may throw.
     this.rules.gone(this);
     this.#timer?.stop();
     this.#held = undefined;
@@ -449,7 +452,7 @@ function canReadRest(incoming: Incoming): boolean {
   return framing.kind === "length" && framing.bytes <= MAX_REST_BYTES;
 }
 
-/** An answer whose client is gone. */
+/** Lets go of an answer whose client is gone. */
 function forget(answered: Answered | Response): void {
   if ("chunks" in answered) answered.chunks.return?.().catch(ignoreGone);
   else if (answered instanceof Response && !answered.body?.locked) answered.body?.cancel().catch(ignoreGone);

@@ -5,7 +5,7 @@ import { addPiece, joinPieces } from "../../lib/http1/pieces.ts";
 import type { Asked } from "../asked.ts";
 import { RequestHead } from "./request-head.ts";
 
-/** Bytes of a body that wait to be read before the client is made to wait: of one that is no larger, none ever does (reliability 6.4). */
+/** Bytes of a body that may wait to be read before its client is made to wait: no client waits with a body that is no larger (reliability 6.4). */
 const MAX_WAITING_BYTES = 256 * 1024;
 
 const NOTHING = new Uint8Array(0);
@@ -30,7 +30,7 @@ const asTheyAre = (bytes: Uint8Array): Uint8Array => bytes;
 
 const made = new WeakMap<Request, Incoming>();
 
-/** What a Request was made of; undefined for one that came otherwise. */
+/** The request on its connection that a Request was made of; undefined for a Request that was made otherwise. */
 export function incomingOf(request: Request): Incoming | undefined {
   return made.get(request);
 }
@@ -42,10 +42,10 @@ export class Incoming implements Asked {
   #pieces: Uint8Array[] | undefined;
   #waitingBytes = 0;
   #paused = false;
-  /** Nobody wants the rest. */
+  /** What comes of the body is thrown away. */
   #unwanted = false;
   #lost: unknown;
-  /** Whoever waits for more is told of anything that comes. */
+  /** Called once, when more of the body has come or its client is gone. */
   #onMore: (() => void) | undefined;
 
   /** Throws MalformedMessage for a body whose end cannot be known. */
@@ -60,7 +60,7 @@ export class Incoming implements Asked {
     return this.headers.method;
   }
 
-  /** Relative where no path is asked for, or nobody can tell of which host. */
+  /** The whole address; the target as it came where that is no path, or no host is named. */
   get url(): string {
     const { host, path } = this.headers;
     return host !== null && path.startsWith("/") ? `http://${host}${path}` : path;
@@ -75,12 +75,12 @@ export class Incoming implements Asked {
     return this.#body.complete;
   }
 
-  /** What of the body came, if anything did. */
+  /** Some of the body waits to be read, or all of it has come. */
   get hasBegun(): boolean {
     return this.#pieces !== undefined || this.#body.complete;
   }
 
-  /** Bytes came on the connection, to be read from `start` on: what is behind the body is given back. Throws MalformedMessage. */
+  /** Takes bytes that came on the connection, from `start` on. Returns those behind the end of the body, if there are any. Throws MalformedMessage. */
   take(bytes: Uint8Array, start = 0): Uint8Array | undefined {
     const body = this.#body;
     body.take(bytes, start);
@@ -98,7 +98,7 @@ export class Incoming implements Asked {
     this.#tell();
   }
 
-  /** Nobody asks for it any more: a stream that goes on for minutes need not hold it. */
+  /** Drops the head, for which nobody asks any more: a stream that goes on for minutes need not hold it. */
   forgetHead(): void {
     this.headers = NO_HEAD;
   }
@@ -151,7 +151,7 @@ export class Incoming implements Asked {
     this.line.close();
   }
 
-  /** The same request for whoever takes only those, or one with another method. */
+  /** The same as a Request, for code that takes nothing else; perhaps with another method than its own. */
   toRequest(method = this.method): Request {
     const { url } = this;
     const abort = new AbortController();
@@ -224,7 +224,7 @@ export class Incoming implements Asked {
     const pieces = this.#pieces;
     this.#pieces = undefined;
     this.#waitingBytes = 0;
-    // Of a connection that waits nobody hears that its client has left.
+    // While a connection is paused, the leaving of its client goes unnoticed.
     this.#goOn();
     if (!pieces) return use(NOTHING, false);
     if (own && pieces.length === 1) return use(pieces[0] as Uint8Array, true);

@@ -4,20 +4,20 @@ import { readOpenFiles } from "../../lib/open-files.ts";
 import { ClientConnection, type Door, type ServerRules } from "./connection.ts";
 import { incomingOf } from "./incoming.ts";
 
-/** Up to so many connections nobody asks how many there may be: to ask takes a start's time. */
+/** With fewer connections than this the system's limit of open files is not read: to read it takes time, of which a start has none to spare. */
 const FEW_CONNECTIONS = 100;
-/** Of the files that may be open, this part is left to vendors' connections and the store, and as many at the least. */
+/** The part of the files that this process may open which is kept for connections to vendors and for the store; and the least that is kept, in files. */
 const KEPT_PART = 1 / 8;
 const LEAST_KEPT = 64;
-/** Behind one that rests so many are looked at for a better one. */
+/** Once a connection was found that rests, at most so many further ones are looked at for one that is better ended. */
 const MOST_LOOKED_AT = 1_000;
-/** Of what is kept for the rest of the gateway, those who have only just come may have this part. */
+/** The part of the files kept for the rest of the gateway that connections which have only just come may take. */
 const CROWD_PART = 1 / 2;
 
-/** How many clients may be connected at a time; `withCrowd`: with those who have only just come. */
+/** How many connections there may be at a time; `withCrowd`: with those that have only just come ({@link ClientConnection.isNew}). */
 export type ConnectionBound = { most: number; withCrowd: number };
 
-/** Where a process has no file left it can neither call a vendor nor take up anybody. */
+/** How many connections a process may have that may open so many files. Some files are left over: without any it could neither call a vendor nor accept a client. */
 export function connectionBound(openFiles: number): ConnectionBound {
   if (!Number.isFinite(openFiles)) return { most: openFiles, withCrowd: openFiles };
   const kept = Math.max(LEAST_KEPT, openFiles * KEPT_PART);
@@ -29,7 +29,7 @@ export type ListenSettings = Pick<ServerRules, "clock" | "door"> & {
   port: number;
   /** Other processes listen on the same port. */
   sharesPort: boolean;
-  /** Asked once there are some connections. Default: as the system's limit of open files has it. */
+  /** Asked once, when there are {@link FEW_CONNECTIONS}. Default: by the system's limit of open files. */
   bound?(): ConnectionBound;
   /** How many connections to others than its clients this process has open. Default: none. */
   elsewhere?(): number;
@@ -46,7 +46,7 @@ export class HttpServer implements ServerRules {
   readonly #readBound: () => ConnectionBound;
   readonly #elsewhere: () => number;
   #bound: ConnectionBound | undefined;
-  /** Settled once nothing is open any more, where somebody waits for that. */
+  /** Resolves once no connection is open any more. Made when somebody waits for that. */
   #emptied: PromiseWithResolvers<void> | undefined;
 
   /** Listens. Throws the system's error (`EADDRINUSE`) when the port is taken. */
@@ -90,8 +90,9 @@ export class HttpServer implements ServerRules {
   }
 
   /**
-   * Ends a connection on which nothing is asked where with `coming` new ones there are more than may be, and one more where a crowd has left more than that.
-   * Those to vendors count: what is under way has one of each kind, and the files would be used up while all clients were within the bound.
+   * Where there are more connections than may be, `coming` new ones included, ends one on which no request is under way, and a second one where there are still
+   * too many, as after a crowd. Connections to vendors count as well: a request under way has one of each kind, so that the files would be used up while the
+   * clients alone were within the bound.
    */
   #makeRoom(coming: number): void {
     if (this.#connections.size < FEW_CONNECTIONS) return;
@@ -106,8 +107,8 @@ export class HttpServer implements ServerRules {
   }
 
   /**
-   * The oldest connection on which nothing ever was asked, which is what somebody has who only wants to keep others out; else one that rests; else, `orNew`,
-   * one that has only just come. Where all are at work, the next ones wait at the system's door.
+   * The connection that is best ended: the oldest on which nothing was ever asked, since whoever only wants to keep others out opens such ones; else the oldest
+   * that rests; else, with `orNew`, one that has only just come. Undefined where all are at work: further clients then wait in the system's queue.
    */
   #findResting(orNew: boolean): ClientConnection | undefined {
     let rested: ClientConnection | undefined;
@@ -129,18 +130,24 @@ export class HttpServer implements ServerRules {
     if (this.#connections.size === 0) this.#emptied?.resolve();
   }
 
-  /** As Bun's server does; null for a request that came otherwise. */
+  /** The client's address, as Bun's server tells it; null for a request that did not come here. */
   requestIP(request: Request): { address: string } | null {
     const address = incomingOf(request)?.peer;
     return address === undefined ? null : { address };
   }
 
-  /** As Bun's server does. A connection on which something is done may be quiet here in any case. */
+  /**
+   * What is asked of Bun's server by the same name. 0: the connection may be quiet, which it may be here in any case while a request is under way. Any more
+   * seconds mean that it is to end soon: here it ends at once.
+   */
   timeout(request: Request, seconds: number): void {
     if (seconds > 0) incomingOf(request)?.close();
   }
 
-  /** Takes no new connections, and ends those on which nothing is under way, the others behind that; `force`: all of them at once. */
+  /**
+   * Accepts no new connections, and ends those there are: what rests now, the others after the answer that is under way; `force`: all of them now. Resolves
+   * when none is open any more.
+   */
   stop(force = false): Promise<void> {
     this.isStopping = true;
     this.#listener.stop(false);

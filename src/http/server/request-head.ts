@@ -85,7 +85,7 @@ export function canBeginHead(bytes: Buffer, at: number): boolean {
   return at >= bytes.length || FIRST.test(bytes.toString("latin1", at, at + 1));
 }
 
-/** The path that a head asks for, of which nothing but its request line need be sound; undefined where that is none. */
+/** The path that a head asks for, whatever is wrong with its fields; undefined where its request line is not well formed. */
 export function askedPath(text: string): string | undefined {
   if (!REQUEST_LINE.test(text)) return undefined;
   const blank = text.indexOf(" ");
@@ -104,7 +104,7 @@ export function parseRequestHead(text: string): RequestHead {
   if (!FIELDS.test(lines)) throw new MalformedMessage(fieldFault(lines));
   const isCurrent = text.charCodeAt(end + VERSION.length) === 49;
   const head = new RequestHead(text.slice(0, blank), text.slice(blank + 1, end), lines, isCurrent);
-  // Read as a path, what only looks like a host and a path would pass by the host that it names.
+  // Taken for a path, a target that names a host in a way that is not well formed would get past the check of hosts.
   if (!head.path.startsWith("/") && head.path !== "*" && head.method !== "CONNECT") {
     throw new MalformedMessage("a target that is none");
   }

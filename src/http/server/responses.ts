@@ -5,10 +5,10 @@ import type { AnswerHead, Sender } from "./sender.ts";
 type Reader = Pick<ReadableStreamDefaultReader<Uint8Array>, "read" | "cancel">;
 type Read = Awaited<ReturnType<Reader["read"]>>;
 
-/** Why it was cancelled is what is told. */
+/** A body that cannot be cancelled has broken already. What is told is the reason for which it was to be cancelled. */
 function ignoreCancelled(): void {}
 
-/** What a read comes to before the next turn of the event loop, or undefined while it has not. */
+/** What a read gives, or undefined where it gives nothing before the next turn of the event loop. */
 function soon(read: Promise<Read>): Promise<Read | undefined> {
   return Promise.race([read, new Promise<undefined>((resolve) => setImmediate(() => resolve(undefined)))]);
 }
@@ -29,7 +29,7 @@ export async function sendResponse(
   const whole = bodyOf(response);
   if (isHead) {
     if (whole === undefined) response.body?.cancel().catch(ignoreCancelled);
-    // The routes take it for the length of no body, and it would be that of what the client has (RFC 9110, 8.6).
+    // The routes tell the length of the empty body, but here it would mean the length of what the client has already (RFC 9110, 8.6).
     if (response.status === 304) delete headers["content-length"];
     return sender.sendHead(told);
   }
@@ -48,7 +48,7 @@ export async function sendResponse(
 
 async function sendBody(told: AnswerHead, reader: Reader, sender: Sender): Promise<void> {
   const first = await reader.read();
-  // One that another process gave says its length already.
+  // The body is empty. An answer that another process gave has its length among its headers already.
   if (first.done) return sender.sendWhole(told, null);
   const following = reader.read();
   const second = await soon(following);

@@ -5,7 +5,7 @@ import { outbox, type Posting } from "../../lib/outbox.ts";
 import { type Timeout, timeoutsOf } from "../../lib/timeouts.ts";
 import { type Sink, SseFlow, STALLED_MS, type Streamed } from "../sse.ts";
 
-/** What a client must take of its answer within {@link STALLED_MS}, bytes, or all that waits for it: one that takes a little now and then would keep its connection for hours. */
+/** A client must take so many bytes of its answer within {@link STALLED_MS}, or all that waits: one that takes a little now and then would keep its connection for hours. */
 const LEAST_TAKEN_BYTES = 16 * 1024;
 
 const LAST_CHUNK = "0\r\n\r\n";
@@ -254,7 +254,7 @@ export class Sender implements Sink, Posting {
     this.#postPiece(text, last);
   }
 
-  /** Only while there is room, and so behind nothing that waits. */
+  /** To be called while {@link isFree} alone, so that it never waits behind a piece. */
   ping(text: string): void {
     this.#postPiece(text, false);
   }
@@ -274,7 +274,7 @@ export class Sender implements Sink, Posting {
   }
 
   #postPiece(text: string, last: boolean): void {
-    // The one before it waits still: a piece that was asked for came in the same turn as a ping.
+    // A ping of the same turn may still wait.
     this.flush();
     // Only chunks have an end of their own.
     if (this.#chunks) this.#post(text, last ? `\r\n${LAST_CHUNK}` : "\r\n", last);

@@ -24,7 +24,7 @@ export type StopParts = {
 export async function stopListening(server: Stoppable, { clock, end, hasWhole }: StopParts): Promise<void> {
   const endsAt = clock.monotonic() + DRAIN_MS + TELL_MS;
   const closed = server.stop();
-  // Who sends a body that never ends, or reads nothing of what he is told, would keep his request under way for as long as he likes.
+  // A client that never ends its body, or reads nothing of its answer, would keep its request under way for as long as it likes.
   const cut = () => {
     if (hasWhole()) uncut = clock.after(TELL_MS, cut);
     else void server.stop(true);
