@@ -13,7 +13,7 @@ import { type Taker, Turns } from "./turns.ts";
 
 /** Bytes of a body that wait to be read before the upstream is made to wait (reliability 6.4). */
 const MAX_WAITING_BYTES = 64 * 1024;
-/** Memory of a piece that is given back before a collection comes for it, bytes. */
+/** Pieces of at least so many bytes have their memory freed at once, without waiting for a garbage collection. */
 const LEAST_RELEASED_BYTES = 2 * 1024;
 /** Interim heads (1xx, such as 103) that are passed over before the final one must come. */
 const MAX_INTERIM = 16;
@@ -22,7 +22,7 @@ const MAX_INTERIM = 16;
 const turns = new Turns();
 const OVER: Promise<Read> = Promise.resolve({ done: true });
 
-/** What a call needs of the connection that it is on. */
+/** What a call asks of the connection that it is on. */
 export type Line = {
   pause(): void;
   resume(): void;
@@ -37,11 +37,11 @@ export type Line = {
   missed(): boolean;
 };
 
-/** What becomes of a call's outcome, for whoever it is made. */
+/** How the outcome of a call is told to whoever made it. */
 export type CallRules = {
-  /** What is given in the place of an answer, of which only the head is there. May throw. */
+  /** Returns what is given in the place of an answer of which only the head has come. What it throws is thrown in the place of that answer. */
   accept(answer: Answer): Answer;
-  /** What is thrown in the place of ConnectFailed or ConnectionLost before there is an answer. */
+  /** Returns what is thrown in the place of a ConnectFailed or ConnectionLost that comes before the answer. */
   explain(thrown: unknown): unknown;
 };
 
@@ -55,10 +55,10 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   /** Bytes of a head that has not come whole. */
   #held: Buffer | undefined;
   #interim = 0;
-  /** Waits to be read; the pieces behind it. */
+  /** The piece that is read next, and those that follow it. */
   #piece: Piece | undefined;
   #further: Piece[] | undefined;
-  /** So much came at once that it is read in turns with others; a turn is to come. */
+  /** So much came at once that it is read in turns with other calls; and whether such a turn is to come. */
   #isMuch = false;
   #hasTurn = false;
   #waitingBytes = 0;
@@ -106,12 +106,12 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     return this.#complete || this.#fault !== undefined;
   }
 
-  /** From now on the answer is read from this connection. */
+  /** The call is on this connection from now on. */
   attach(line: Line): void {
     this.#line = line;
   }
 
-  /** The request is on its way, and is not sent again: a stream that goes on for minutes need not hold it. */
+  /** Drops the request, which will not be sent again: a stream that goes on for minutes need not hold it. */
   forget(): void {
     this.head = "";
     this.body = "";
@@ -151,7 +151,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     this.#forgetAsker();
     const waiting = this.#waiting;
     this.#waiting = undefined;
-    // Not before this returns: whoever ends a call would find the request closed behind its back.
+    // Not before this returns: whoever ends a call does not expect its reader to run meanwhile.
     if (waiting) queueMicrotask(() => waiting.onBroken(reason));
   }
 
@@ -173,7 +173,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   }
 
   readTo(taker: ReadTaker): void {
-    // Whoever reads a stream has looked at its header fields by now. They are kilobytes, and would be held for the minutes that it goes on.
+    // The reader of a stream has looked at the header fields by now. They are kilobytes, and would be held for the minutes that it goes on.
     this.#head = this.#head?.withoutFields();
     const piece = this.#piece;
     if (piece && !this.#isMuch) {
@@ -210,10 +210,10 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
       this.#pack();
       return;
     }
-    // Only now: many may have got much at the same moment.
+    // Cut only when its turn comes: many may have got much at the same moment.
     if (this.#piece && sizeOf(this.#piece) > MAX_PIECE_BYTES) this.#cut(this.#piece);
     const piece = this.#piece;
-    // What waited may have been forgotten since: then nothing is left of an answer that has come whole.
+    // The pieces may have been dropped since the turn was asked for. Then nothing is told, unless the answer has come whole.
     if (!piece && !this.#complete) return;
     this.#waiting = undefined;
     if (piece) {
@@ -223,7 +223,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     } else waiting.onEnd();
   }
 
-  /** Nobody has asked for what waits since the turn before: its client takes nothing for now, and perhaps nothing more until it is given up. */
+  /** Packs the pieces that wait, for which nobody has asked since the turn before: the client takes nothing for now, and perhaps never will. */
   #pack(): void {
     const pieces = this.#piece ? [this.#piece, ...(this.#further ?? [])] : [];
     const packed = pieces.flatMap(pack);
@@ -236,7 +236,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     this.#unpause();
   }
 
-  /** The piece that comes next is read now. */
+  /** Takes out the piece that is read next, unpacked. */
   #take(piece: Piece): Piece {
     this.#piece = this.#further?.shift();
     if (!this.#piece) this.#isMuch = false;
@@ -256,11 +256,11 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   }
 
   release(piece: Uint8Array): void {
-    // Of a stream's small pieces there are too many for that; only to ask for their memory would have them moved.
+    // A stream has too many small pieces for that; and the memory of small ones would first be moved by asking for it.
     if (piece.length >= LEAST_RELEASED_BYTES) this.#letGo(piece);
   }
 
-  /** Unless what follows on the connection lies in the same memory. */
+  /** Frees the memory of a piece, unless what follows on the connection lies in it too. */
   #letGo(piece: Uint8Array): void {
     if (this.#body?.surplus === undefined) release(piece);
   }
@@ -279,8 +279,8 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   }
 
   /**
-   * Lets the upstream send again: once all is read that came, and more is asked for. The system then hands over half a megabyte at once, which would lie
-   * here for a client that takes nothing more until that is given up.
+   * Lets the upstream send again. Called only once all that came was read and more is asked for: the system then hands over half a megabyte at once, which
+   * would be kept here for a client that takes nothing more.
    */
   #unpause(): void {
     if (!this.#paused) return;
@@ -288,7 +288,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     this.#line?.resume();
   }
 
-  /** The head is there. */
+  /** Tells whoever asked that the head has come. */
   #tell(): void {
     const answer = this.#answer;
     const refuse = this.#refuse;
@@ -300,7 +300,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     }
   }
 
-  /** Whoever asked for the answer has been told: what tells a promise holds it. */
+  /** Drops the functions that settle the promise of the answer, since they hold it. */
   #forgetAsker(): void {
     this.#answer = undefined;
     this.#refuse = undefined;
@@ -349,7 +349,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
         this.#endsWithConnection = framing.kind === "close";
         this.#staysOpen = head.staysOpen && head.status !== SERVER_FAILED;
         this.#head = head;
-        // The reader comes before the first piece, which may be the last one too.
+        // Before the first piece is read, which may be the last one too.
         this.#tell();
         // Even where nothing follows: a body may end with its head.
         if (!this.over) this.#takeBody(all, start);
@@ -365,7 +365,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     const body = this.#body as BodyReader;
     body.take(bytes, start);
     if (body.to > body.from) this.#hand(bytes, body.from, body.to);
-    // Whoever was handed it may have given up on the rest.
+    // The reader that was given it may have cancelled the rest.
     if (body.complete && !this.over) this.#end();
   }
 
@@ -414,10 +414,10 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   #end(): void {
     this.#complete = true;
     this.#settle();
-    // Nothing more comes of this answer, and whoever uses the connection next must not wait until it is read.
+    // The next call on the connection must not wait until this answer is read.
     this.#unpause();
     this.#line?.ended(this.#staysOpen && this.#body?.complete === true && this.#body.surplus === undefined);
-    // Who waits for his turn has not had all of it.
+    // The rest is read in turns, and the end is told behind it.
     if (this.#piece) return;
     const waiting = this.#waiting;
     this.#waiting = undefined;

@@ -31,9 +31,9 @@ export type Keeper = {
 export class Connection implements Line, Posting, Heard {
   #socket: Socket<Connection> | undefined;
   #call: Call | undefined;
-  /** The call's request goes out with the end of the turn: nothing of it has yet. */
+  /** The call's request is to go out at the end of this turn of the event loop: nothing of it has gone out yet. */
   #isDue = false;
-  /** It was in its keeper's hands. */
+  /** It rested at its keeper between two calls, or before its first. */
   #hasRested = false;
   /** When its request went out, by its keeper's clock. */
   #sentAt = 0;
@@ -44,7 +44,7 @@ export class Connection implements Line, Posting, Heard {
   /** A request can be sent, or could once. */
   #isOpen = false;
   #over = false;
-  /** Until it can be used, or cannot. */
+  /** Settled once it can be used, or cannot. */
   #opening: PromiseWithResolvers<void> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   /** Since when nothing is done on it, monotonic ms; its keeper's. */
@@ -76,7 +76,7 @@ export class Connection implements Line, Posting, Heard {
 
   /** Sends a call's request, with the end of this turn of the event loop, or of the next one behind an answer; nothing else is under way. */
   start(call: Call): void {
-    // Its end was told when nobody was there to hear it.
+    // It ended while no call was on it that could have been told.
     if (this.#over) {
       call.lost(new Error("The connection was closed."));
       return;
@@ -95,7 +95,7 @@ export class Connection implements Line, Posting, Heard {
   sendNow(): void {
     const call = this.#call;
     this.#isDue = false;
-    // Given up meanwhile.
+    // The call was given up meanwhile, or the connection has ended.
     if (!call || this.#over) return;
     try {
       this.#sentAt = this.keeper.now();
@@ -106,7 +106,7 @@ export class Connection implements Line, Posting, Heard {
     }
   }
 
-  /** Ends it, whatever is under way. */
+  /** Ends it now, whatever is under way. */
   close(): void {
     this.#end(false);
   }
@@ -148,7 +148,7 @@ export class Connection implements Line, Posting, Heard {
 
   #write(bytes: Uint8Array): void {
     const written = this.#socket?.write(bytes) ?? -1;
-    // Of a socket that is closed already the end is told as well.
+    // Where the socket is closed already (-1), its end is told by itself.
     this.#unsent = written >= 0 && written < bytes.length ? restOf(bytes, written) : undefined;
     if (written >= 0 && !this.#unsent) this.#call?.sent();
   }
@@ -161,7 +161,7 @@ export class Connection implements Line, Posting, Heard {
     else if (!this.origin.secure) this.#ready();
   }
 
-  /** Nothing has been sent yet: who the other side is must be proven before. */
+  /** Nothing is sent before this: the other side must have proven who it is. */
   onHandshake(proven: boolean, error: Error | null): void {
     if (proven && error === null && this.#socket?.authorized === true) this.#ready();
     else this.#refuse(codeOf(error), error);
@@ -171,7 +171,7 @@ export class Connection implements Line, Posting, Heard {
     const unsent = this.#takeUnsent();
     if (this.#call) this.#call.take(bytes);
     else {
-      // Some servers say that they have waited long enough, before they close: that is no answer to what they have not been asked.
+      // Some servers send a 408 before they close a connection that has rested: it answers no request.
       this.#end(this.#hasRested);
       if (unsent) this.keeper.unsent(unsent, this.origin);
     }
@@ -222,7 +222,7 @@ export class Connection implements Line, Posting, Heard {
     this.#opening = undefined;
   }
 
-  /** It did not come about. Without effect once it has. */
+  /** The connection did not come about. Without effect once it has. */
   #refuse(code: string, cause?: unknown): void {
     if (this.#isOpen) return;
     clearTimeout(this.#timer);
@@ -236,7 +236,7 @@ export class Connection implements Line, Posting, Heard {
 
   #end(rested: boolean): void {
     this.#leave(rested);
-    // Told at once as well that it is closed.
+    // Its close event may come before this returns.
     this.#socket?.terminate();
   }
 

@@ -1,7 +1,7 @@
 import { FieldLines, MalformedMessage } from "../../lib/http1/fields.ts";
 import type { Framing } from "../../lib/http1/framing.ts";
 
-/** The longest head of an answer, bytes: twice what servers send at the most. */
+/** The longest head of an answer that is read, bytes: twice the most that servers send. */
 export const MAX_HEAD_BYTES = 64 * 1024;
 
 const STATUS_LINE = /^HTTP\/1\.[01] [1-9]\d\d(?: [^\r\n]*)?\r?(?=\n|$)/;
@@ -27,7 +27,7 @@ export class Head extends FieldLines {
     return this.isEmpty ? this : new Head(this.status, "", this.isCurrent);
   }
 
-  /** Whether another request may follow on the connection. What is odd in its framing was perhaps meant otherwise: then none may. */
+  /** Whether another request may follow on the connection. None may where the body's end is told in two ways: it may be meant otherwise than it is read here. */
   get staysOpen(): boolean {
     if (!this.isCurrent || (this.has("transfer-encoding") && this.has("content-length"))) return false;
     const said = this.get("connection");

@@ -1,13 +1,13 @@
-/** Who wants to know that nothing more has come for it. */
+/** A connection that is to be told when all has been read that had arrived on it. */
 export type Heard = {
-  /** Whatever the system had for it has been told. Never throws. */
+  /** Called when everything was told that the system had for it. Never throws. */
   onHeard(): void;
 };
 
 /**
- * A server that closes its connections behind each answer, and does not say so before, sends the end right behind the answer; sockets tell of it one turn
- * of the event loop later. A request that goes out before is lost, and may not be sent again (reliability 6.2): of a hundred clients at a time every
- * second one was answered with an error.
+ * Waits until the end of a connection would have been told. A server that closes its connections behind each answer, and does not say so before, sends the end
+ * right behind the answer; sockets tell of it one turn of the event loop later. A request that goes out before that is lost, and may not be sent again
+ * (reliability 6.2): of a hundred clients at a time every second one was answered with an error.
  */
 class Hearing {
   #waiting: Heard[] = [];
@@ -15,7 +15,7 @@ class Hearing {
   /** Has {@link Heard.onHeard} called once, when the system has been asked anew what has come. */
   add(one: Heard): void {
     this.#waiting.push(one);
-    // What is put off in what was put off comes behind the next look at the sockets.
+    // A callback of setImmediate that is set within another one runs after the sockets were read once more.
     if (this.#waiting.length === 1) setImmediate(this.#onTurn);
   }
 

@@ -1,10 +1,10 @@
 /**
- * A piece that is read has so many bytes at the most: what a client that reads slowly is to be given waits in several places at once, whole in each.
- * The system hands over half a megabyte at a time when it has that, which would be kept whole for as long as any of it waits.
+ * Most bytes of a piece that is read at a time: while a client reads slowly, a whole piece waits in each of several places. The system hands over half a
+ * megabyte at a time when it has that, which would be kept whole for as long as any of it waits.
  */
 export const MAX_PIECE_BYTES = 64 * 1024;
 
-/** Bytes that wait to be read: `from` one place `to` another, where packed ones will be once they are unpacked. */
+/** Bytes that wait to be read: those at the indices `from` to before `to`; of packed ones the indices are those after unpacking. */
 export type Piece = { bytes: Uint8Array; from: number; to: number; isPacked?: true };
 
 /** Bytes of it once it is unpacked. */

@@ -85,9 +85,9 @@ export class Pool implements Keeper {
     const before = this.now() - MAX_IDLE_MS;
     let left = 0;
     for (const [name, idle] of this.#idle) {
-      // The one used last is the last one, and the first to be used again.
+      // Those used last stand last, and are used again first.
       const rested = idle.filter(({ idleSince }) => idleSince < before);
-      // The server would have closed them: what was learnt of it was something else.
+      // They rested for longer than was learnt of the server, and it has not closed them: what was learnt was wrong.
       if (rested.length > 0) this.#restMs.delete(name);
       for (const connection of rested) connection.close();
       if (idle.length === 0) this.#idle.delete(name);
@@ -126,11 +126,11 @@ export class Pool implements Keeper {
   }
 
   unsent(call: Call, origin: Origin): void {
-    // A new one: others that rest may be on their end too.
+    // On a new one: others that rest may be about to end too.
     this.#connect(call, origin);
   }
 
-  /** The connection used last, unless it has rested for too long: then all of them have. None where the server keeps none. */
+  /** The connection that was used last, unless it has rested for too long, as then all others have too; undefined where the server keeps none. */
   #takeIdle(name: string): Connection | undefined {
     const idle = this.#idle.get(name);
     const last = idle?.at(-1);
@@ -145,13 +145,13 @@ export class Pool implements Keeper {
 
   #connect(call: Call, origin: Origin): void {
     const connection = new Connection(origin, this);
-    // Before it is begun: where there is no way to an address the system says so at once, and what is gone by then would count for ever.
+    // Before it is opened: where there is no way to an address it is gone before this returns, and if added then it would count for ever.
     this.#open.add(connection);
     this.counts.opened++;
     connection.open().then(
       () => {
         if (!call.over) return connection.start(call);
-        // Whoever wanted it is gone; the next one is glad of it.
+        // The call was given up meanwhile: the connection waits for the next one.
         connection.ended(true);
       },
       (reason: unknown) => call.fail(reason),

@@ -1,13 +1,13 @@
 import { writeMessage } from "../../lib/http1/fields.ts";
 import { byteLength, type Text } from "../../lib/json.ts";
 
-/** Addresses that are remembered; a vendor has a few, one for each model at the most. */
+/** Most addresses that are remembered; with one more all are forgotten. A vendor has a few, one for each model at the most. */
 const MAX_REMEMBERED = 1_000;
 
-/** Where requests go: one for all addresses of a scheme, a name and a port. */
+/** Where connections lead: all addresses of the same scheme, host and port have one. `name`: as a URL's origin. `hostname`: without brackets. */
 export type Origin = { name: string; hostname: string; port: number; secure: boolean };
 
-/** A URL taken apart: whom to connect to, and what the request says. */
+/** A URL taken apart: where to connect to, and what the request's head says of host and path. */
 export type Address = { origin: Origin; host: string; path: string };
 
 const remembered = new Map<string, Address | undefined>();

@@ -1,9 +1,9 @@
-/** The wall clock is set by this much without anybody having slept, ms. */
+/** By up to this much, ms, the wall clock is set now and then though the machine was not asleep. */
 const MOST_SET_MS = 1_000;
 
 /**
- * Reads monotonic ms in which the time counts that the machine was asleep: a laptop's own clocks stand still meanwhile, but for the wall clock, and those
- * whom it is connected to do not wait. A wall clock that is set forward counts too, one that is set back does not.
+ * Makes a clock that tells monotonic ms, the time included that the machine was asleep: meanwhile a laptop's clocks stand still, all but the wall clock, while
+ * servers close their connections to it. A wall clock that is set forward counts as sleep too, one that is set back does not.
  */
 export function countTimeAsleep(
   monotonic: () => number = () => performance.now(),

@@ -1,18 +1,18 @@
 /** What has something to do when its turn comes. */
 export type Taker = {
-  /** Takes the next part of what it has. */
+  /** Its turn has come to work through the next part of what it has. */
   onTurn(): void;
-  /** Fetches more. */
+  /** It may fetch more. */
   onMore(): void;
 };
 
 /**
- * After so many turns of others it is for those who have waited longest: where others keep coming they would wait for ever, and whoever is not read for
- * long counts as silent. What is fetched for one of them is as many parts, so that no more is fetched meanwhile than is done.
+ * After so many turns of others the next one belongs to whoever has waited longest: while others keep coming that one would wait for ever, and an answer that is not
+ * read for long counts as silent. What one of them fetches is about as many parts, so that no more is fetched than is worked through meanwhile.
  */
 const MAX_PASSED = 8;
 
-/** From so many on that wait for their turn what comes for more of them is packed: 16 MB lie here by then, and a process has thousands of answers. */
+/** While at least so many wait for their turn, what comes for further ones is packed: they hold 16 MB by then, and a process has thousands of answers. */
 const CROWD = 32;
 
 /**
@@ -23,19 +23,19 @@ const CROWD = 32;
 export class Turns {
   readonly #having: Taker[] = [];
   #wanting: Taker[] = [];
-  /** Of those who want more, what stands before this has got it. */
+  /** Index in {@link #wanting}: those before it have had their call. */
   #first = 0;
-  /** Turns since those who have waited longest had one, while anybody waited. */
+  /** Turns since the last one of whoever had waited longest, counted while anybody waits. */
   #passed = 0;
   #scheduled = false;
 
-  /** Has {@link Taker.onTurn} called once; who has just been called comes first, until others were passed over {@link MAX_PASSED} times. */
+  /** Has {@link Taker.onTurn} called once. The last one added comes first, until the others were passed over {@link MAX_PASSED} times. */
   add(taker: Taker): void {
     this.#having.push(taker);
     this.#schedule();
   }
 
-  /** So many wait for their turn that what comes for more of them is to take little memory until then. */
+  /** Whether so many wait for their turn that what comes for further ones is to be packed until then. */
   get isCrowded(): boolean {
     return this.#having.length >= CROWD;
   }
@@ -66,7 +66,7 @@ export class Turns {
 
   #nextWanting(): Taker | undefined {
     const next = this.#wanting[this.#first++];
-    // Also while somebody always waits: those who got theirs are not to be held.
+    // Dropped also while somebody always waits: those who had their call are not to be held.
     if (this.#first * 2 >= this.#wanting.length) {
       this.#wanting = this.#wanting.slice(this.#first);
       this.#first = 0;

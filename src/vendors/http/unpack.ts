@@ -13,13 +13,13 @@ const FORMATS: Readonly<Record<string, ConstructorParameters<typeof Decompressio
   zstd: "zstd",
 };
 
-/** Bytes that are unpacked at once, about; then the event loop gets its turn: 48 MiB out of 48 KB, which have come together, hold it for 0.3 s. */
+/** After about so many unpacked bytes the event loop gets its turn: 48 MiB out of 48 KB that came together would hold it for 0.3 s. */
 const UNPACKED_AT_ONCE = 1024 * 1024;
 
-/** What is read of an answer's fields. */
+/** The header fields of an answer that anybody reads. */
 const FIELDS = ["content-type", "retry-after", "retry-after-ms"];
 
-/** An answer for whoever takes a `Response`: its status, the fields that are read, and `body`. */
+/** An answer as a `Response`, for code that takes nothing else: its status, the fields that are read, and `body`. */
 export function toResponse(answer: Answer, body: ReadableStream<Uint8Array<ArrayBuffer>> = toStream(answer)): Response {
   const headers = new Headers();
   for (const name of FIELDS) {
@@ -29,7 +29,7 @@ export function toResponse(answer: Answer, body: ReadableStream<Uint8Array<Array
   return new Response(body, { status: answer.status, headers });
 }
 
-/** Bytes of an answer as they are asked for. */
+/** The body of an answer as a stream, read only as it is asked for. */
 function toStream(answer: Answer): ReadableStream<Uint8Array<ArrayBuffer>> {
   return new ReadableStream<Uint8Array<ArrayBuffer>>(
     {
@@ -60,7 +60,7 @@ export function unpack(answer: Answer): Answer {
   return new UnpackedAnswer(toResponse(answer, body));
 }
 
-/** What cannot be unpacked is told as what it is to whoever reads: an answer that broke under way. */
+/** An answer that is unpacked while it is read. Where it cannot be unpacked, reading rejects with {@link ConnectionLost}, as for one that broke under way. */
 class UnpackedAnswer extends ResponseAnswer {
   /** Bytes unpacked since the event loop's last turn. */
   #unpacked = 0;
