@@ -125,11 +125,17 @@ export class Connection implements Line, Posting, Heard {
     if (!clean || this.#unsent || this.#isDue || this.#over) this.close();
     else {
       this.answers++;
-      this.#hasRested = true;
       this.#isUnheard = true;
       hearing.add(this);
-      this.keeper.freed(this);
+      this.rest();
     }
+  }
+
+  /** Gives it to its keeper: no call is on it, or the one that it was opened for was given up. */
+  rest(): void {
+    if (this.#over) return;
+    this.#hasRested = true;
+    this.keeper.freed(this);
   }
 
   abandon(): void {

@@ -152,7 +152,7 @@ export class Pool implements Keeper {
       () => {
         if (!call.over) return connection.start(call);
         // The call was given up meanwhile: the connection waits for the next one.
-        connection.ended(true);
+        connection.rest();
       },
       (reason: unknown) => call.fail(reason),
     );
