@@ -3,9 +3,9 @@ import type { Fields } from "../lib/http1/fields.ts";
 /** What one read of a body gives. */
 export type Read = { done: boolean; value?: Uint8Array | undefined };
 
-/** Told of what one read of a body came to. What is told must not throw. */
+/** Is told the result of one read of a body: one of these is called, once. None of them may throw. */
 export type ReadTaker = {
-  /** The next piece: these bytes `from` one place `to` another. */
+  /** The next piece: the bytes at the indices `from` to before `to`. */
   onBytes(bytes: Uint8Array, from: number, to: number): void;
   /** There is nothing more. */
   onEnd(): void;
@@ -28,15 +28,15 @@ export interface Answer {
    * error page fills the memory (reliability 2 #18). Rejects as {@link read} does.
    */
   text(maxBytes: number): string | Promise<string>;
-  /** Lets the memory of a piece go that {@link read} gave, and that nobody looks at any more. */
+  /** Frees the memory of a piece that {@link read} gave. Nobody may look at the piece any more. */
   release?(piece: Uint8Array): void;
-  /** Nobody wants the rest: the upstream is told by the end of its connection. */
+  /** Gives up the rest of the body: the connection ends, by which the upstream learns of it. */
   cancel(): void;
-  /** Reads the rest unseen, so that the connection can be used again; cancels it when it has not ended after `ms`. */
+  /** Reads the rest of the body and throws it away, so that the connection can be used again; cancels it when it has not ended after `ms`. */
   finish(ms: number): void;
 }
 
-/** Has the next piece told to `taker`, by the way that the source has. */
+/** Tells `taker` the next piece: by the source's own `readTo` where it has one, else by `read`. */
 export function readTo(source: Pick<Answer, "read" | "readTo">, taker: ReadTaker): void {
   if (source.readTo) source.readTo(taker);
   else
@@ -107,7 +107,7 @@ export class ResponseAnswer implements Answer {
   }
 }
 
-/** An answer of which `first` has been asked for already, by somebody who had to look at it: to its reader it is as it came. */
+/** An answer whose first read, `first`, was made already by somebody who had to look at it: its reader is given that read first, and then the rest. */
 export class BegunAnswer implements Answer {
   readonly status: number;
   readonly headers: Fields;
@@ -145,11 +145,11 @@ export class BegunAnswer implements Answer {
   }
 }
 
-/** The length is told, and is that of the body itself: reading it in one piece costs half of reading it piece by piece. */
+/** Whether the body is known to be no longer than `maxBytes`, by a length that is the body's own. Reading it in one piece then costs half of reading it piece by piece. */
 function isSurelyWithin(headers: Fields, maxBytes: number): boolean {
   const length = headers.get("content-length");
   return length !== null && Number(length) <= maxBytes && !headers.has("content-encoding");
 }
 
-/** The body was already aborted or broken: there is nothing left to give back. */
+/** The body was aborted or broken before: there is nothing left to cancel. */
 function ignoreBroken(): void {}

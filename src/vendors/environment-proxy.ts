@@ -21,7 +21,7 @@ const read = (environment: Environment, names: readonly string[]): [name: string
   return undefined;
 };
 
-/** Whether an entry is the address `host`, or a range of addresses that it is in (`10.0.0.0/8`, `fd00::/8`). `host`: as in a URL. */
+/** Whether `host`, as it stands in a URL, is the address `entry`, or lies in the range of addresses `entry` (`10.0.0.0/8`, `fd00::/8`). */
 function isInRange(entry: string, host: string): boolean {
   const address = parseIp(host.replace(/^\[|\]$/g, ""));
   const range = parseIpRange(entry.replace(/^\[([^\]]*)\]/, "$1"));

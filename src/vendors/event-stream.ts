@@ -8,7 +8,7 @@ const MAX_MESSAGE_BYTES = 24 * 1024 * 1024;
 /** Total length, length of the headers, their checksum, the message's checksum. */
 const MIN_MESSAGE_BYTES = 16;
 
-/** A frame that is none: the connection's bytes cannot be trusted any more. */
+/** Thrown for bytes that are no message of this framing: whatever follows on the connection cannot be read either. */
 export class BrokenFrame extends Error {
   override readonly name = "BrokenFrame";
 }

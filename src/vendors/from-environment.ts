@@ -7,8 +7,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const variable = (environment: Environment, name: string): string | undefined => environment[name]?.trim() || undefined;
 
 /**
- * `template` with every `{NAME}` replaced; undefined when a variable is missing. A slash at a value's end is dropped, and the template's own end where the
- * value has it already: some write an address with its path.
+ * `template` with every `{NAME}` replaced by that variable's value; undefined when a variable is missing. A slash at a value's end is dropped, and so is the
+ * rest of the template where the value ends in it already: some write an address together with its path.
  */
 function fill(template: string, environment: Environment): string | undefined {
   let missing = false;
@@ -31,7 +31,7 @@ export function fromEnvironment(environment: Environment): Vendor[] {
   return registry.flatMap((row) => switchOn(row, completed(row, given)) ?? []);
 }
 
-/** The environment, blanks left out, with what stands for a row's variables that are not there. */
+/** The environment with a value for those of the row's variables that are not there: its stand-in's, else its default. `given` must hold no blank values. */
 export function completed({ defaults, standIns }: VendorRow, given: Environment): Environment {
   if (!defaults && !standIns) return given;
   const others = Object.entries(standIns ?? {}).flatMap(([name, other]) =>
@@ -40,11 +40,11 @@ export function completed({ defaults, standIns }: VendorRow, given: Environment)
   return { ...defaults, ...Object.fromEntries(others), ...given };
 }
 
-/** A blank variable counts as one that is not there, and must not hide a default. */
+/** The environment without blank variables: they count as not there, and must not hide a default. */
 export const withoutBlanks = (environment: Environment): Environment =>
   Object.fromEntries(Object.entries(environment).filter(([, value]) => value?.trim()));
 
-/** A row as a vendor has it: without what only says how its variables are read. */
+/** The fields of a row that a vendor has too: without those that only say how the row is switched on. */
 export function withoutWays(known: VendorRow) {
   const { local: _local, otherKeys: _keys, defaults: _defaults, standIns: _standIns, ...rest } = known;
   const { baseUrls: _baseUrls, otherQuery: _otherQuery, newerUrl: _newerUrl, ...row } = rest;

@@ -1,6 +1,6 @@
 import type { Pixels } from "../lib/pixels.ts";
 
-/** Media types that an image of this gateway can have; whatever else a vendor sends is no result (reliability 5.4). */
+/** The media types that an image of this gateway may have; a vendor's answer of any other type is no result (reliability 5.4). */
 export const IMAGE_TYPES = ["image/png", "image/jpeg", "image/webp"] as const;
 export type ImageType = (typeof IMAGE_TYPES)[number];
 

@@ -3,8 +3,8 @@ import type { Vendor } from "./vendor.ts";
 const keyed = new WeakMap<Vendor, readonly Vendor[]>();
 
 /**
- * A vendor once for each of its keys, in their order; the vendor itself where it has one or none. The same objects as long as the vendor is
- * the same.
+ * A copy of the vendor for each of its keys, in their order, that has this key alone; the vendor itself where it has one or none. The same object always gives
+ * the same copies.
  */
 export function keysOf(vendor: Vendor): readonly Vendor[] {
   let each = keyed.get(vendor);

@@ -7,7 +7,7 @@ type Listed = Record<string, unknown>;
 const LENGTHS = [
   ...["context_length", "max_model_len", "context_window", "max_context_length", "max_input_tokens", "inputTokenLimit"],
 ] as const;
-/** No model reads more, tokens: beyond it a number is a slip. */
+/** No model reads more tokens than this: a larger number is a mistake of the list. */
 const MAX_LENGTH = 100_000_000;
 
 const isLength = (value: unknown): value is number =>
@@ -38,7 +38,7 @@ const hostsOf = ({ providers }: Listed): Listed[] => objectsOf(providers);
  */
 const OUTPUTS = ["max_output_tokens", "max_output_length", "max_completion_tokens"] as const;
 
-/** What others than gateways say is no bound where it is no less than all that a model reads. */
+/** The largest output that an entry tells, tokens. Where a list other than a gateway's says a figure as large as the context, that is no bound on output. */
 function outputOf(entry: Listed, contextLength = MAX_LENGTH): number | undefined {
   const [own, ...others] = OUTPUTS.map((field) => entry[field]);
   return isLength(own) ? own : others.filter(isLength).find((most) => most < contextLength);
@@ -84,7 +84,7 @@ function readsPdf(entry: Listed): boolean {
   return isObject(capabilities) && isSupported(capabilities["pdf_input"]);
 }
 
-/** Levels of a model beyond these are no list of them. */
+/** More levels than this no model has: such a list is left out. */
 const MAX_LEVELS = 20;
 const isWord = (value: unknown): value is string => typeof value === "string" && /^[a-z]{1,20}$/.test(value);
 
@@ -128,7 +128,7 @@ const OTHER_TYPES = /^(?:image|embeddings?|audio|moderation|rerank|video|transcr
 const OTHER_MODES =
   /^(?:image_\w+|embedding|audio_\w+|moderation|rerank|video_generation|realtime|ocr|search|vector_store|guardrail|evaluation|extraction)$/;
 
-/** Lemonade's words for the same, among others that it has for a model (lemonade-sdk/lemonade, `model_types.h`), and those by which one chats all the same. */
+/** Lemonade's labels for the same (lemonade-sdk/lemonade, `model_types.h`), and those of a model that chats whatever other labels it has. */
 const OTHER_LABELS = /^(?:embeddings?|reranking|transcription|image|tts|audio-generation|classifi(?:cation|er)|3d)$/;
 const CHAT_LABELS = /^(?:chat|chat-transcription|vision|reasoning|tools|tool-calling)$/;
 

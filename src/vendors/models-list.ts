@@ -15,9 +15,9 @@ import type { Vendor } from "./vendor.ts";
 
 /** The largest page of a model list that is read, bytes. Featherless' has 22,000 names in 7.8 MB (PipedreamHQ/pipedream #21840), and more to come. */
 const MAX_PAGE_BYTES = 16 * 1024 * 1024;
-/** Names beyond these are left out. */
+/** Most names that are taken of one list; further ones are left out. */
 const MAX_NAMES = 50_000;
-/** Pages asked for at most: vendors that have pages have a thousand names on each, and far fewer in all. */
+/** Most pages that are asked for. Vendors whose lists have pages put up to a thousand names on each, and have far fewer than 20,000. */
 const MAX_PAGES = 20;
 /** The whole list has to be there in this time, milliseconds. */
 const LIST_TIMEOUT_MS = 10_000;
@@ -58,7 +58,7 @@ export async function listModels(
   }
 }
 
-/** Another key may well be taken: this one was refused, has no credit, or is limited. */
+/** Whether a failure is this key's own, so that another one may well be taken: it was refused, has no credit, or is limited. */
 const isKeysOwn = (thrown: unknown): boolean =>
   thrown instanceof GatewayError &&
   (thrown.code === "upstream_auth" || thrown.code === "rate_limit_exceeded" || isKeysFault(thrown));
@@ -102,7 +102,7 @@ async function listByKey(vendor: Vendor, signal: AbortSignal, options: ListOptio
 /** What asking one vendor came to: its models, or the reason why there are none. */
 export type Listed = { vendor: Vendor; models?: ListedModel[]; reason?: unknown };
 
-/** {@link listModels} of those vendors that say themselves which models they have, all at the same time, each by itself. None rejects. */
+/** {@link listModels} of those vendors that say themselves which models they have: one promise for each, all asked at the same time. None rejects. */
 export function listDiscovered(vendors: readonly Vendor[], options: ListOptions): Promise<Listed>[] {
   const { signal } = new AbortController();
   return vendors
@@ -147,7 +147,7 @@ async function askPage(
   }
 }
 
-/** The last name of a page that says another follows. */
+/** The cursor of the page that follows, which is the last name of this one; undefined where this page does not say that another follows. */
 function nextPage(value: unknown): string | undefined {
   if (!isObject(value) || value["has_more"] !== true) return undefined;
   return typeof value["last_id"] === "string" ? value["last_id"] : undefined;

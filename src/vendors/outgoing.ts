@@ -7,7 +7,7 @@ import type { AuthForm, Vendor } from "./vendor.ts";
  */
 export const REQUEST_ID = "x-client-request-id";
 
-/** Header names a client's value never takes, even if its dialect's list should name one: they are ours, or the connection's own. */
+/** Headers that are never taken from a client, even if its dialect's list should name one: they are ours, or the connection's own. */
 const RESERVED: ReadonlySet<string> = new Set([
   "authorization",
   "x-api-key",
@@ -84,7 +84,7 @@ type FixedHeaders = { defaults: Readonly<Record<string, string>>; key: Readonly<
 
 const fixedOf = new WeakMap<Vendor, FixedHeaders>();
 
-/** A vendor's fixed headers, read and tried once: trying them costs as much as all else here. Throws as {@link upstreamHeaders} does. */
+/** A vendor's fixed headers, made and checked once: to check them costs as much as all else here. Throws as {@link upstreamHeaders} does. */
 function fixedHeaders(vendor: Vendor): FixedHeaders {
   const known = fixedOf.get(vendor);
   if (known) return known;

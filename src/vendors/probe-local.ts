@@ -2,18 +2,18 @@ import type { ListedModel } from "../canon/listed-model.ts";
 import { listModels } from "./models-list.ts";
 import type { Vendor, VendorRow } from "./vendor.ts";
 
-/** A server on this machine opens at once or is not there, and lists its models at once unless it is at work, milliseconds. */
+/** How long a port of this machine has to open, and its server to list its models, ms: it does both at once, unless it is at work. */
 const PROBE_MS = { toOpen: 300, toList: 1_500 };
 
 /** A model server found on this machine, and the models it has now. */
 export type LocalServer = { vendor: Vendor; models: ListedModel[] };
 
-/** Rejects where nobody listens: that is how it nearly always is, and finding it out so starts no HTTP client. */
+/** Resolves where somebody listens, else rejects. Nearly always nobody does, and to find that out by the connection alone starts no HTTP client. */
 async function knock(baseUrl: string, timeoutMs: number): Promise<void> {
   const { hostname, port } = new URL(baseUrl);
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(new Error("nobody opens")), timeoutMs);
-  // One that opens too late is closed all the same.
+  // A connection that opens too late is closed as well.
   const opening = Bun.connect({ hostname, port: Number(port), socket: { data() {} } }).then((socket) => socket.end());
   try {
     await Promise.race([opening, late.promise]);

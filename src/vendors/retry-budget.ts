@@ -1,13 +1,13 @@
-/** The part of a vendor's recent requests that may be repeats (reliability 6.2). */
+/** Repeats may be at most this fraction of a vendor's recent requests (reliability 6.2). */
 const SHARE = 0.2;
-/** The same for doubtful repeats: of requests of which nobody can know whether they ran. */
+/** The same for doubtful repeats: those of a request of which nobody can know whether it ran. */
 const DOUBTFUL_SHARE = 0.02;
-/** So many at the same time are always allowed: a quiet gateway has no share to speak of. */
+/** So many repeats at the same time are always allowed: of few requests a fraction would be none. */
 const FLOOR = 3;
-/** What counts as lately: two windows of this length, ms. */
+/** Recent is what came in this window of time or the one before it, ms each. */
 const WINDOW_MS = 5_000;
 
-/** What came within a window of time. */
+/** What was counted within one window of time. */
 type Window = {
   /** Calls that ended, and how many of them were repeats. */
   calls: number;
@@ -18,7 +18,7 @@ type Window = {
 };
 /** One repeat: whether nobody can know if the request ran already, and whether another vendor does it. */
 export type Repeat = { doubtful: boolean; elsewhere: boolean };
-/** By the same vendor, of a request that did not run, or was answered. */
+/** A repeat at the same vendor, of a request that did not run or was answered. */
 export const PLAIN: Repeat = { doubtful: false, elsewhere: false };
 
 const empty = (): Window => ({ calls: 0, repeatsEnded: 0, repeatsBegun: 0, doubtfulBegun: 0 });
@@ -58,7 +58,7 @@ export class RetryBudget {
     return true;
   }
 
-  /** A repeat has ended, however it did. One that was done elsewhere is none of this vendor's calls. */
+  /** Gives back the place of a repeat that has ended, in whatever way. Where another vendor did it, it is not among the calls that this vendor's {@link note} counts. */
   give({ doubtful, elsewhere }: Repeat): void {
     this.#active--;
     if (doubtful) this.#doubtful--;

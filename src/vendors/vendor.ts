@@ -5,8 +5,8 @@ import type { ImageUpstream } from "./image-upstream.ts";
 
 /**
  * How an upstream wants its key: a header's name and form. `service-account`: the key is the JSON of a Google service account, or of a user
- * who has logged in with gcloud, or the path of its file, and every call carries a token got for it. `sigv4`: every call is signed the AWS way. `key`: the word Key before it, in
- * `authorization`. `basic`: the key is `user:password`.
+ * who has logged in with gcloud, or the path of its file, and every call carries a token got for it. `sigv4`: every call is signed the AWS way. `key`: the header
+ * `authorization` with the word Key before the key. `basic`: the key is `user:password`.
  */
 export type AuthForm =
   | "bearer"
