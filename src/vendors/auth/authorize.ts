@@ -2,7 +2,7 @@ import type { Fields } from "../../lib/http1/fields.ts";
 import type { AuthForm, UpstreamRequest, Vendor } from "../vendor.ts";
 import type { GoogleTokens } from "./google-tokens.ts";
 
-/** Where an answer is looked at: as much of it as any way of sending gives. */
+/** What is looked at of an answer, whichever client it came by. */
 type Answered = { status: number; headers: Fields };
 
 type Signer = {
@@ -13,13 +13,13 @@ type Signer = {
     request: UpstreamRequest,
     proxy?: string,
   ): Promise<Readonly<Record<string, string>>>;
-  /** Whether a refused request, whose headers these are, would be signed otherwise now. */
+  /** Whether the answer refuses the proof in `headers`, and a proof made now would be another one. Prepares that one. */
   renew(vendor: Vendor, headers: Readonly<Record<string, string>>, answer: Answered): Promise<boolean>;
 };
 
 let googleTokens: GoogleTokens | undefined;
 
-/** Loaded when first wanted: most gateways never sign anything. */
+/** The forms that need more than the key. Their code is loaded when first needed: most gateways never sign anything. */
 const SIGNERS: Partial<Record<AuthForm, Signer>> = {
   sigv4: {
     async sign(vendor, method, request) {
@@ -65,9 +65,9 @@ export async function authorize(
 }
 
 /**
- * The answer to a request that is authorised as {@link authorize} does it, once more where it was refused for a proof that this machine took for good since
- * its clock is wrong, as that of a virtual machine is whose host slept (WSL 2, Docker on a laptop): Amazon's and Google's own SDKs do so too. Such a refusal
- * costs nothing. `drop` lets its answer go. Rejects as `authorize` and `ask` do.
+ * The answer to a request that is authorised as {@link authorize} does it. Asked once more where the proof was refused because this machine's clock is wrong, as
+ * that of a virtual machine whose host slept (WSL 2, Docker on a laptop), or because its token is not taken any more: Amazon's and Google's own SDKs do so too, and such a
+ * refusal costs nothing. `drop` lets go of the answer that refused. Rejects as `authorize` and `ask` do.
  */
 export async function askSigned<A extends Answered>(
   vendor: Vendor,

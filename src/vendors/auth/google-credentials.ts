@@ -2,7 +2,7 @@ import { importPKCS8, SignJWT } from "jose";
 import { GatewayError } from "../../canon/errors.ts";
 import { isObject, stringOf } from "../../lib/json.ts";
 
-/** What a token may do, and how long one is asked for: the longest that is given. */
+/** What a token is asked for: what it may do, and for how many seconds, which is the longest that is given. */
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 export const LIFETIME_S = 3_600;
 const MAX_FILE_BYTES = 64 * 1024;
@@ -10,13 +10,13 @@ const ASSERTION_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 /** Where a user's token is got: what `gcloud auth application-default login` writes does not say it. */
 const USERS_TOKEN_URI = "https://oauth2.googleapis.com/token";
 
-/** Who calls Google. */
+/** Credentials with which tokens for calls to Google are got. */
 export type Credentials = {
   /** Where its tokens are got. */
   tokenUri: string;
   /** The project that a user's calls are counted for (`x-goog-user-project`); a service account's are counted for its own. */
   quotaProject?: string;
-  /** What is sent there at `nowMs`, Unix milliseconds. Throws GatewayError (vendor_not_configured) when the key cannot be used. */
+  /** The form that is sent there, signed for the time `nowMs`, Unix ms. Rejects with GatewayError (vendor_not_configured) when the key cannot be used. */
   grant(nowMs: number): Promise<URLSearchParams>;
 };
 
@@ -39,7 +39,7 @@ const isSafeAddress = (url: string): boolean => /^https:\/\/[^/]|^http:\/\/(?:12
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A service account: it proves itself by what it signs (RFC 7523). */
+/** A service account's credentials, which signs what it sends (RFC 7523); undefined where a field is missing. */
 function serviceAccount(fields: Fields): Credentials | undefined {
   const email = stringOf(fields["client_email"]);
   const privateKey = stringOf(fields["private_key"]);
@@ -69,7 +69,7 @@ function serviceAccount(fields: Fields): Credentials | undefined {
   };
 }
 
-/** A user who has logged in on this machine with `gcloud auth application-default login` (RFC 6749, 6). */
+/** Those of a user who has logged in on this machine with `gcloud auth application-default login` (RFC 6749, 6); undefined where a field is missing. */
 function user(fields: Fields): Credentials | undefined {
   const clientId = stringOf(fields["client_id"]);
   const clientSecret = stringOf(fields["client_secret"]);
@@ -84,7 +84,7 @@ function user(fields: Fields): Credentials | undefined {
   };
 }
 
-/** By the `type` that the file says. */
+/** How credentials are read, by the `type` in their file. */
 const KINDS: Readonly<Record<string, (fields: Fields) => Credentials | undefined>> = {
   service_account: serviceAccount,
   authorized_user: user,

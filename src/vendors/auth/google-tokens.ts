@@ -4,20 +4,23 @@ import { until } from "../../lib/signals.ts";
 import { isOk, ResponseAnswer, readText } from "../answer.ts";
 import { LIFETIME_S, readCredentials } from "./google-credentials.ts";
 
-/** A token is not used any more in its last minute: a request must not outlive it on its way. */
+/** In this last part of its life, ms, a token is not used any more: it must not end while a request is on its way. */
 const MARGIN_MS = 60_000;
-/** From so long before its end the next one is asked for while it is still used: where its endpoint fails for a while, no request does. */
+/** So long before a token's end, ms, the next one is asked for, while the old one is still used: where the endpoint fails for a while, no request does. */
 const AHEAD_MS = 5 * 60_000;
-/** Between two such askings. */
+/** The least time between two such attempts, ms. */
 const PAUSE_MS = 10_000;
 /** The token's endpoint has to answer in this time, milliseconds. */
 const ANSWER_MS = 10_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
-/** By more than this, milliseconds, this machine's clock is wrong where the endpoint's says so: Google refuses what was signed in its future, or is over. */
+/**
+ * Where this machine's clock differs from the endpoint's by more than this, ms, it is taken for wrong: Google refuses what was signed for a time that has not
+ * come, or is over.
+ */
 const CLOCK_OFF_MS = 60_000;
 
 type Token = { headers: Readonly<Record<string, string>>; expiresAt: number };
-/** `asksAt`: when the next token may be asked for ahead. */
+/** `asksAt`: before this, Unix ms, no further token is asked for ahead. */
 type Entry = { token?: Token; pending?: Promise<Token>; asksAt?: number };
 
 /** What the token's endpoint answers, as far as it is read. `dateMs`: its own time, Unix milliseconds; NaN where it tells none. */
@@ -56,8 +59,8 @@ function parseToken(text: string, nowMs: number): { token: string; expiresAt: nu
 }
 
 /**
- * Access tokens for Google credentials: one for each, kept until a minute before its end at the most,
- * renewed ahead of that, and asked for once however many requests wait for it.
+ * Access tokens for Google credentials: one for each, used until a minute before its end, renewed ahead of that, and asked for once however many requests wait
+ * for it.
  */
 export class GoogleTokens {
   readonly #entries = new Map<string, Entry>();
@@ -79,13 +82,13 @@ export class GoogleTokens {
       if (leftMs <= AHEAD_MS) this.#askAhead(entry, key, proxy);
       return token.headers;
     }
-    // The others who wait for it go on waiting when this one leaves.
+    // Other requests that wait for the same token go on waiting when this one is aborted.
     const pending = this.#ask(entry, key, proxy);
     const { headers } = await until(signal, () => pending);
     return headers;
   }
 
-  /** A token that was refused is not used again, whatever its time: the next request asks for another one. `authorization`: the header that it stood in. */
+  /** To be told of a token that was refused: it is not used again, and the next request asks for another one. `authorization`: the header that it stood in. */
   forget(key: string, authorization: string): void {
     const entry = this.#entries.get(key);
     if (entry?.token?.headers["authorization"] === authorization) delete entry.token;
@@ -105,7 +108,7 @@ export class GoogleTokens {
     const now = this.now();
     if (now < (entry.asksAt ?? 0)) return;
     entry.asksAt = now + PAUSE_MS;
-    // Whoever has to wait for the next token asks again, and is told what it fails of.
+    // A request that needs the next token asks again, and is told why it fails.
     this.#ask(entry, key, proxy).catch(() => {});
   }
 

@@ -5,15 +5,18 @@ import type { UpstreamRequest, Vendor } from "../vendor.ts";
 /** Name of the service in every signature for models on Bedrock. */
 const SERVICE = "bedrock";
 
-/** AWS refuses what was signed more than five minutes from its own time; less, for the second that it tells that time by, and for the way. */
+/**
+ * Where this machine's clock differs from AWS's by more than this, ms, it is taken for wrong. AWS refuses what was signed more than five minutes from its own
+ * time; this is less, since it tells that time in whole seconds and the request takes time on its way.
+ */
 const CLOCK_OFF_MS = 4 * 60_000;
 
-/** By how much AWS's clock is ahead of this machine's, as far as it had to say so, ms. */
+/** By how much AWS's clock is ahead of this machine's, ms, by its last refusal for that; 0 before one. */
 let aheadMs = 0;
 
 /**
- * Whether a request was signed at a wrong time, as AWS has it (Unix ms; NaN: it told none); what is signed from now on has AWS's. `headers`: its own, as
- * {@link signAws} made them.
+ * Whether a request was signed for a wrong time; then what is signed from now on has AWS's time. `headers`: the request's, as {@link signAws} made them.
+ * `theirsMs`: AWS's time, Unix ms; NaN where it told none.
  */
 export function followClock(headers: Readonly<Record<string, string>>, theirsMs: number): boolean {
   const signedMs = Date.parse((headers["x-amz-date"] ?? "").replace(MOMENT, "$1-$2-$3:$4:$5"));
@@ -22,7 +25,7 @@ export function followClock(headers: Readonly<Record<string, string>>, theirsMs:
   return true;
 }
 
-/** Which service is signed for, and when: only tests set these. `datetime` is written `20150830T123600Z`. */
+/** The service that is signed for, and the time: only tests set these. `datetime` is written `20150830T123600Z`. */
 export type SigningMoment = { service?: string; datetime?: string };
 
 /** A time as a signature has it, to the second: `20150830T123600Z`. */
@@ -32,7 +35,7 @@ const writeMoment = (ms: number): string => new Date(ms).toISOString().replace(/
 
 /**
  * The headers of AWS signature version 4 for one request, its present ones included in the signature: `authorization`, `x-amz-date` and,
- * with temporary credentials, `x-amz-security-token`. Throws GatewayError (vendor_not_configured) when key, secret or region lack.
+ * with temporary credentials, `x-amz-security-token`. Throws GatewayError (vendor_not_configured) when key, secret or region are missing.
  */
 export async function signAws(
   vendor: Vendor,

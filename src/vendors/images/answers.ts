@@ -22,7 +22,7 @@ export function textAt(value: unknown, field: string): string {
 /** There is no image, for this reason in the vendor's words; "" where it gives none. */
 export const failedWith = (words: string): Reading => (words ? { kind: "failed", words } : { kind: "failed" });
 
-/** Work was stopped, or nobody minds: what the calls that stop something read in any answer. */
+/** How any answer to a call that stops some work is read: nobody waits for what comes of it. */
 export const STOPPED: Reading = { kind: "pending", resumeId: "stopped", pollAfterMs: 0 };
 
 const NAME = /^[A-Za-z0-9_-]{1,100}$/;
@@ -59,7 +59,7 @@ export function readImageBody({ headers, bytes }: Answer): Reading {
   return reason !== null && /FILTER/i.test(reason) ? { kind: "blocked" } : { kind: "bytes", bytes };
 }
 
-/** How a model says in words that it will not. */
+/** Words by which a model says that it will not draw something. */
 const DECLINES =
   /\b(?:can(?:['’]?t|not)|unable to|not able to|won['’]?t|will not|must decline|against (?:my|our|the) (?:policy|policies|guidelines|rules)|violat\w+|inappropriate|not (?:appropriate|allowed|permitted))\b/i;
 

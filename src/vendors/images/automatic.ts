@@ -6,7 +6,7 @@ import type { Answer, Call, Reading, Wire, WireContext } from "./wire.ts";
 
 /** How far an image may go from its source, 0 to 1. */
 const DENOISING = 0.6;
-/** The server's word for: scale and cut, do not stretch. */
+/** The server's number for: scale and cut, do not stretch. */
 const CROP_AND_RESIZE = 1;
 
 function read({ json }: Answer): Reading {
@@ -37,8 +37,8 @@ function create(request: ImageRequest, { model }: WireContext): Call {
 const taskOf = ({ key }: ImageRequest) => `sluice-${key}`;
 
 /**
- * Stops the image that is being drawn, if it is this one: the server has one word for whatever it draws, and an image of somebody else that it
- * stopped would come out half done.
+ * Stops the image that is being drawn, if it is this request's: the server can only stop whatever it draws at the time, and another client's image would come
+ * out half done.
  */
 function abandon(request: ImageRequest): Call {
   const interrupt: Call = { method: "POST", path: "/sdapi/v1/interrupt", body: {}, read: () => STOPPED };

@@ -13,18 +13,18 @@ const MAX_ANSWER_BYTES = 48 * 1024 * 1024;
 export type ApiTools = {
   /** `sluice/<version>`. */
   userAgent: string;
-  /** Dates in `retry-after` are by the wall; how long a key is left alone is not. */
+  /** `now` for dates in `retry-after`; `monotonic` for how long a key is not used. */
   clock: Pick<Clock, "now" | "monotonic">;
 };
 
-/** More was sent than is read. The message is for the caller. */
+/** Thrown where a vendor sent more than is read. The message is for the caller. */
 export class TooLarge extends Error {
   override readonly name = "TooLarge";
 }
 
 /**
- * A body whole. Throws TooLarge for one longer than `maxBytes`, whose sender is hung up on, GatewayError (upstream_error) when the connection breaks under
- * way, and the reason of the signal that its request was made with.
+ * The whole body. Rejects with TooLarge for one longer than `maxBytes`, of which the rest is cancelled, with GatewayError (upstream_error) when the connection
+ * breaks under way, and with the reason of the signal that its request was made with.
  */
 export async function readBytes(response: Response, maxBytes: number): Promise<Uint8Array> {
   const reader = response.body?.getReader();
@@ -69,13 +69,13 @@ function addressOf(vendor: Vendor, { apiHosts = [] }: ImageRow, call: Call): str
 const BEFORE_JSON: ReadonlySet<number> = new Set([0x20, 0x0a, 0x0d, 0x09, 0xef, 0xbb, 0xbf]);
 
 function parse(bytes: Uint8Array): unknown {
-  // An image is no JSON: nothing of it is decoded in vain.
+  // An image is no JSON, and need not be decoded to find that out.
   const first = bytes.find((byte) => !BEFORE_JSON.has(byte));
   if (first !== 0x7b && first !== 0x5b) return undefined;
   try {
     return JSON.parse(new TextDecoder().decode(bytes));
   } catch {
-    // The wire finds nothing in it, and says so.
+    // The wire finds nothing in it, and tells that.
     return undefined;
   }
 }

@@ -4,7 +4,7 @@ import { declines, listAt, objectAt, readImageObject, textAt } from "./answers.t
 import { toDataUrl } from "./source.ts";
 import type { Answer, Call, Reading, Wire, WireContext } from "./wire.ts";
 
-/** Finish reasons of the vendors behind, and the aggregator's own, that are a refusal. */
+/** Finish reasons that are a refusal, the aggregator's own and those of the vendors behind it. */
 const REFUSED = /content_filter|SAFETY|PROHIBITED|BLOCKLIST|RECITATION|moderat|refus/i;
 
 function read({ json }: Answer): Reading {
@@ -14,7 +14,7 @@ function read({ json }: Answer): Reading {
   if (url) return { kind: "url", url };
   const reasons = `${textAt(choice, "finish_reason")} ${textAt(choice, "native_finish_reason")}`;
   if (REFUSED.test(reasons) || textAt(message, "refusal")) return { kind: "blocked" };
-  // Errors of the vendors behind come inside an answer that is well.
+  // Errors of the vendors behind it come inside an answer of status 200.
   const words = [objectAt(choice, "error"), objectAt(json, "error")].map((error) => readRawError(error).message);
   const told = words.find(Boolean);
   if (told) return { kind: "failed", words: told };
@@ -23,7 +23,7 @@ function read({ json }: Answer): Reading {
   return prose ? { kind: "failed", words: prose, isProse: true } : { kind: "failed" };
 }
 
-/** The answer of the endpoint for images alone; its errors are those of the chat. */
+/** Reads an answer of the endpoint for images. Its errors have the form of the chat's. */
 function readAlone(answer: Answer): Reading {
   const image = listAt(answer.json, "data")[0];
   return image === undefined ? read(answer) : readImageObject(image);
@@ -32,7 +32,7 @@ function readAlone(answer: Answer): Reading {
 function create(request: ImageRequest, { model }: WireContext): Call {
   const { source, ratio } = request;
   if (model.form === "images") {
-    // A parameter that a model does not know is refused there: no more is told than each of them takes.
+    // This endpoint refuses a parameter that the model does not know: only what every model takes is sent.
     const references = source && [{ type: "image_url", image_url: { url: toDataUrl(source) } }];
     const body = {
       model: request.model,
@@ -56,5 +56,5 @@ function create(request: ImageRequest, { model }: WireContext): Call {
   return { method: "POST", path: "/chat/completions", body, read };
 }
 
-/** Images as the answer of a chat, or of the endpoint for models that do not talk (OpenRouter; dialects.md 7): one blocking call without a name. */
+/** OpenRouter (dialects.md 7): images in the reply of a chat or, of models that do not talk, from its endpoint for images. One blocking call without a name. */
 export const chatWire: Wire = { recovery: "none", create };

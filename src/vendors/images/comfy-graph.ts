@@ -13,10 +13,10 @@ export type GraphValues = {
   image: string;
 };
 
-/** A graph nested deeper than this is left as it is there. */
+/** Below this depth of a graph placeholders are not replaced. */
 const MAX_DEPTH = 12;
 
-/** The nodes that every graph of ours ends with, drawing from `latent`, at `denoise` (1: from nothing). */
+/** The nodes that both graphs here have in common. `latent`: the output of a node that is drawn from. `denoise`: how far from it, 0 to 1; 1: from nothing. */
 const drawingNodes = (latent: readonly [string, number], denoise: number) => ({
   model: { class_type: "CheckpointLoaderSimple", inputs: { ckpt_name: "{{model}}" } },
   wanted: { class_type: "CLIPTextEncode", inputs: { clip: ["model", 1], text: "{{prompt}}" } },
@@ -46,7 +46,7 @@ export const DRAW_GRAPH: Graph = {
   ...drawingNodes(["empty", 0], 1),
 };
 
-/** Draws from a source image, cut to the ratio and not stretched. */
+/** Draws from a source image, which is cut to the ratio and not stretched. */
 export const REDRAW_GRAPH: Graph = {
   source: { class_type: "LoadImage", inputs: { image: "{{image}}" } },
   scaled: {
@@ -69,7 +69,7 @@ function fill(value: unknown, values: GraphValues, depth: number): unknown {
   if (depth > MAX_DEPTH) return value;
   if (typeof value === "string") {
     const whole = /^\{\{(width|height|seed)\}\}$/.exec(value);
-    // A number stays one where the placeholder is all there is.
+    // Where the placeholder is the whole text, the number itself takes its place.
     if (whole) return values[whole[1] as "width"];
     return value.replace(PLACEHOLDER, (_text, name: keyof GraphValues) => String(values[name]));
   }

@@ -11,7 +11,7 @@ const POLL_MS = 1_000;
 /** Most nodes of a graph whose outputs are looked through. */
 const MAX_NODES = 500;
 
-/** A seed of the job's own: the server keeps what it drew, and answers an equal graph with nothing new. */
+/** A seed made of the job's key: for a graph that is equal to one before, the server draws nothing. */
 const seedOf = (key: string) => Number(BigInt(Bun.hash(key)) % 2n ** 48n);
 
 function prompt(request: ImageRequest, context: WireContext, image: string | undefined): Call {
@@ -32,7 +32,7 @@ function readPrompt({ json }: Answer): Reading {
   return resumeId ? { kind: "pending", resumeId: checkName(resumeId), pollAfterMs: POLL_MS } : { kind: "failed" };
 }
 
-/** The source lies among the server's inputs under the job's own key. */
+/** Uploads the source image, under a name made of the job's key. */
 function upload(request: ImageRequest, context: WireContext): Call {
   const { file, name } = toFile(request.source!, `sluice-${request.key}`);
   const body = new FormData();
@@ -52,7 +52,7 @@ function upload(request: ImageRequest, context: WireContext): Call {
   };
 }
 
-/** What a node ended with, in its own words. */
+/** The failure that a node of the graph reports, in its own words. */
 function readError(status: Record<string, unknown>): Reading {
   for (const message of listAt(status, "messages")) {
     if (!Array.isArray(message) || message[0] !== "execution_error") continue;
@@ -62,7 +62,7 @@ function readError(status: Record<string, unknown>): Reading {
   return { kind: "failed" };
 }
 
-/** The first image that a graph kept; one that was only a preview where it kept none. */
+/** The first image that the graph saved; where it saved none, the first that it only showed as a preview. */
 function findImage(outputs: Record<string, unknown>): Record<string, unknown> | undefined {
   const images = Object.values(outputs)
     .slice(0, MAX_NODES)
@@ -92,7 +92,7 @@ function readHistory(resumeId: string, { json }: Answer): Reading {
   return { kind: "next", call };
 }
 
-/** Work that runs is interrupted, work that waits taken out of the queue: older servers interrupt whatever runs. */
+/** Work that runs is interrupted, work that waits is taken out of the queue. First the queue is read: older servers interrupt whatever runs, by any name. */
 function cancel(resumeId: string): Call {
   const drop: Call = { method: "POST", path: "/queue", body: { delete: [resumeId] }, read: () => STOPPED };
   const interrupt: Call = { method: "POST", path: "/interrupt", body: { prompt_id: resumeId }, read: () => STOPPED };

@@ -19,11 +19,11 @@ import {
 
 export type { GuardedFetch } from "./result.ts";
 
-/** Calls that one step may lead to: an upload, the request, a second try, the result. */
+/** Most calls that one step may take: an upload, the request, a second try, the result. */
 const MAX_CALLS = 5;
-/** One question after the state of some work, ms; the work goes on meanwhile. */
+/** How long one poll may take, ms; the work goes on meanwhile. */
 const POLL_CALL_MS = 20_000;
-/** Telling a vendor to stop, ms: nobody waits for it. */
+/** How long a call that tells a vendor to stop may take, ms: nobody waits for it. */
 const CANCEL_MS = 5_000;
 
 /** What the image vendors need from outside. */
@@ -31,21 +31,21 @@ export type ImageTools = ApiTools & {
   fetchResult: GuardedFetch;
   /** For one poll, ms. Default: {@link POLL_CALL_MS}. */
   pollCallMs?: number;
-  /** Told what went wrong with stopping work that nobody waits for. */
+  /** Told why work could not be stopped that nobody waits for any more. */
   onFault(thrown: unknown): void;
 };
 
-/** Where a call stands: what it may cost to have asked, and how long it may take. */
+/** What a call is for: `create` may draw something, so that its failure may have cost; a `poll` never does, and may take `limitMs`. */
 type Phase = { name: "create" } | { name: "poll"; limitMs: number };
 
-/** The facts of a model: of the first of the row's models that fits, with the operator's own words over them. */
+/** The facts of a model: those of the first of the row's models that fits its name, but for what the operator says of the vendor. */
 function modelOf(row: ImageRow, vendor: Vendor, name: string): ImageModel {
   const found = row.models.find(({ match }) => match.test(name)) ?? row.models.at(-1)!;
   const { ratios, takesSource } = vendor.drawing ?? {};
   return { ...found, ...(ratios && { ratios }), ...(takesSource !== undefined && { takesSource }) };
 }
 
-/** Runs one row's wire: all of its input and output. */
+/** Makes the calls that one row's wire describes, and reads the answers by it. */
 class Engine {
   constructor(
     private readonly vendor: Vendor,
@@ -91,7 +91,7 @@ class Engine {
     await this.#stop(cancel(resumeId, this.context("")), signal);
   }
 
-  /** Nobody waits for this: what goes wrong is told to whoever keeps the log. */
+  /** Stops work that nobody waits for: what goes wrong is only logged. */
   #abandon(call: Call): void {
     this.#stop(call, new AbortController().signal).catch((thrown) => this.tools.onFault(thrown));
   }
@@ -125,7 +125,10 @@ class Engine {
     return ask(this.vendor, this.row, call, this.tools, signal);
   }
 
-  /** The answer to an order. Only by the id in it can the vendor be told to stop, so that it is waited for also when nobody waits for the image any more. */
+  /**
+   * The answer to a call that orders an image. Where the signal is aborted it rejects at once, while the call goes on for a while: only by the id in the answer
+   * can the vendor be told to stop.
+   */
   async #order(call: Call, signal: AbortSignal): Promise<Answer> {
     if (call.prepares || !this.row.wire.cancel) return this.#call(call, signal);
     const patience = new AbortController();
@@ -155,7 +158,7 @@ class Engine {
     if (!isOk(answer)) {
       const drewNothing = isPoll || call.prepares === true;
       const step = readFailure(answer, this.row.refusal, { drewNothing, now: this.tools.clock.now() });
-      // Right after the order not every server of a vendor knows the work yet: a 404 does not say that it is gone.
+      // Right after the order not every server of a vendor knows the work yet: a 404 does not mean that the work is gone.
       return isPoll && answer.status === 404 && step.kind === "failed" ? failed(step.message, "no") : step;
     }
     let reading: Reading;
@@ -165,7 +168,7 @@ class Engine {
       if (thrown instanceof RequestFault) throw thrown;
       return failed(UNREADABLE, "maybe");
     }
-    // A web page, half an answer or an empty one comes from a proxy in front of the vendor, and says nothing of the work.
+    // A web page, half an answer or an empty one comes from a proxy in front of the vendor, and tells nothing of the work.
     const isSilent = reading.kind === "failed" && reading.words === undefined && saysNothing(answer);
     if (isPoll && isSilent) return failed(UNREADABLE, "no");
     return this.#take(reading, phase, signal);
@@ -190,7 +193,7 @@ const saysNothing = ({ json }: Answer) => json == null || (isObject(json) && Obj
 const fault = (message: string): ImageStep => ({ kind: "failed", message, ran: "no", fault: true });
 const isTimeout = (thrown: unknown) => thrown instanceof DOMException && thrown.name === "TimeoutError";
 
-/** What draws for a vendor by its row: the interface's functions, keeping nothing. */
+/** What draws for a vendor, by its row. It keeps nothing between two calls. */
 export function createUpstream(vendor: Vendor, row: ImageRow, tools: ImageTools): ImageUpstream {
   const engine = new Engine(vendor, row, tools);
   const { wire } = row;

@@ -10,10 +10,10 @@ import type { Answer, Refusal } from "./wire.ts";
 
 /** Busy vendors that do not say for how long are asked again after this, seconds. */
 const BUSY_SECONDS = 2;
-/** How deep and how far an error answer is looked through. */
+/** How deep an error answer is looked through, and most fields or texts that are looked at. */
 const MAX_DEPTH = 6;
 const MAX_FIELDS = 200;
-/** Letters of an error answer that are searched for words of refusal. */
+/** How much of an error answer is searched for words of refusal, characters. */
 const MAX_SEARCHED = 16_000;
 
 const BLOCKED =
@@ -60,7 +60,7 @@ function collect(value: unknown, fields: ReadonlySet<string>, found: string[] = 
   return found;
 }
 
-/** Statuses that say why by themselves: no key, no money, no such path, too slow, too many. */
+/** Statuses that are no refusal on content grounds, whatever is said beside them: no key, no money, no such path, too slow, too many. */
 const PLAIN: ReadonlySet<number> = new Set([401, 402, 404, 405, 408, 429]);
 
 function isRefusal({ status, json }: Answer, text: string, refusal: Refusal): boolean {
@@ -74,7 +74,7 @@ function isRefusal({ status, json }: Answer, text: string, refusal: Refusal): bo
   return refusal.text?.test(sentences.slice(0, MAX_SEARCHED)) === true;
 }
 
-/** What each node of a ComfyUI graph is refused for; beside it the server says one sentence for all such faults (ComfyUI, execution.py). */
+/** Why each node of a ComfyUI graph is refused, one sentence each. The message beside them is the same for all such faults (ComfyUI, execution.py). */
 const nodeFaults = (json: unknown): string[] =>
   Object.values(objectAt(json, "node_errors")).flatMap((node) =>
     listAt(node, "errors").map(
@@ -82,7 +82,10 @@ const nodeFaults = (json: unknown): string[] =>
     ),
   );
 
-/** Vendors that write what is wrong elsewhere than in the field the others use: as a list (`errors`, Stability's), or for each node. */
+/**
+ * The text of an error answer in the form in which most vendors write errors, for those that write what is wrong elsewhere: in a list (`errors`, Stability's),
+ * or for each node.
+ */
 function toReadable({ json }: Answer, text: string): string {
   const nodes = nodeFaults(json);
   if (nodes.length > 0) return JSON.stringify({ error: { message: nodes.join("; ") } });
@@ -122,7 +125,7 @@ export function readFailure(
   return failed(message, drewNothing ? "no" : "maybe");
 }
 
-/** What a vendor means that says, in an answer of status 2xx, that there is no image. */
+/** What an answer of status 2xx means that has no image. `words`: the vendor's own; `blocked`: it said that it is a refusal. */
 export function readWords(words: string | undefined, blocked: boolean, { text }: Refusal): ImageStep {
   if (blocked || (words && text?.test(words.slice(0, MAX_SEARCHED)))) return { kind: "blocked", message: BLOCKED };
   const excerpt = words ? scrub(words) : "";

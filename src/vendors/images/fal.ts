@@ -18,11 +18,11 @@ function checkPlace(resumeId: string): string {
   return resumeId;
 }
 
-/** What some addresses of a result have behind the request's place. */
+/** The end of some addresses of a result, behind the request's place. */
 const RESULT = "/response";
 const withoutResult = (said: string) => (said.endsWith(RESULT) ? said.slice(0, -RESULT.length) : said);
 
-/** The queue says where a request lies: below the app, without the path of the model's endpoint. */
+/** The place that the queue names for a request: below the app, without the path of the model's endpoint. */
 function readPlace({ json }: Answer, request: ImageRequest, baseUrl: string): Reading {
   const id = textAt(json, "request_id");
   const said = withoutResult(textAt(json, "response_url"));
@@ -40,8 +40,8 @@ function readResult({ json }: Answer): Reading {
 }
 
 /**
- * Faults of fal's own servers, told beside the state of a request that ended with one after all tries (fal.ai/docs, "Request Error Types"; its Python
- * client, Completed). Its result is that error however often it is asked for, by a status that else means a result which cannot be had for a moment.
+ * Faults of fal's own servers, told beside the state of a request that has failed for good with one (fal.ai/docs, "Request Error Types"; its Python client,
+ * Completed). Its result would be this error each time that it is asked for, with a status that otherwise means to ask again.
  */
 const SERVER_FAULT = /^(?:(?:request|startup)_timeout|runner_\w+|internal_error)$/;
 
@@ -58,7 +58,7 @@ function readStatus(resumeId: string, { json }: Answer, baseUrl: string): Readin
 
 function sizeFields(request: ImageRequest, model: ImageModel) {
   if (model.size === "ratio") return readSizeFields(request, model);
-  // Where the sizes are all that there are, the caller's pixels only say which one.
+  // Where a model has named sizes alone, the caller's pixels have chosen among them by the ratio.
   const named = request.size && model.size !== "fixed" ? undefined : model.sizes?.[request.ratio];
   return { image_size: named ?? readPixels(request, model) };
 }

@@ -9,8 +9,8 @@ import { type Answer, type Call, type Reading, refuseSource, type Wire, type Wir
 const REFUSED =
   /^(?:IMAGE_SAFETY|IMAGE_PROHIBITED_CONTENT|PROHIBITED_CONTENT|SAFETY|BLOCKLIST|SPII|RECITATION|IMAGE_RECITATION|MODEL_ARMOR|ESCALATION)$/;
 /**
- * How Google says for the model that it was for what is in the image. Its sentence begins the same whatever became of it ("Unable to show the generated
- * image"), also where nothing came of a prompt that may as well be tried again (`IMAGE_OTHER`).
+ * Words in Google's own sentence by which there is no image on content grounds. The sentence begins the same for every reason ("Unable to show the generated
+ * image"), also where the same prompt may as well be tried again (`IMAGE_OTHER`).
  */
 const GROUNDS = /\b(?:violat\w+|polic(?:y|ies)|guidelines|unsafe|inappropriate)\b/i;
 

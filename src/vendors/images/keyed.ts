@@ -2,12 +2,12 @@ import type { Clock } from "../../lib/clock.ts";
 import type { ImageRequest, ImageStep, ImageUpstream } from "../image-upstream.ts";
 import { REFUSED_KEY_MS, Rests } from "../rests.ts";
 
-/** Before the vendor's name of some work stands which key it was begun with, but for the first. */
+/** The name of some work as it is kept: before the vendor's own name stands the number of the key that it was begun with, unless that is the first. */
 const BEGUN_WITH = /^key(\d{1,6})\/(.*)$/s;
 
 const nameFor = (key: number, name: string): string => (key === 0 ? name : `key${key}/${name}`);
 
-/** How long a key is left alone that was refused an image, ms; undefined where it was not the key's. */
+/** How long a key is not used after this step, ms; undefined where the step says nothing of the key. */
 function restOf(step: ImageStep): number | undefined {
   if (step.kind !== "failed") return undefined;
   if (step.elsewhere) return REFUSED_KEY_MS;

@@ -2,7 +2,7 @@ import { type Pixels, readRatio } from "../../lib/pixels.ts";
 import type { ImageRequest } from "../image-upstream.ts";
 import type { PixelRule } from "./wire.ts";
 
-/** A size of exactly the ratio is taken where its area is within this factor of the wanted one; else one that is a few pixels off. */
+/** A size of exactly the ratio is taken where its area differs from the wanted one by less than this factor; else one whose ratio is a few pixels off. */
 const EXACT_WITHIN = 1.35;
 /** How far a size's ratio may be from the one asked for, as the logarithm of their quotient, before another size is looked for. */
 const MOST_OFF = 0.06;
@@ -11,7 +11,7 @@ function greatestDivisor(a: number, b: number): number {
   return b === 0 ? a : greatestDivisor(b, a % b);
 }
 
-/** `16:8` as 2 and 1. Throws as {@link readRatio} does. */
+/** A ratio in its smallest whole numbers: `16:8` as 2 and 1. Throws as {@link readRatio} does. */
 export function reducedRatio(ratio: string): Pixels {
   const { width, height } = readRatio(ratio);
   const divisor = greatestDivisor(width, height);
@@ -55,7 +55,7 @@ function nearestOf({ width, height }: Pixels, area: number, rule: PixelRule, rou
   return off(nearest) > MOST_OFF && off(following) < off(nearest) ? following : nearest;
 }
 
-/** The name of the largest step that a caller's size reaches; undefined where it named none or a small one. */
+/** The name of the largest of `steps` that a caller's size reaches; undefined where there is no size, or it reaches none. */
 export function resolutionOf(
   size: Pixels | undefined,
   steps: readonly { area: number; name: string }[],

@@ -8,7 +8,7 @@ import { type Answer, type Call, type Reading, RequestFault, type Wire, type Wir
 
 /** Between two questions after a prediction, ms (dialects.md 7: 1 to 2 s). */
 const POLL_MS = 1_500;
-/** Larger sources are uploaded as files first; data URLs are meant for small ones, bytes. */
+/** Sources of more bytes are uploaded as files first: data URLs are meant for small ones. */
 const MAX_INLINE_BYTES = 256 * 1024;
 
 const PENDING = /^(?:starting|processing|queued)$/;
@@ -50,7 +50,7 @@ function predict(request: ImageRequest, { model }: WireContext, source: string |
   return { method: "POST", path, body: { ...(version && { version }), input }, read: readPrediction };
 }
 
-/** A large source becomes a file of the account's first. */
+/** Uploads a large source as a file of the account, before the prediction is asked for. */
 function upload(request: ImageRequest, context: WireContext): Call {
   const { file, name } = toFile(request.source!);
   const body = new FormData();
@@ -68,7 +68,7 @@ function upload(request: ImageRequest, context: WireContext): Call {
   };
 }
 
-/** Replicate: predictions, asked for by name, that can be stopped (dialects.md 7). None is waited for: its name is kept sooner so. */
+/** Replicate: predictions, asked for by name, that can be stopped (dialects.md 7). The answer to the order is not held until the image is there: so the name is kept sooner. */
 export const replicateWire: Wire = {
   recovery: "resume",
   create(request, context) {

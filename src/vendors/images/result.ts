@@ -8,21 +8,21 @@ import { fetchUnfollowed } from "../send.ts";
 import type { Vendor } from "../vendor.ts";
 import { type ApiTools, readBytes, TooLarge } from "./call.ts";
 
-/** For fetching one result, redirects included, ms. */
+/** How long the fetch of one result may take, redirects included, ms. */
 export const RESULT_MS = 60_000;
 
 const ACCEPT = IMAGE_TYPES.join(", ");
 
 /**
- * The guarded fetch, as far as results need it: any status of a public address, or an error whose `code` is one of its words and whose `message`
- * is for callers; rejects with the signal's reason once that is aborted.
+ * The guarded fetch, as far as results need it: resolves with the answer of a public address, whatever its status; rejects with an error whose `code` is a word
+ * of its own and whose `message` is for callers, and with the signal's reason once that is aborted.
  */
 export type GuardedFetch = (
   url: string,
   options: { accept: string; maxBytes: number; whenLonger: "refuse"; deadlineMs: number; signal: AbortSignal },
 ) => Promise<{ status: number; body: Uint8Array }>;
 
-/** The image's bytes, or why there are none, for the caller. `passing`: the same may go well a moment later. */
+/** The image's bytes, or a sentence for the caller why there are none. `passing`: the same fetch may succeed a moment later. */
 export type Taken = { bytes: Uint8Array } | { refused: string; passing: boolean };
 
 const refuse = (refused: string, passing = false): Taken => ({ refused, passing });
@@ -49,7 +49,7 @@ export function takeBase64(data: string): Taken {
   return takeBytes(Buffer.from(start > 0 ? data.slice(start) : data, "base64"));
 }
 
-/** `url` as an address of the vendor's own server, all names of this machine being one; undefined for any other. */
+/** `url` as an address of the vendor's own server; undefined for any other server's. All names of this machine count as the same server. */
 function ownAddress(url: URL, baseUrl: string): URL | undefined {
   const own = URL.parse(baseUrl);
   if (!own || url.username !== "") return undefined;
@@ -114,13 +114,13 @@ async function fetchOwn(url: URL, { vendor, tools, signal }: FetchParts): Promis
   return fetchElsewhere(target, tools, signal);
 }
 
-/** Where a redirect leads: some vendors' links are short ones to where their files lie. The vendor's key does not follow it there. */
+/** Where a redirect leads, null for any other answer: some vendors' links are short ones to where their files lie. The vendor's key is not sent there. */
 function readTarget({ status, headers }: Response, from: URL): URL | null {
   const location = status >= 300 && status <= 399 ? headers.get("location") : null;
   return location === null ? null : URL.parse(location, from.href);
 }
 
-/** What a status means for a result; undefined for one that brings it. */
+/** Why a status means that there is no image; undefined for a status of success. */
 function readStatus(status: number): Taken | undefined {
   if (isOk({ status })) return undefined;
   if (status === 401 || status === 403 || status === 404 || status === 410) {
@@ -129,7 +129,7 @@ function readStatus(status: number): Taken | undefined {
   return refuse(`${NOT_FETCHED} Its server answered ${status}.`, status === 429 || status >= 500);
 }
 
-/** The guarded fetch's words for what may go well a moment later. */
+/** Codes of the guarded fetch for failures after which the same fetch may succeed a moment later. */
 const PASSING: ReadonlySet<string> = new Set(["timeout", "unreachable", "unresolved"]);
 
 function explain(thrown: unknown): Taken {

@@ -15,7 +15,7 @@ import {
 /** Between two questions after a task, ms (dialects.md 7: 1 to 2 s). */
 const POLL_MS = 1_000;
 
-/** States in which a task has come to nothing. They are told on as words: the rows know those that are refusals. */
+/** States of a task that has failed. They are passed on as the vendor's words, of which the rows know those that are refusals. */
 const ENDED = /^(?:Error|Failed|Task not found)$|moderated/i;
 
 /**
@@ -39,7 +39,7 @@ const prompted = (request: Omit<ImageRequest, "source">, { model }: WireContext)
   ...model.extra,
 });
 
-/** A task that was begun, by what this field says of it. */
+/** A task that was begun, known by the text at this field of the answer. */
 function begunTask(json: unknown, field: string): Reading {
   const resumeId = textAt(json, field);
   return resumeId ? { kind: "pending", resumeId, pollAfterMs: POLL_MS } : { kind: "failed" };
@@ -73,18 +73,18 @@ export function encodePath(name: string): string {
 /** Fireworks: its models' full names have `accounts/…/models/` before them. */
 const fireworksPath = (name: string) => encodePath(name.includes("/") ? name : `accounts/fireworks/models/${name}`);
 
-/** The task's own name is all that is needed beside the model's. */
+/** Beside the model's name, the task's own is enough to ask for it. */
 const readRequestId = ({ json }: Answer): Reading => begunTask(json, "request_id");
 
 const IMAGE_BODY = { accept: "image/*", read: readImageBody } as const;
 
-/** A body of the two ways that draw from words alone. */
+/** The body for models that take no source image. Throws RequestFault where there is one. */
 function wordsAlone(request: ImageRequest, context: WireContext) {
   refuseSource(request);
   return prompted(request, context);
 }
 
-/** The three ways that Fireworks' models lie at. */
+/** How the three kinds of Fireworks' models are asked. */
 const FIREWORKS: Readonly<Record<string, (request: ImageRequest, context: WireContext) => Call>> = {
   /** Answered with the image itself. */
   workflow: (request, context) => ({

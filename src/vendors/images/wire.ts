@@ -9,9 +9,9 @@ export type Call = {
   body?: Record<string, unknown> | FormData;
   /** Default: JSON. */
   accept?: string;
-  /** It only gets something ready: whatever becomes of it, nothing was drawn. */
+  /** It only prepares something, such as an upload: even where it fails, nothing was drawn. */
   prepares?: true;
-  /** What an answer of status 2xx means. Whatever it throws counts as an answer that cannot be read. */
+  /** What an answer of status 2xx means. What it throws, but for RequestFault, counts as an answer that cannot be read. */
   read(answer: Answer): Reading;
 } & ({ path: string; url?: undefined } | { url: string; path?: undefined });
 
@@ -31,11 +31,11 @@ export type Reading =
    */
   | { kind: "failed"; words?: string; isProse?: true };
 
-/** How a vendor's error answer is known for a refusal on content grounds (dialects.md 7). */
+/** How an error answer is recognised as a refusal on content grounds (dialects.md 7). */
 export type Refusal = {
-  /** In any text of the answer that is called code, type, name or status, or is an inner code. */
+  /** Searched for in the words for programs that the answer holds, at any depth: those in fields called `code`, `type`, `status` and the like. */
   code?: RegExp;
-  /** In its sentences: for vendors that say it no other way. */
+  /** Searched for in its sentences, for vendors that say it in no other way. */
   text?: RegExp;
 };
 
