@@ -78,6 +78,41 @@ describe("models of the catalog that always think", () => {
   );
 });
 
+/** The interface's word on Anthropic's models (4.8): nothing asked, they do not reason. Off is said to those that would reason, and to no others. */
+describe("Claude models of which nothing is asked", () => {
+  const upstream = startUpstream();
+  let app: TestApp;
+  beforeAll(async () => {
+    upstream.always(messages.path("claude", false), json(messages.whole(GREETING, "claude")));
+    app = await startApp({ vendors: [{ ...vendorAt(upstream, "messages", "anthropic"), models: "catalog" }] });
+  });
+  afterAll(async () => {
+    await app.stop();
+    upstream.close();
+  });
+
+  const user = [{ role: "user", content: "Hi" }];
+  test.each([
+    ["claude-opus-4-8", undefined],
+    ["claude-opus-4-7", undefined],
+    ["claude-opus-4-6", undefined],
+    ["claude-opus-4-5", undefined],
+    ["claude-sonnet-4-6", undefined],
+    ["claude-sonnet-4-5", undefined],
+    ["claude-haiku-4-5", undefined],
+    ["claude-opus-5", { type: "disabled" }],
+    ["claude-sonnet-5", { type: "disabled" }],
+    ["claude-haiku-5-5", { type: "disabled" }],
+    ["claude-sonnet-5-5", { type: "between_tools" }],
+  ])("%s is told %j", async (name, thinking) => {
+    const body = { model: `anthropic/${name}`, max_tokens: 2000, messages: user };
+    for (const client of ["chat", "messages"] as const) {
+      const { call, dropped } = await sentBy(app, upstream, client, body);
+      expect([client, call["thinking"], call["output_config"], dropped]).toEqual([client, thinking, undefined, null]);
+    }
+  });
+});
+
 const isOff = (thinking: unknown): boolean => isObject(thinking) && thinking["type"] === "disabled";
 
 /** Their vendor fixes how these draw their words: any value of a client's own is a 400, whether they think or not. */

@@ -178,10 +178,12 @@ describe("the catalog's own models", () => {
     return planReasoning(asked, entry, entry.routes[0]);
   };
 
-  test("the messages vendor's models do not reason unasked, save those that cannot but", () => {
+  test("the messages vendor's models do not reason unasked, save those that cannot but; off is said where they would, and nowhere else", () => {
     for (const entry of steered.filter((candidate) => candidate.id.startsWith("anthropic/"))) {
-      const { order } = planReasoning({ kind: "omitted" }, entry, entry.routes[0]);
-      expect([entry.id, order.kind]).toEqual([entry.id, entry.reasoning?.noOff ? "nothing" : "off"]);
+      const { order, active } = planReasoning({ kind: "omitted" }, entry, entry.routes[0]);
+      const { noOff = false, reasonsByDefault = false } = entry.reasoning ?? {};
+      const kind = reasonsByDefault && !noOff ? "off" : "nothing";
+      expect([entry.id, order.kind, active]).toEqual([entry.id, kind, noOff]);
     }
   });
 

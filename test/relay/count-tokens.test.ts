@@ -308,12 +308,13 @@ describe("counted by the vendor", () => {
   test("its number is told; only what it counts is sent, with the key of the gateway", async () => {
     upstream.answer(PATH, json({ input_tokens: 2345 }));
     const headers = { "anthropic-beta": "token-counting-2024-11-01", "anthropic-version": "2023-06-01" };
-    expect(await count(body, { headers })).toMatchObject({ status: 200, by: "vendor", tokens: 2345 });
+    const asked = { ...body, model: "anthropic/claude-sonnet-5" };
+    expect(await count(asked, { headers })).toMatchObject({ status: 200, by: "vendor", tokens: 2345 });
     const call = await upstream.called();
     expect(call.headers).toMatchObject({ ...headers, "x-api-key": "vendor-key-of-anthropic" });
     expect(JSON.stringify(call.headers)).not.toContain(app.key);
     expect(call.json).toEqual({
-      model: "claude-sonnet-4-6",
+      model: "claude-sonnet-5",
       system: body.system,
       messages: body.messages,
       tools: body.tools,
