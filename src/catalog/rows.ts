@@ -43,9 +43,6 @@ export type CatalogRow = {
 /** The models known by heart: `models.json` is their one source. Embedded as text: parsing it takes a tenth of the time that running it as code takes. */
 export const builtInRows: readonly CatalogRow[] = JSON.parse(modelsText as unknown as string);
 
-/** Output at this price or above, USD per 1M tokens, makes a model premium where its row does not say. */
-const PREMIUM_OUTPUT_PRICE = 40;
-
 /** The part of an ID before its first slash, "" when there is none. */
 export function prefixOf(id: string): string {
   const slash = id.indexOf("/");
@@ -101,11 +98,9 @@ function toPricing(pricing: RowPricing | undefined): Pricing | undefined {
   return { ...pricing, currency: "USD", unit: pricing.unit ?? (perImage ? "per_image" : "per_1m_tokens") };
 }
 
-/** The tier of a row that states none: free at price zero, premium at 40 USD and above per 1M tokens out, else paid. */
+/** The tier of a row that states none: free at price zero, else paid. Premium, which shuts accounts out, is a model only where its row says so. */
 function tierOf(pricing: Pricing | undefined): AccessTier {
-  if (pricing?.input === 0 && pricing.output === 0) return "free";
-  const dear = pricing?.unit === "per_1m_tokens" && (pricing.output ?? 0) >= PREMIUM_OUTPUT_PRICE;
-  return dear ? "premium" : "paid";
+  return pricing?.input === 0 && pricing.output === 0 ? "free" : "paid";
 }
 
 function toControl(row: CatalogRow): ReasoningControl | undefined {

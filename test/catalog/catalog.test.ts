@@ -312,7 +312,7 @@ describe("rows of the configuration", () => {
       pricing: { input: 0, output: 0 },
       routes: [{ vendor: "lab", model: "tiny" }],
     });
-    expect(catalog.find("lab/dear")?.accessTier).toBe("premium");
+    expect(catalog.find("lab/dear")?.accessTier).toBe("paid");
     expect(catalog.find("lab/elsewhere")).toMatchObject({
       accessTier: "paid",
       reasoning: { form: "effort" },
@@ -406,7 +406,7 @@ describe("the built-in rows", () => {
     for (const entry of catalog.list("all")) expect(entry.routes).toHaveLength(1);
   });
 
-  test("the tiers follow the one rule: free at zero, premium at 40 USD and above, else paid", () => {
+  test("every row says its tier, and all follow one rule: free at zero, premium at 40 USD and above, else paid", () => {
     for (const { id, pricing, access_tier: tier, modality } of builtInRows) {
       if (modality !== "chat" || typeof pricing !== "object") continue;
       const output = pricing.output ?? 0;

@@ -5,6 +5,7 @@ import { gate, until } from "../support/wait.ts";
 import { ask, expectFinished, PATH, readFailure } from "./lab.ts";
 import {
   costOf,
+  DEAR,
   estimateOf,
   GRATIS,
   holdOf,
@@ -185,6 +186,13 @@ describe("refused before dispatch: nothing", () => {
     lab.vendors.chat.answer(PATH.chat, soundAnswer(WIRES.chat, "blocking"));
     expect((await lab.gateway.post(PATH.chat, ask("chat", PREMIUM, "blocking"))).status).toBe(200);
     await expectCharged(DOLLAR + 1n, costOf(INPUT, OUTPUT), [{ model: PREMIUM }]);
+  });
+
+  test("a dear model is premium only where its row says so: without that it asks for no deposit", async () => {
+    await lab.fund(10n * DOLLAR, "promote");
+    lab.vendors.chat.answer(PATH.chat, soundAnswer(WIRES.chat, "blocking"));
+    expect((await lab.gateway.post(PATH.chat, ask("chat", DEAR, "blocking"))).status).toBe(200);
+    await expectCharged(10n * DOLLAR, 100n * costOf(INPUT, OUTPUT), [{ model: DEAR }]);
   });
 });
 

@@ -12,6 +12,8 @@ export const PRICE = { input: 3_000_000n, output: 15_000_000n };
 /** Models with a price, one for a vendor of each dialect. */
 export const PRICED: Record<Side, string> = { chat: "lab/priced-chat", messages: "lab/priced-messages" };
 export const PREMIUM = "lab/premium";
+/** A hundred times as dear as the others, with no tier in its row. */
+export const DEAR = "lab/dear";
 export const UNPRICED = "lab/unpriced";
 export const GRATIS = "lab/gratis";
 /** With two routes: the chat vendor's, then the messages vendor's. */
@@ -27,6 +29,7 @@ const ROWS: Config["models"] = [
   { id: PRICED.chat, pricing: USUAL, routes: routes("chat") },
   { id: PRICED.messages, pricing: USUAL, routes: routes("messages") },
   { id: PREMIUM, pricing: USUAL, access_tier: "premium", routes: routes("chat") },
+  { id: DEAR, pricing: { input: 300, output: 1_500 }, routes: routes("chat") },
   { id: UNPRICED, routes: routes("chat") },
   { id: TWO_WAYS, pricing: USUAL, routes: [...routes("chat"), ...routes("messages")] },
   { id: GRATIS, pricing: "free", routes: routes("chat") },
