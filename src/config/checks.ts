@@ -94,9 +94,10 @@ function checkVendors(rows: readonly VendorSetting[], context: CheckContext): Fa
   return faults;
 }
 
-function checkKeys({ api_key: key, api_keys: keys = [] }: VendorSetting, steps: Steps): Fault[] {
+function checkKeys({ api_key: key, api_keys: keys = [], auth }: VendorSetting, steps: Steps): Fault[] {
   const problem = BAD_KEY;
-  const isBad = (one: string) => readKey.from(one) === undefined;
+  // An account's key is the path of its file, and stands in no header.
+  const isBad = (one: string) => auth !== "service-account" && readKey.from(one) === undefined;
   const faults = keys.flatMap((one, at) => (isBad(one) ? [{ steps: [...steps, "api_keys", at], problem }] : []));
   return key !== undefined && isBad(key) ? [{ steps: [...steps, "api_key"], problem }, ...faults] : faults;
 }

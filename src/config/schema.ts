@@ -46,6 +46,7 @@ const AUTH_FORMS = [
   "x-key",
   "key",
   "basic",
+  "service-account",
   "none",
 ] as const satisfies readonly AuthForm[];
 

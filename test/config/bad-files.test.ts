@@ -286,7 +286,7 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
     "several at once",
     "server: { port: x }\nvendors: [{ id: openai, auth: digest }]\nlocal_discovery: maybe",
     'server.port: expected a port from 0 to 65535, found "x"',
-    'vendors[0].auth: expected one of "bearer", "x-api-key", "api-key", "x-goog-api-key", "x-key", "key", "basic", "none", found "digest"',
+    'vendors[0].auth: expected one of "bearer", "x-api-key", "api-key", "x-goog-api-key", "x-key", "key", "basic", "service-account", "none", found "digest"',
     'local_discovery: expected true or false, found "maybe"',
   ],
   [

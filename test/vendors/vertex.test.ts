@@ -3,12 +3,15 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { exportPKCS8, generateKeyPair, jwtVerify } from "jose";
+import { resolveVendors } from "../../src/config/discover.ts";
 import { readCredentials } from "../../src/vendors/auth/google-credentials.ts";
 import { GoogleTokens } from "../../src/vendors/auth/google-tokens.ts";
 import { fromEnvironment } from "../../src/vendors/from-environment.ts";
+import { registry } from "../../src/vendors/registry.ts";
+import { load, makeFolder, removeFolders, writeIn } from "../config/support.ts";
 import { startApp, type TestApp } from "../support/app.ts";
 import { rejectionOf } from "../support/fault.ts";
-import { type Call, json, startUpstream } from "../support/upstream.ts";
+import { type Call, chatReply, json, startUpstream } from "../support/upstream.ts";
 import { until } from "../support/wait.ts";
 
 const upstream = startUpstream();
@@ -381,6 +384,29 @@ describe("through the front door", () => {
     given = 1;
     expect((await ask("/v1/chat/completions")).status).toBe(502);
     expect(asked()).toBe(5);
+  });
+
+  test("other makers' models are had by a row that names the account's file", async () => {
+    const home = makeFolder();
+    const file = writeIn(home, "an account.json", JSON.stringify(account));
+    const base = `${upstream.url}/v1/projects/p-1/locations/global/endpoints/openapi`;
+    const row = { id: "garden", dialect: "chat", base_url: base, auth: "service-account", api_key: file };
+    writeIn(home, "sluice.json", JSON.stringify({ vendors: [row] }));
+    const { vendors: rows } = load(home);
+    const { vendors } = resolveVendors({ registry, fromEnvironment, environment: {}, rows, models: [] });
+    const garden = await startApp({ vendors });
+    upstream.always(TOKEN_PATH, tokenAnswer("t-1"));
+    upstream.always("/v1/projects/p-1/locations/global/endpoints/openapi/chat/completions", json(chatReply("fine")));
+    const model = "meta/llama-4-maas";
+    const response = await garden.post("/v1/messages", {
+      ...{ model: `garden/${model}`, max_tokens: 50, messages: [{ role: "user", content: "Hi" }] },
+    });
+    expect(await response.text()).toContain("fine");
+    const [call] = upstream.calls.filter(({ path }) => path !== TOKEN_PATH);
+    expect(call?.headers["authorization"]).toBe("Bearer t-1");
+    expect(call?.json).toMatchObject({ model });
+    await garden.stop();
+    removeFolders();
   });
 
   test("a stream that ends without a finish reason is an error without a terminator", async () => {
