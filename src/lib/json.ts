@@ -140,11 +140,6 @@ export class JsonText<Value = unknown> {
     return this.#source.includes(spelled);
   }
 
-  /** Whether it may hold files or images as base64, which their blocks and data URLs name. */
-  get mayHoldBytes(): boolean {
-    return this.#source.includes("base64");
-  }
-
   /** The text between two indices into the form in which it is held; those into bytes are moved on to the next beginning of a character. */
   slice(from: number, to: number): string {
     const source = this.#source;

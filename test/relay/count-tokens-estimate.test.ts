@@ -208,6 +208,64 @@ describe("the estimate on the hot path", () => {
     }
   });
 
+  test("a text that begins as base64 does is language wherever a model may be told it, beside a picture too", () => {
+    const text = `${"a1b2c3d4".repeat(8)}\n${"闸门从早到晚都开着".repeat(1_000)}`;
+    const data = Buffer.alloc(3_000, 7).toString("base64");
+    const picture = { type: "image_url", image_url: { url: `data:image/png;base64,${data}` } };
+    const shown = { role: "user", content: [picture] };
+    const user = (content: unknown) => ({ messages: [{ role: "user", content }, shown] });
+    const bodies = [
+      { system: text, messages: [shown] },
+      { instructions: text, input: [shown] },
+      { tools: [{ name: "a", description: text, input_schema: { data: text } }], messages: [shown] },
+      user([text]),
+      user([{ type: "document", title: text, source: { type: "text", media_type: "text/plain", data: "a" } }]),
+      user([{ type: "document", source: { type: "text", media_type: "text/plain", data: text } }]),
+      user([{ type: "tool_use", id: "t", name: "a", input: { data: text } }]),
+      { messages: [{ role: "assistant", content: "a", reasoning_content: text }, shown] },
+      { messages: [{ role: "assistant", content: [{ type: "thinking", thinking: text, signature: "a" }] }, shown] },
+    ];
+    const texts = [...bodies.map((body) => JSON.stringify(body)), JSON.stringify(user([{ type: "text", text }]))];
+    texts.push((texts.at(-1) as string).replace('"text":"a', '"te\\u0078t":"a'));
+    for (const written of texts) {
+      const body = new JsonText(written);
+      const ratio = estimateInputTokens(body, GPT, countMedia(body.value)) / countTokens(text);
+      expect(ratio).toBeWithin(0.75, 2.7);
+    }
+  });
+
+  test("a text that begins as a picture does, and is as long, is language beside it", () => {
+    const url = `data:image/png;base64,${Buffer.alloc(3_000, 7).toString("base64")}`;
+    const text = url.slice(0, 200).padEnd(url.length, "闸门从早到晚都开着");
+    const body = bodyOf([
+      { type: "text", text },
+      { type: "image_url", image_url: { url } },
+    ]);
+    expect(estimateInputTokens(body, GPT)).toBeGreaterThan(countTokens(text));
+  });
+
+  test("bytes in parts that only some servers know, and those of a file that is text without saying so, are no language", () => {
+    const data = Buffer.from(Array.from({ length: 300_000 }, (_, at) => (at * at) & 255)).toString("base64");
+    const bare = estimateInputTokens(bodyOf("x"), GPT);
+    const parts = [
+      { type: "video_url", video_url: { url: `data:video/mp4;base64,${data}` } },
+      { type: "audio_url", audio_url: `data:audio/wav;base64,${data}` },
+      { type: "image", data, mimeType: "image/png" },
+    ];
+    for (const part of parts) expect(estimateInputTokens(bodyOf([part]), GPT) - bare).toBeWithin(500, 1_000);
+    const screenshot = { type: "computer_screenshot", image_url: `data:image/png;base64,${data}` };
+    const drawn = { type: "image_generation_call", id: "i", result: data };
+    const turn = { role: "assistant", content: "a", images: [{ image_url: { url: `data:image/png;base64,${data}` } }] };
+    for (const item of [{ type: "computer_call_output", output: screenshot }, drawn, turn]) {
+      const body = new JsonText(JSON.stringify({ model: GPT, input: [item] }));
+      expect(estimateInputTokens(body, GPT) - bare).toBeWithin(500, 1_000);
+    }
+    const text = PROSE.repeat(100);
+    const file_data = `data:application/typescript;base64,${Buffer.from(text).toString("base64")}`;
+    const file = bodyOf([{ type: "file", file: { filename: "a.ts", file_data } }]);
+    expect(estimateInputTokens(file, GPT) / countTokens(text)).toBeWithin(0.75, 1.35);
+  });
+
   test("the model's family and its tools weigh in; a model nobody knows is estimated all the same", () => {
     const body = bodyOf(PROSE.repeat(10));
     const gpt = estimateInputTokens(body, GPT);

@@ -698,6 +698,25 @@ describe("counts that cannot be", () => {
     await expectCharged(costOf(50 * 300, 64), 0n, []);
   });
 
+  test.each(SIDES)(
+    "a long text beside a picture is looked for in the wallet wherever it stands, however it begins: %s",
+    async (client) => {
+      const text = `${"a1b2c3d4".repeat(8)}\n${"闸门从早到晚都开着".repeat(10_000)}`;
+      const data = Buffer.from("89504e470d0a1a0a0000000d494844520000040000000300", "hex").toString("base64");
+      const source = { type: "base64", media_type: "image/png", data };
+      const asked = ask(client, PRICED[client], "blocking", { max_tokens: 64 });
+      const picture = { type: "image_url", image_url: { url: `data:image/png;base64,${data}` } };
+      const shown = { role: "user", content: [client === "chat" ? picture : { type: "image", source }] };
+      const body =
+        client === "chat"
+          ? { ...asked, messages: [{ role: "assistant", content: "a", reasoning_content: text }, shown] }
+          : { ...asked, system: text, messages: [shown] };
+      await lab.fund(costOf(20_000, 64));
+      expect((await lab.gateway.post(PATH[client], body)).status).toBe(402);
+      await expectCharged(costOf(20_000, 64), 0n, []);
+    },
+  );
+
   test("an input far beyond its estimate takes no more than the wallet has and a bound; the rest is the operator's", async () => {
     const body = ask("chat", PRICED.chat, "blocking", { max_tokens: 64 });
     const funded = holdOf(body, 64) + 5n;

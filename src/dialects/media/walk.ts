@@ -21,8 +21,10 @@ export type FoundMedia = {
   isPast: boolean;
   /** The model drew it in an earlier turn: only words may be put in its place, and `field` and `url` are "". */
   isDrawn?: true;
+  /** What the model drew: its bytes or an address. */
+  drawn?: string;
 };
-type Media = Omit<FoundMedia, "isPast" | "isDrawn">;
+type Media = Omit<FoundMedia, "isPast" | "isDrawn" | "drawn">;
 
 /** Bytes as base64, and their media type. */
 export type InlineMedia = { mediaType: string; data: string };
@@ -32,6 +34,9 @@ export type Words = { words: string };
 
 /** Gives what to put in the place of found media; undefined leaves them as they are. For sound, only words are put in its place. */
 type Replace = (media: FoundMedia) => InlineMedia | Words | undefined;
+
+/** Is told of each part that is neither text nor a call, nor known to hold media: some servers know more of them than the dialects do. */
+type OnOther = (part: Record<string, unknown>) => void;
 
 /** How deep content may be nested, levels: results of tools and documents made of blocks hold content themselves. */
 const MAX_DEPTH = 3;
@@ -96,6 +101,12 @@ function findAsked(items: readonly unknown[]): number {
   return items.slice(newest).some(tellsResult) ? items.length : newest;
 }
 
+/** What an image of a list holds, in an object or bare: an address or a `data:` URL. */
+function addressIn(image: unknown): string {
+  const held = isObject(image) ? image["image_url"] : image;
+  return stringOf(isObject(held) ? held["url"] : held);
+}
+
 /** An assistant's turn without its images and with these words behind its own. */
 function saidBehind({ images: _drawn, ...turn }: Part, words: string): Part {
   const { content } = turn;
@@ -118,6 +129,7 @@ class Walk {
     private readonly replace: Replace,
     private readonly items: readonly unknown[],
     private readonly textType: "text" | "input_text",
+    private readonly onOther?: OnOther,
   ) {}
 
   /**
@@ -127,6 +139,7 @@ class Walk {
   item(item: Part, at: number, path: string): Part {
     let told = this.#withoutDrawn(item, path);
     this.#at = at;
+    if (isObject(told["output"])) this.onOther?.(told["output"]);
     for (const held of HELD) {
       if (!Array.isArray(told[held])) continue;
       this.#inResult = isResult(told, held);
@@ -138,18 +151,18 @@ class Walk {
   /** The item with words in place of the images that the model drew: these are an item of their own, or a list beside the turn's content. */
   #withoutDrawn(item: Part, path: string): Part {
     if (item["type"] === "image_generation_call") {
-      const words = item["result"] ? this.#wordsForDrawn(path) : undefined;
+      const words = item["result"] ? this.#wordsForDrawn(path, stringOf(item["result"])) : undefined;
       const part = { type: "output_text", text: words };
       return words === undefined ? item : { type: "message", role: "assistant", content: [part] };
     }
     const { images } = item;
     if (!Array.isArray(images) || item["role"] !== "assistant") return item;
-    const words = images.flatMap((_image, at) => this.#wordsForDrawn(`${path}.images[${at}]`) ?? []);
+    const words = images.flatMap((image, at) => this.#wordsForDrawn(`${path}.images[${at}]`, addressIn(image)) ?? []);
     return words.length > 0 ? saidBehind(item, words.join("\n")) : item;
   }
 
-  #wordsForDrawn(path: string): string | undefined {
-    const media = this.replace({ kind: "image", path, field: "", url: "", isPast: true, isDrawn: true });
+  #wordsForDrawn(path: string, drawn: string): string | undefined {
+    const media = this.replace({ kind: "image", path, field: "", url: "", isPast: true, isDrawn: true, drawn });
     return media && "words" in media ? media.words : undefined;
   }
 
@@ -176,12 +189,24 @@ class Walk {
         return this.#audio(part, path, at);
       case "image":
       case "document":
-        return isObject(part["source"]) ? this.#source(part, part["source"], `${path}[${at}]`, depth) : part;
+        return isObject(part["source"])
+          ? this.#source(part, part["source"], `${path}[${at}]`, depth)
+          : this.#other(part);
       case "tool_result":
         return this.#result(part, `${path}[${at}]`, depth);
-      default:
+      case "text":
+      case "input_text":
+      case "output_text":
+      case "tool_use":
         return part;
+      default:
+        return this.#other(part);
     }
+  }
+
+  #other(part: Part): Part {
+    this.onOther?.(part);
+    return part;
   }
 
   #result(part: Part, path: string, depth: number): Part {
@@ -279,12 +304,12 @@ const CONVERSATIONS = [
  * conversation, is walked as well: nobody knows which of the two a vendor reads. Returns the edits of the fields that changed, or undefined when
  * nothing was replaced. `body` itself is never changed. Numbers in those fields that no double holds exactly lose their last digits.
  */
-export function replaceMedia(body: Record<string, unknown>, replace: Replace): Edits | undefined {
+export function replaceMedia(body: Record<string, unknown>, replace: Replace, onOther?: OnOther): Edits | undefined {
   let edits: Edits | undefined;
   for (const [field, textType] of CONVERSATIONS) {
     const list = body[field];
     if (!Array.isArray(list)) continue;
-    const walk = new Walk(replace, list, textType);
+    const walk = new Walk(replace, list, textType, onOther);
     const next = mapChanged<unknown>(list, (item, at) =>
       isObject(item) ? walk.item(item, at, `${field}[${at}]`) : item,
     );

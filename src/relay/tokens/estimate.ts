@@ -1,8 +1,8 @@
 import { type TokenFamily, tokenFamilyOf } from "../../catalog/token-families.ts";
 import { textOfMedia } from "../../dialects/media/type.ts";
-import { replaceMedia } from "../../dialects/media/walk.ts";
+import { type FoundMedia, replaceMedia } from "../../dialects/media/walk.ts";
 import { isObject, type JsonText, stringEnd } from "../../lib/json.ts";
-import { BACKSLASH, COLON, isSpace } from "../../lib/json-codes.ts";
+import { BACKSLASH } from "../../lib/json-codes.ts";
 import { glancePdfPages } from "../tokenizer/pdf-pages.ts";
 import { imageTokens, readImageSize } from "./image-tokens.ts";
 import { soundTokens } from "./measure.ts";
@@ -15,25 +15,28 @@ const WHOLE = 2_048;
 /** Four by four. */
 const WINDOWS = 32;
 const WINDOW = 64;
-/**
- * A string longer than this that begins as base64 does, and has no blank in it as a list of checksums has, is data, not language. PHP writes its slashes
- * behind backslashes (openai-php/client, its `Payload.php`), and .NET a plus sign by its number.
- */
+/** Bytes are told from language in a string longer than this, characters. */
 const DATA_STRING = 2_048;
+/**
+ * How bytes begin. It is seen at once of nearly all strings that they are none. PHP writes slashes behind backslashes (openai-php/client, its `Payload.php`), and
+ * .NET a plus sign by its number.
+ */
 const DATA_START = /^(?:data:[^,]{1,100},)?(?:[A-Za-z0-9+/_-]|\\\/|\\u002[Bb]){64}/;
 /** Characters in which such a beginning stands, however it is written. */
 const DATA_STARTS_IN = 512;
-/** Where a model is told a text, in any dialect: base64 that a tool has printed there is language to it. */
-const TEXT_FIELDS: ReadonlySet<string> = new Set(["text", "content", "input", "output", "arguments"]);
+/** Characters of a string by which it is known as the bytes that were found. */
+const KEY_START = 128;
+/** The head of a data URL of bytes, and the media type that it names. */
+const DATA_HEAD = /^data:([^;,]{0,80})[^,]{0,40};base64,/;
 /** Base64 characters of a usual page of a PDF. */
 const CHARACTERS_PER_PAGE = 22_000;
 const ADDRESS = /^\s*https?:/i;
 /** Pages of a document of which nothing but its address is known. */
 const UNKNOWN_PAGES = 10;
-/** Before bytes, within so many characters, what they are: the field of sound, and the type that is said of a file. */
-const BEFORE_BYTES = 64;
-const SOUND = '"input_audio"';
-const SAID_TYPE = /(?:"media_type"\s*:\s*"|"data:)([\w.+/\\-]+)[";]/;
+/** Base64 characters of a file in which it shows whether it is text. */
+const SHOWING_TEXT = 1_024;
+/** Fields that hold bytes, or an object with them, in parts that only some servers know: of films and of sound (vLLM), and of what tools draw (MCP). */
+const BYTE_FIELDS = ["image_url", "video_url", "audio_url", "image", "video", "audio", "data"] as const;
 /** A function that stands for a web tool, in o200k tokens: its name, what is said of it, and its schema. */
 const PER_WEB_TOOL = 115;
 /** A list of tools that is not empty. */
@@ -225,20 +228,36 @@ function roughTokens(text: Sliced, from: number, to: number): number {
 /** What stands in a string of JSON, from whole characters of it. */
 const unescaped = (text: string): string => (text.includes("\\") ? JSON.parse(`"${text}"`) : text);
 
-/** Tokens of bytes inside a request: a picture by its size, a sound by its length, a text by what it says, a PDF by its pages, or its length where it does not say how many they are. */
-function mediaTokens(text: string, open: number, close: number, family: TokenFamily): number {
-  const comma = text.slice(open, open + 128).indexOf("base64,");
-  const start = comma < 0 ? open : open + comma + 7;
-  const before = text.slice(Math.max(0, open - BEFORE_BYTES), start);
-  const data = unescaped(text.slice(start, close));
-  if (before.includes(SOUND)) return soundTokens(data.length);
-  const [, type = ""] = SAID_TYPE.exec(before) ?? [];
-  const said = textOfMedia(type.replaceAll("\\", "").toLowerCase(), data);
-  if (said !== undefined) return roughTokens(said, 0, said.length) * family.factor;
-  if (data.startsWith("JVBERi")) {
-    return (glancePdfPages(data) ?? Math.ceil(data.length / CHARACTERS_PER_PAGE)) * family.perPage;
+/** What bytes inside a request count as, in the tokens of a family. */
+type Weight = (family: TokenFamily) => number;
+
+/** Whether a file is text, though its media type does not say so. */
+const isPlain = (data: string): boolean => !Buffer.from(data.slice(0, SHOWING_TEXT), "base64").includes(0);
+
+function weighText(text: string): Weight {
+  const tokens = roughTokens(text, 0, text.length);
+  return ({ factor }) => tokens * factor;
+}
+
+function weighPages(data: string): Weight {
+  const pages = glancePdfPages(data) ?? Math.ceil(data.length / CHARACTERS_PER_PAGE);
+  return ({ perPage }) => pages * perPage;
+}
+
+/** A picture by its size, a sound by its length, a text by what it says, a PDF by its pages, or its length where it does not say how many they are. */
+function weigh(kind: FoundMedia["kind"], bytes: string, said = ""): Weight {
+  const [head = "", type = said] = DATA_HEAD.exec(bytes) ?? [];
+  const data = bytes.slice(head.length);
+  if (kind === "audio") {
+    const tokens = soundTokens(data.length);
+    return () => tokens;
   }
-  return imageTokens(family.image, readImageSize(data));
+  if (data.startsWith("JVBERi")) return weighPages(data);
+  const text = textOfMedia(type.trim().toLowerCase(), data);
+  if (text !== undefined) return weighText(text);
+  if (kind === "document" && isPlain(data)) return weighText(Buffer.from(data, "base64").toString());
+  const size = readImageSize(data);
+  return ({ image }) => imageTokens(image, size);
 }
 
 /** A function that estimates the tokens of generated text: pieces of a stream count a little more than they would together. */
@@ -254,21 +273,26 @@ export type Beside = {
   /** Images and documents of which it has the addresses alone: {@link countMedia}. Each is taken for a usual one. */
   images?: number;
   documents?: number;
-  /** Media whose bytes stand in it, in most cases without a word that they are bytes. */
-  inside?: number;
+  /** The bytes of media that stand in it: see {@link countMedia}. Default: found in its value. */
+  inside?: Inside;
 };
+/** What bytes count as, by {@link keyOf} the string that holds them: several where strings begin alike and are of the same length. */
+type Inside = ReadonlyMap<string, readonly Weight[]>;
+
+/** Tells bytes from other strings without keeping them, nor looking at all of them. */
+const keyOf = (bytes: string): string => `${bytes.length} ${bytes.slice(0, KEY_START)}`;
 
 /**
  * Input tokens of a request, estimated from its text for the first record of a stream and for the hold, without a pass through the
- * vocabulary: about 4 µs, and for 100 KB about 10, in which base64 is looked for. The JSON around the texts counts along, which leans to the safe side; base64 data counts as the
- * pictures and pages it is (dialects.md 6). `modelId` tells the family; without it, that of unknown models.
+ * vocabulary: about 4 µs, and for 100 KB about 10. The JSON around the texts counts along, which leans to the safe side; the bytes of media count as the
+ * pictures and pages they are (dialects.md 6), and whatever else looks like bytes as the language that it is to a model. `modelId` tells the family; without it, that of unknown models.
  */
 export function estimateInputTokens(body: JsonText, modelId = "", beside: Beside = {}): number {
-  const { webTools = 0, images = 0, documents = 0, inside = 0 } = beside;
+  const { webTools = 0, images = 0, documents = 0, inside = countMedia(body.value).inside } = beside;
   const family = tokenFamilyOf(modelId);
   const { language, media } =
-    body.mayHoldBytes || inside > 0
-      ? readMedia(body.text, family)
+    inside.size > 0
+      ? readMedia(body.text, inside, family)
       : { language: roughTokens(body.held ?? body, 0, body.length), media: 0 };
   const hasTools = webTools > 0 || SOME_TOOLS.test(body.textOf("tools", TOOLS_START) ?? "");
   const tools = hasTools ? family.tools.base : 0;
@@ -277,49 +301,70 @@ export function estimateInputTokens(body: JsonText, modelId = "", beside: Beside
   return Math.max(1, Math.ceil(said + media + addressed + family.perRequest + tools));
 }
 
-/** The images and documents of which a client's body, parsed, has the addresses alone, and how many stand in it. */
-export function countMedia(body: unknown): Pick<Beside, "images" | "documents" | "inside"> {
-  const counts = { images: 0, documents: 0, inside: 0 };
+function addTo<V>(lists: Map<string, V[]>, key: string, value: V): void {
+  const list = lists.get(key);
+  if (list) list.push(value);
+  else lists.set(key, [value]);
+}
+
+/** The images and documents of which a client's body, parsed, has the addresses alone, and the bytes that stand in it. Keeps none of these. */
+export function countMedia(body: unknown): Required<Omit<Beside, "webTools">> {
+  const inside = new Map<string, Weight[]>();
+  const counts = { images: 0, documents: 0, inside };
   if (!isObject(body)) return counts;
-  replaceMedia(body, ({ kind, url }) => {
-    if (!ADDRESS.test(url)) counts.inside++;
+  const note = (kind: FoundMedia["kind"], bytes: string, said?: string) => {
+    if (bytes.length <= DATA_STRING) return;
+    addTo(inside, keyOf(bytes), weigh(kind, bytes, said));
+  };
+  const noteMedia = ({ kind, url, said, drawn }: FoundMedia) => {
+    if (!ADDRESS.test(url)) note(kind, drawn ?? url, said);
     else if (kind !== "audio") counts[`${kind}s`]++;
     return undefined;
+  };
+  replaceMedia(body, noteMedia, (part) => {
+    for (const field of BYTE_FIELDS) {
+      const held = part[field];
+      const bytes = isObject(held) ? held["url"] : held;
+      if (typeof bytes === "string") note("image", bytes);
+    }
   });
   return counts;
 }
 
-/** The name of the field whose value begins at `open`, as it is spelled; "" in a list. */
-function fieldOf(text: string, open: number): string {
-  let at = open - 1;
-  while (isSpace(text.charCodeAt(at))) at--;
-  if (text.charCodeAt(at) !== COLON) return "";
-  const end = text.lastIndexOf('"', at);
-  return text.slice(text.lastIndexOf('"', end - 1) + 1, end);
-}
-
-/** Whether the string between these quotes is the bytes of something. */
-const isData = (text: string, open: number, close: number): boolean =>
-  close - open > DATA_STRING &&
-  DATA_START.test(text.slice(open + 1, open + DATA_STARTS_IN)) &&
-  !TEXT_FIELDS.has(fieldOf(text, open)) &&
-  !text.slice(open + 1, close).includes(" ");
-
-/** The tokens of what is language in a request, and of the pictures and pages in it. */
-function readMedia(text: string, family: TokenFamily): { language: number; media: number } {
-  let language = 0;
-  let media = 0;
-  let from = 0;
+/** Strings of a request's text that may be the bytes `inside` it: where each begins and ends, by {@link keyOf}. */
+function findBytes(
+  text: string,
+  inside: Inside,
+): ReadonlyMap<string, readonly (readonly [open: number, close: number])[]> {
+  const found = new Map<string, (readonly [number, number])[]>();
   let open = text.indexOf('"');
   while (open >= 0) {
     const end = stringEnd(text, open);
     const close = end < 0 ? text.length : end - 1;
-    if (isData(text, open, close)) {
-      language += roughTokens(text, from, open);
-      media += mediaTokens(text, open + 1, close, family);
-      from = close;
+    if (close - open > DATA_STRING && DATA_START.test(text.slice(open + 1, open + DATA_STARTS_IN))) {
+      const key = keyOf(unescaped(text.slice(open + 1, close)));
+      if (inside.has(key)) addTo(found, key, [open, close] as const);
     }
     open = close < text.length ? text.indexOf('"', close + 1) : -1;
+  }
+  return found;
+}
+
+/** The tokens of what is language in a request, and of the pictures and pages in it. */
+function readMedia(text: string, inside: Inside, family: TokenFamily): { language: number; media: number } {
+  let media = 0;
+  const bytes: (readonly [open: number, close: number])[] = [];
+  for (const [key, stretches] of findBytes(text, inside)) {
+    const weights = inside.get(key) ?? [];
+    for (const weight of weights) media += weight(family);
+    // A text that begins as the bytes do, and is as long, stands beside them: all of them count as language too, since nobody knows which it is.
+    if (stretches.length <= weights.length) bytes.push(...stretches);
+  }
+  let language = 0;
+  let from = 0;
+  for (const [open, close] of bytes.toSorted(([one], [other]) => one - other)) {
+    language += roughTokens(text, from, open);
+    from = close;
   }
   return { language: language + roughTokens(text, from, text.length), media };
 }
