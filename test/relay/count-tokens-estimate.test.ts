@@ -58,6 +58,21 @@ describe("the estimate on the hot path", () => {
     expect(Math.abs(estimateInputTokens(body, GPT) / plain - 1)).toBeLessThan(0.15);
   });
 
+  test.each([
+    ["Chinese", "闸门从早到晚都开着。"],
+    ["Russian", "Смотритель шлюза встал до восхода солнца. "],
+    ["German", "Der Schleusenwärter öffnete früh, für größere Schiffe. "],
+  ])(
+    "numbers of characters in JSON that a tool has printed are language, not the characters: %s",
+    (_name, sentence) => {
+      const printed = JSON.stringify({ text: sentence.repeat(50) }).replace(
+        /[^ -~]/g,
+        (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`,
+      );
+      expect(estimateInputTokens(bodyOf(printed), GPT) / countTokens(printed)).toBeWithin(0.85, 1.4);
+    },
+  );
+
   test("base64 counts as the pictures and pages it is, whichever dialect it came in", () => {
     const head = Buffer.from("89504e470d0a1a0a0000000d494844520000040000000300", "hex");
     const data = Buffer.concat([head, Buffer.alloc(1_000_000, 1)]).toString("base64");

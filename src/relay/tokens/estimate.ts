@@ -157,6 +157,8 @@ function scan(text: string, from: number, to: number): number {
       const step = STEPS[state + (KINDS[code] as number)] as number;
       tokens += step >> STATE_BITS;
       state = step & STATE;
+      // Two are one of the text: a number behind them is language, as in JSON that a tool has printed.
+      if (code === BACKSLASH && text.charCodeAt(at + 1) === BACKSLASH) at++;
     }
   }
   return tokens;
