@@ -8,6 +8,7 @@ import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
 import { Lines, OnceLines } from "../../src/dialects/lines.ts";
 import { parseDataUrl } from "../../src/dialects/media/url.ts";
 import { plainFaults } from "../../src/dialects/refusals/python-faults.ts";
+import { innerError } from "../../src/dialects/refusals/upstream-error.ts";
 import { weave } from "../../src/dialects/replay.ts";
 import { toInputSchema } from "../../src/dialects/schema/input-schema.ts";
 import { toStrictSchema } from "../../src/dialects/schema/strict-schema.ts";
@@ -317,5 +318,13 @@ describe("what stands inside a string, where a body's own bounds do not reach, i
       return leastWork(() => plainFaults(words), RUNS);
     };
     expect(readAt(8_000)).toBeLessThan(readAt(1_000) * 24);
+  });
+
+  test.each(["message", "code"])("a vendor's error inside a 200, by its %s", (field) => {
+    const text = JSON.stringify({ error: { message: "No.", [field]: "a".repeat(10 * SIZE) } });
+    const error: unknown = JSON.parse(text);
+    const parsed = leastWork(() => JSON.parse(text), RUNS);
+    expect(leastWork(() => innerError(error), RUNS)).toBeLessThan(Math.max(parsed, NOISE) * 4);
+    expect(innerError(error).message.length).toBeLessThan(500);
   });
 });

@@ -21,12 +21,15 @@ export type RawError = {
   isRelayed?: true;
 };
 
+/** Of a text as much is read as of an error's HTTP body: one that stands in a stream or in a 200 may be of many megabytes, and it is looked through dozens of times. */
+const MAX_TEXT = 64 * 1024;
+
 const text = (value: unknown): string =>
-  typeof value === "string" ? value : typeof value === "number" ? String(value) : "";
+  typeof value === "string" ? value.slice(0, MAX_TEXT) : typeof value === "number" ? String(value) : "";
 
 function writeDetail(detail: unknown): string {
   try {
-    return JSON.stringify(detail);
+    return text(JSON.stringify(detail));
   } catch {
     // Nested deeper than the stack: nobody could read it either.
     return "";
@@ -40,14 +43,14 @@ const MAX_WRAPPINGS = 8;
 const writeFault = (fault: unknown): string => {
   if (!isObject(fault) || typeof fault["msg"] !== "string") return writeDetail(fault);
   const { loc, msg } = fault;
-  return Array.isArray(loc) ? `${loc.join(".")}: ${msg}` : msg;
+  return text(Array.isArray(loc) ? `${loc.join(".")}: ${msg}` : msg);
 };
 
 /** Faults of a list that are told. */
 const MAX_FAULTS = 5;
 
 function writeFaults(detail: unknown): string {
-  if (typeof detail === "string") return detail;
+  if (typeof detail === "string") return text(detail);
   if (Array.isArray(detail)) return detail.slice(0, MAX_FAULTS).map(writeFault).join("; ");
   return detail ? writeDetail(detail) : "";
 }
@@ -55,7 +58,7 @@ function writeFaults(detail: unknown): string {
 /** One fault of a list as Zod tells it. */
 const writeIssue = (issue: unknown): string => {
   if (!isObject(issue)) return "";
-  const path = listOf(issue["path"]).join(".");
+  const path = text(listOf(issue["path"]).join("."));
   return path === "" ? text(issue["message"]) : `${path}: ${text(issue["message"])}`;
 };
 
@@ -138,7 +141,7 @@ const codeIn = ({ code, base_resp: response }: Record<string, unknown>): string 
 /** Finds message, type, code and param in an error value: an object, a string, a FastAPI `detail`, or an array around one. */
 export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawError {
   if (Array.isArray(value) && wrappings > 0) return readRawError(value[0], wrappings - 1);
-  if (typeof value === "string") return readRelayed({ message: value, type: "", code: "" }, wrappings);
+  if (typeof value === "string") return readRelayed({ message: text(value), type: "", code: "" }, wrappings);
   if (!isObject(value) || wrappings === 0) return { message: "", type: "", code: "" };
   // Cloudflare's gateway has a list there.
   const [inner] = [value["error"]].flat();
@@ -147,7 +150,7 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
     return { ...found, type: found.type || (value["type"] === "error" ? "" : text(value["type"])) };
   }
   if (typeof inner === "string") {
-    return readRelayed(besideStatus(inner, value), wrappings);
+    return readRelayed(besideStatus(text(inner), value), wrappings);
   }
   // Beside words that say no more than that a model's server refused GMI's edge has it as JSON (vercel/ai, `gmicloud-error.ts`), and Lemonade as it came
   // (lemonade-sdk/lemonade, `cloud_server.cpp`; its older ones of every engine).
@@ -240,7 +243,7 @@ function innerMessage(metadata: unknown, wrappings: number): string {
   try {
     return readRawError(JSON.parse(raw), wrappings - 1).message;
   } catch {
-    return raw.trimStart().startsWith("<") ? "" : raw;
+    return raw.trimStart().startsWith("<") ? "" : text(raw);
   }
 }
 
