@@ -86,6 +86,7 @@ describe("a job from its creation to its image", () => {
     const same = await get({ "if-none-match": `"x", ${headers["etag"]}` });
     expect([same.status, await same.text()]).toEqual([304, ""]);
     expect((await get({ range: "bytes=1-3", "if-range": '"another"' })).status).toBe(200);
+    expect((await get({ range: "bytes=1-3", "if-range": headers["etag"]! })).status).toBe(206);
     expect((await get({}, "POST")).status).toBe(405);
     expect((await get({}, "HEAD")).status).toBe(200);
   });
@@ -200,9 +201,15 @@ describe("a job from its creation to its image", () => {
     await clock.advance(60_000);
     const late = await within(polled, "the end of the longest wait");
     expect(((await late.json()) as Job).status).toBe("processing");
-    expect(late.headers.get("retry-after")).toBe("2");
+    expect([late.headers.get("retry-after"), late.headers.get("preference-applied")]).toEqual(["2", "wait=60"]);
+    const last = lab.get(`/${id}`, { prefer: "wait=10" });
+    await clock.armed(10_000);
     second.end(IMAGE);
-    await lab.ended(id);
+    const ended = await within(last, "the end of the job");
+    expect([ended.headers.get("preference-applied"), ((await ended.json()) as Job).status]).toEqual([
+      "wait=10",
+      "succeeded",
+    ]);
   });
 });
 
@@ -257,6 +264,20 @@ describe("what is wrong with a request is told, and nothing is left of it", () =
     expect(lab.stored()).toEqual([]);
     expect(lab.claims()).toEqual([]);
     expect(lab.painter.creates).toEqual([]);
+  });
+
+  test("a key that is for some models makes images with no other, of a source neither", async () => {
+    lab = await startImageLab();
+    const { id: source } = await lab.ended((await lab.create()).id);
+    const narrow = { accountId: lab.gateway.accountId, name: "narrow", kind: "api", models: ["paint/f*"] } as const;
+    const { key } = await lab.gateway.app.keys.create(narrow);
+    for (const body of [{ model: "paint/priced", prompt: "a cat" }, { source_job_id: source }]) {
+      const refused = await lab.post(body, {}, key);
+      const { error } = (await refused.json()) as Fault;
+      expect([refused.status, error.code, error.param]).toEqual([403, "permission_denied", "model"]);
+    }
+    expect((await lab.post({ model: "paint/free", prompt: "a cat" }, {}, key)).status).toBe(202);
+    expect(lab.stored()).toHaveLength(2);
   });
 
   test("fields that no image is made by are named, also when the answer comes again, and refused where nothing may be lost", async () => {

@@ -35,8 +35,8 @@ async function start(plan: string, painter = new Painter()) {
   };
 }
 
-const refuse = async (from: ImageLab, body: Record<string, unknown> = {}) => {
-  const response = await from.post({ model: "paint/priced", prompt: "a cat", ...body });
+const refuse = async (from: ImageLab, body: Record<string, unknown> = {}, headers: Record<string, string> = {}) => {
+  const response = await from.post({ model: "paint/priced", prompt: "a cat", ...body }, headers);
   return { status: response.status, error: ((await response.json()) as Fault).error, headers: response.headers };
 };
 
@@ -276,31 +276,37 @@ describe("what an account may have at a time", () => {
     expect(lab.stored()).toHaveLength(3);
   });
 
-  test("a refusal for want of a place takes nothing of the rate, and tells how it stands", async () => {
-    // Ten may be created a minute.
-    const { lab, clock, painter } = await start("pro");
-    const runs = [hang(), hang()];
-    painter.create_ = [...runs.map(({ script }) => script), IMAGE];
-    const first = await lab.create();
-    await lab.create();
-    for (let at = 0; at < 12; at++) {
-      const told = await refuse(lab);
-      expect([told.error.code, told.headers.get("x-ratelimit-remaining-requests")]).toEqual([
-        "too_many_inflight_jobs",
-        "8",
-      ]);
-    }
-    runs[0]!.end(IMAGE);
-    await lab.ended(first.id);
-    for (let at = 0; at < 8; at++) {
-      const response = await lab.post({ model: "paint/priced", prompt: "a cat" });
-      expect([response.status, response.headers.get("x-ratelimit-remaining-requests")]).toEqual([202, `${7 - at}`]);
-      await lab.ended(((await response.json()) as { id: string }).id);
-    }
-    expect((await refuse(lab)).error.code).toBe("rate_limit_exceeded");
-    await clock.advance(6_000);
-    await lab.create();
-  });
+  test.each([
+    ["", () => ({})],
+    [", with an Idempotency-Key too", (at: number) => ({ "idempotency-key": `key-${at}` })],
+  ] as const)(
+    "a refusal for want of a place takes nothing of the rate, and tells how it stands%s",
+    async (_, keyed) => {
+      // Ten may be created a minute.
+      const { lab, clock, painter } = await start("pro");
+      const runs = [hang(), hang()];
+      painter.create_ = [...runs.map(({ script }) => script), IMAGE];
+      const first = await lab.create();
+      await lab.create();
+      for (let at = 0; at < 12; at++) {
+        const told = await refuse(lab, {}, keyed(at));
+        expect([told.error.code, told.headers.get("x-ratelimit-remaining-requests")]).toEqual([
+          "too_many_inflight_jobs",
+          "8",
+        ]);
+      }
+      runs[0]!.end(IMAGE);
+      await lab.ended(first.id);
+      for (let at = 0; at < 8; at++) {
+        const response = await lab.post({ model: "paint/priced", prompt: "a cat" }, keyed(at));
+        expect([response.status, response.headers.get("x-ratelimit-remaining-requests")]).toEqual([202, `${7 - at}`]);
+        await lab.ended(((await response.json()) as { id: string }).id);
+      }
+      expect((await refuse(lab, {}, keyed(12))).error.code).toBe("rate_limit_exceeded");
+      await clock.advance(6_000);
+      await lab.create();
+    },
+  );
 
   test("many at once cannot pass the cap together", async () => {
     const { lab, painter } = await start("pro");

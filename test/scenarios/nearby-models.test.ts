@@ -49,3 +49,26 @@ test("a model that comes to a server on this machine is there within a minute, a
   await clock.advance(120_000);
   expect(upstream.calls.length).toBe(asked);
 });
+
+test("a model server that is found after the start is asked for its models, and again half a minute later where it did not answer", async () => {
+  const clock = manualClock();
+  upstream.reset();
+  upstream.always("/v1/models", json({}, { status: 500 }));
+  const server = await startServer({
+    ...{ config: PLAIN_CONFIG, store: openStore(":memory:"), clock, log: silentLog, version: "0.0.0-test" },
+    ...{ vendors: [], host: "127.0.0.1", port: 0 },
+  });
+  try {
+    server.addVendors([{ ...vendorAt(upstream, "chat", "lab"), models: "discover" }]);
+    await until(() => upstream.calls.length === 1, "the first question");
+    upstream.always("/v1/models", listing("first"));
+    await clock.advance(29_000);
+    expect(upstream.calls).toHaveLength(1);
+    await clock.advance(1_000);
+    await until(() => upstream.calls.length === 2, "the second question");
+    const listed = async () => (await fetch(`${server.url}/v1/models`)).text();
+    await until(async () => (await listed()).includes('"lab/first"'), "the model");
+  } finally {
+    await server.stop();
+  }
+});

@@ -84,6 +84,8 @@ ${more}plans:
   paying: { requests_per_minute: 1000000, concurrent_generations: 100000, spending_window_usd: 0 }
   slow: { metered: false, requests_per_minute: 12, concurrent_generations: 1000 }
   narrow: { metered: false, requests_per_minute: 1000000, concurrent_generations: 4 }
+server: { trusted_proxies: [127.0.0.1] }
+request_log: { bodies: true }
 local_discovery: false
 `;
 

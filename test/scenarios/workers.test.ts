@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { Keys } from "../../src/accounts/keys.ts";
+import { requestLogFolder } from "../../src/config/data-folder.ts";
 import { costNano } from "../../src/ledger/price.ts";
 import { JsonText } from "../../src/lib/json.ts";
 import { estimateInputTokens } from "../../src/relay/tokens/estimate.ts";
@@ -220,6 +223,13 @@ describe.skipIf(!isLinux)("two workers beside the gateway are one gateway", () =
     const startedAt = performance.now();
     while (count < 30 && performance.now() - startedAt < 10_000) count = await logged();
     expect(count).toBe(30);
+    const files = requestLogFolder(lab.data);
+    const bodies = () =>
+      readdirSync(files)
+        .flatMap((name) => readFileSync(join(files, name), "utf8").split("\n"))
+        .filter((line) => line.includes('"event":"bodies"') && line.includes("counted-"));
+    await until(() => bodies().length === 30, "prompts and answers, whichever process had them");
+    expect(bodies().every((line) => line.includes("Well."))).toBe(true);
   }, 60_000);
 
   test("a key that is revoked ends its streams in every process", async () => {
@@ -237,6 +247,14 @@ describe.skipIf(!isLinux)("two workers beside the gateway are one gateway", () =
     expect((await lab.ask(account, { id: "revoked-later" })).status).toBe(401);
     lab.vendor.gate.open();
   }, 60_000);
+
+  test("behind a proxy that is trusted, wrong keys are counted by the address that it tells", async () => {
+    const wrong = { id: "x", key: `sk-sluice-${"0".repeat(38)}` };
+    const from = (address: string, count: number) =>
+      lab.askMany(wrong, count, () => ({ id: "wrong" }), {}, { headers: { "x-forwarded-for": address } });
+    expect(await from("203.0.113.7", 15)).toEqual({ 401: 10, 429: 5 });
+    expect(await from("203.0.113.8", 10)).toEqual({ 401: 10 });
+  });
 
   // The last: whoever comes from this machine's address by way of others may not try further keys afterwards.
   test("wrong keys are counted by address over all processes", async () => {

@@ -70,6 +70,17 @@ describe("what a worker asks of the gateway", () => {
     expect(counted?.samples.map(({ value }) => value)).toEqual([1]);
   });
 
+  test("a model of a vendor's own list is one of the worker's too", async () => {
+    upstream.reset();
+    upstream.always("/v1/models", json({ data: [{ id: "listed" }] }));
+    gateway = await startApp({ vendors: [{ ...vendor, models: "discover" }] });
+    await gateway.app.discover();
+    pair = startPair(gateway.app, ":memory:", gateway.clock);
+    upstream.always(PATH, () => json(REPLY));
+    expect((await ask({ model: "lab/listed" })).status).toBe(200);
+    expect((await ask({ model: "lab/other" })).status).toBe(404);
+  });
+
   test("a refusal before the way began leaves no place taken: no key, a body that is none, a model that is none", async () => {
     await start();
     const refused = await Promise.all([

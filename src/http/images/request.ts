@@ -46,7 +46,6 @@ const isTooLong = (prompt: string) => prompt.length > MAX_PROMPT && [...prompt].
 function readPrompt(body: Record<string, unknown>, source: JobRow | undefined): string {
   const prompt = textOf(body["prompt"]) ?? source?.prompt;
   if (prompt === undefined) throw invalidField("prompt", "prompt is required.");
-  if (prompt.trim() === "") throw invalidField("prompt", "prompt must say what to draw.");
   if (isTooLong(prompt)) throw invalidField("prompt", `prompt may have ${MAX_PROMPT} characters at the most.`);
   return prompt;
 }
