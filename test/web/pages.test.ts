@@ -1294,6 +1294,13 @@ describe("what belongs to a page", () => {
     );
   });
 
+  test("blanks at the ends of a footnote's number, and a block in a cell, keep words apart", async () => {
+    const { markdown } = await readHtml(
+      `<main><p>${TEXT} ebb<sup> <a href="#n1">[1]</a> </sup>flood x<sup>2 </sup>y</p><table><tr><th>a</th><th>b</th></tr><tr><td>High<center>noon</center>tide</td><td>x</td></tr></table></main>`,
+    );
+    expect(markdown).toBe(`${TEXT} ebb [1] flood x<sup>2</sup> y\n\n| a | b |\n| --- | --- |\n| High noon tide | x |`);
+  });
+
   test("how a word is read stands in brackets behind it", async () => {
     const { markdown } = await readHtml(`<p>${TEXT} <ruby>漢字<rp>(</rp><rt> かんじ </rt><rp>)</rp></ruby>.</p>`);
     expect(markdown).toBe(`${TEXT} 漢字(かんじ).`);

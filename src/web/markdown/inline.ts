@@ -82,12 +82,12 @@ function writeCode(element: Element, context: PageContext): string {
   return line === "" ? codeSpan(plain) : line + spacedSpan(plain);
 }
 
-/** `text` between marks, its white space outside of them; nothing for nothing. */
-function mark(text: string, sign: string): string {
+/** `text` between two marks, the white space at its ends outside of them; without marks where that is all there is. */
+function mark(text: string, open: string, close = open): string {
   const inner = text.trim();
   if (inner === "") return text;
   const start = text.indexOf(inner);
-  return `${text.slice(0, start)}${sign}${inner}${sign}${text.slice(start + inner.length)}`;
+  return `${text.slice(0, start)}${open}${inner}${close}${text.slice(start + inner.length)}`;
 }
 
 /** An element between signs of emphasis; without them inside emphasis of the same kind, as editors leave it (`<b><strong>`). */
@@ -218,9 +218,9 @@ function writeElement(element: Element, context: PageContext): string {
       return `“${writeInline(element, context)}”`;
     case "sup":
     case "sub": {
-      const text = squeeze(writeInline(element, context));
+      const text = writeInline(element, context);
       // A footnote's number is a link already.
-      return text === "" || text.startsWith("[") ? text : `<${name}>${text}</${name}>`;
+      return text.trimStart().startsWith("[") ? text : mark(text, `<${name}>`, `</${name}>`);
     }
     case "rt":
       return `(${squeeze(textOf(element))})`;
@@ -235,7 +235,7 @@ function writeElement(element: Element, context: PageContext): string {
 
 /** Elements that stand on lines of their own: inside a line they are kept apart by a blank. */
 const APART =
-  /^(?:p|div|section|article|header|footer|li|ul|ol|dl|dt|dd|h[1-6]|table|tr|td|th|blockquote|pre|figure|figcaption|address|hr|main|summary|details|option)$/;
+  /^(?:p|div|section|article|aside|header|footer|hgroup|center|li|ul|ol|dl|dt|dd|h[1-6]|table|caption|tr|td|th|blockquote|pre|figure|figcaption|address|hr|main|form|fieldset|legend|summary|details|option)$/;
 
 /** The text below `element` without any marks, what stands on lines of its own kept apart by a blank. */
 export function spacedText(element: Element): string {
