@@ -51,8 +51,8 @@ function makeCurl({ askUrl, key, platform }: Start): string {
   if (platform === "win32") {
     const escaped = body.replaceAll('"', '\\"');
     const bearer = key ?? "%SLUICE_API_KEY%";
-    // From `--%` on PowerShell hands all on as cmd does, and takes the word away; for cmd, which does not, it is the agent's name. So in
-    // PowerShell the `-N` behind it is, and both have one.
+    // PowerShell passes what follows `--%` on unchanged, as cmd does, and takes that word away: `-A`, the agent's name, then gets the second `-N`. In cmd it
+    // gets `--%`, and the second `-N` only says again what the first one does.
     return `curl.exe -N -A --% -N ${path} -H "Authorization: Bearer ${bearer}" -H "Content-Type: application/json" -d "${escaped}"`;
   }
   const header = key === undefined ? '"Authorization: Bearer $SLUICE_API_KEY"' : `'Authorization: Bearer ${key}'`;

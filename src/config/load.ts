@@ -94,9 +94,9 @@ const DEFAULT_HOST = "127.0.0.1";
 const DEFAULT_PORT = 4600;
 /** The cut-off of a blocking request (interface 8). */
 export const DEFAULT_BLOCKING_SECONDS = 95;
-/** A year and the month that is being closed. */
+/** Days: a year, and the month that is being closed. */
 const DEFAULT_USAGE_DAYS = 400;
-/** Long enough to come back for a picture, short enough that they do not fill a disk unseen. */
+/** Days: long enough to come back for a picture, and short enough that pictures do not fill a disk unseen. */
 const DEFAULT_IMAGE_DAYS = 90;
 const DEFAULT_LOG_DAYS = 14;
 const DEFAULT_LOG_MEGABYTES = 64;

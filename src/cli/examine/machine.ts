@@ -21,7 +21,7 @@ export function examineClock(now: number, newestAt: number | undefined): Finding
   return ok("clock", shown);
 }
 
-/** Below this a store is soon in want of room: its log alone takes some megabytes before it is written back. */
+/** With less room than this, bytes, a store is soon full: its log alone takes some megabytes before it is written back. */
 const LITTLE_ROOM = 16 << 20;
 const MEGABYTE = 1 << 20;
 
@@ -45,7 +45,7 @@ function readRoom(folder: string): Room | undefined {
   }
 }
 
-/** A disk that is full, or nearly: what is booked first is then refused, and what only reads goes on. Of another one there is nothing to say. */
+/** Faults of a disk that is full, or nearly; none where there is room. On a full one whatever has to be booked is refused, and what only reads goes on. */
 export function examineRoom(folder: string, room = readRoom(folder)): Finding[] {
   if (!room) return [];
   const { bytes, files } = room;

@@ -8,10 +8,10 @@ export const ENCODINGS = "gzip, deflate, br";
 /** Bytes that an unpacker gives at a time. */
 const chunkSize = 64 * 1024;
 
-/** Some servers mean bare deflate by the name of zlib's format, which begins with a sum that fits (RFC 1950 2.2). */
+/** Whether a body called `deflate` is in zlib's format, whose first two bytes have a check sum (RFC 1950 2.2). Some servers send bare deflate by that name. */
 const isZlib = ([first = 0, second = 0]: Uint8Array) => (first & 15) === 8 && (first * 256 + second) % 31 === 0;
 
-/** What the name alone does not tell is told by two bytes, which may come one by one. Less than that only where there are no more. */
+/** The first bytes of a body, which may come one by one: two at least, unless it has fewer. */
 async function firstBytes(packed: AsyncGenerator<Uint8Array>): Promise<Uint8Array> {
   let bytes: Uint8Array = new Uint8Array();
   while (bytes.length < 2) {
@@ -24,7 +24,7 @@ async function firstBytes(packed: AsyncGenerator<Uint8Array>): Promise<Uint8Arra
 
 type Zlib = typeof import("node:zlib");
 
-/** By the encoding's name and the first bytes of a body. */
+/** What makes an unpacker, by the encoding's name. `first`: the first bytes of the body. */
 const UNPACKERS = new Map<string, (zlib: Zlib, first: Uint8Array) => Transform>([
   ["gzip", (zlib) => zlib.createGunzip({ chunkSize })],
   ["x-gzip", (zlib) => zlib.createGunzip({ chunkSize })],
@@ -37,9 +37,8 @@ const UNPACKERS = new Map<string, (zlib: Zlib, first: Uint8Array) => Transform>(
 ]);
 
 /**
- * A body's bytes as they are meant, by its `content-encoding`; nothing is unpacked that nobody takes: fetch's own unpacking of some
- * encodings is done in one go, whatever comes of it. Throws FetchFault for encodings that are not known and for several at once, and
- * what goes wrong with the packed bytes.
+ * A body's bytes without its `content-encoding`, unpacked no faster than they are taken: fetch itself unpacks some encodings in one go, however much that gives.
+ * Throws FetchFault for encodings that are not known and for several at once, and whatever is wrong with the packed bytes.
  */
 export async function* unpack(packed: AsyncGenerator<Uint8Array>, encoding: string): AsyncGenerator<Uint8Array> {
   const name = codingOf(encoding);

@@ -2,20 +2,20 @@ import { isObject, objectsOf, stringOf } from "../../lib/json.ts";
 import { firstText, keyHeader, resultsOf, type SearchEngine, withDate } from "./engine.ts";
 import { type Recency, withSites } from "./query.ts";
 
-/** A query's bounds there. */
+/** The longest query that Brave takes. */
 const BOUNDS = { maxCharacters: 400, maxWords: 50 };
 
-/** The day is its least. */
+/** Its shortest time is a day. */
 const FRESHNESS: Readonly<Record<Recency, string>> = { hour: "pd", day: "pd", week: "pw", month: "pm", year: "py" };
 
-/** Countries it takes; another one is refused with 422. */
+/** Countries that Brave takes; any other is refused with 422. */
 const COUNTRIES = new Set(
   "AR AU AT BE BR CA CL DK FI FR DE GR HK IN ID IT JP KR MY MX NL NZ NO CN PL PT PH RU SA ZA ES SE CH TW TR GB US".split(
     " ",
   ),
 );
 
-/** Where nothing was found the whole part is left out (osovv/vv-opencode 1.3.8), but what was asked for is told. */
+/** Stands for `web`, which an answer lacks where nothing was found (osovv/vv-opencode 1.3.8). It repeats what was asked for all the same. */
 const NOTHING = { results: [] };
 
 /** Brave's web search (web-and-mcp.md B1, B2). */
@@ -57,7 +57,7 @@ export const brave: SearchEngine = {
       ...withDate(firstText(each["page_age"], each["age"])),
     }));
   },
-  /** A key that is not good is told with the status of a query that is not (its reference, "422"): as `error`, or in a list of `errors`. */
+  /** A key that is not valid has the status of a query that is not (422, as Brave's reference has it): the code, in `error` or a list of `errors`, tells. */
   kindOf(answer) {
     const { error, errors } = answer;
     const codes = objectsOf([error, ...objectsOf(errors)]).map(({ code }) => stringOf(code));

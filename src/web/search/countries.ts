@@ -8,7 +8,7 @@ const KNOWN = new Set(
   ).split(" "),
 );
 
-/** Where its English name is another than the one in common tables. */
+/** Countries whose names at Tavily are other than the runtime's English ones. */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   ...{ CZ: "czech republic", TR: "turkey", MM: "myanmar", BA: "bosnia and herzegovina", TT: "trinidad and tobago" },
   ...{ CG: "congo", MK: "north macedonia", KP: "north korea", KR: "south korea" },

@@ -24,7 +24,7 @@ const IN_WORDS = /^(?:[a-z]{3,9}\.? \d{1,2},? \d{4}|\d{1,2} [a-z]{3,9}\.? \d{4})
 /** `Tue, 03 Mar 2026 10:00:00 GMT`. */
 const RFC_2822 = /^[a-z]{3}, \d{1,2} [a-z]{3} \d{4} \d{2}:\d{2}(?::\d{2})? (?:GMT|UTC|[+-]\d{4})$/i;
 
-/** Years of four figures: others are told in another form, and are no publication's. */
+/** Whether a time is in a year of four figures: ISO 8601 writes others in another way, and nothing was published then. */
 const isSensible = (ms: number) => ms >= Date.UTC(1000, 0, 1) && ms < Date.UTC(10_000, 0, 1);
 
 function ofDay(ms: number): FoundDate | undefined {

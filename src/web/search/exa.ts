@@ -45,7 +45,7 @@ export const exa: SearchEngine = {
       ...withDate(stringOf(each["publishedDate"])),
     }));
   },
-  /** A query for what it does not search for has the status of a key that may not (its "content policy"): the key is as good as before. */
+  /** A query against Exa's content policy has the status of a key without rights: that says nothing about the key. */
   kindOf(answer) {
     return answer["tag"] === "PROHIBITED_CONTENT" ? "refused" : undefined;
   },

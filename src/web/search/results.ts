@@ -23,7 +23,7 @@ function decodeEntity(whole: string, name: string): string {
   return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : whole;
 }
 
-/** Markup, in small letters as engines write it: what stands in brackets else is a program's, such as `Vec<T>`. */
+/** Markup in engines' texts, which they write in small letters. Anything else in such brackets may be a program's, as in `Vec<T>`. */
 const TAG =
   /<\/?(?:a|abbr|b|big|blockquote|br|cite|code|del|dd|div|dl|dt|em|font|h[1-6]|hr|i|img|ins|kbd|li|mark|ol|p|pre|q|s|samp|script|small|span|strike|strong|style|sub|sup|table|tbody|td|th|thead|tr|tt|u|ul|var|wbr)(?:\s[^<>]{0,500})?\/?>/g;
 

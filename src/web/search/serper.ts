@@ -29,7 +29,7 @@ export const serper: SearchEngine = {
     };
   },
   read(answer) {
-    // Where nothing was found there may be no list (assafelovic/gpt-researcher #1373), but what was asked for is told.
+    // Where nothing was found there may be no list (assafelovic/gpt-researcher #1373), but the answer repeats what was asked for.
     const { organic = isObject(answer["searchParameters"]) ? [] : undefined } = answer;
     return resultsOf(organic)?.map((each) => ({
       title: stringOf(each["title"]),
@@ -38,7 +38,7 @@ export const serper: SearchEngine = {
       ...withDate(stringOf(each["date"])),
     }));
   },
-  /** An account that is used up is told with the status of a bad query: `{"message":"Not enough credits","statusCode":400}`. */
+  /** Where an account is used up, the status is that of a bad query: `{"message":"Not enough credits","statusCode":400}`. */
   kindOf(answer) {
     return /\bcredits\b/i.test(stringOf(answer["message"])) ? "busy" : undefined;
   },
