@@ -68,7 +68,7 @@ export class Acceptance {
     const { jobs, clock } = this.parts;
     const blocked = jobs.blockedAfter(accountId, clock.now() - HOUR_MS, MAX_BLOCKED);
     if (blocked.length < MAX_BLOCKED) return;
-    // Those that were under way when the last of them was one too many may have made them more.
+    // There may be more by now, of jobs that were under way at the tenth: the ten newest count, until the oldest of these is an hour old.
     const resetAt = new Date(blocked.at(-1)! + HOUR_MS).toISOString();
     const text = `${MAX_BLOCKED} prompts of this account were blocked in the last hour. New images are taken again at ${resetAt}.`;
     throw new GatewayError("allowance_exhausted", text, { extra: { reason: "too_many_blocked", reset_at: resetAt } });
@@ -109,7 +109,7 @@ export class Acceptance {
   async accept(order: ImageOrder, also?: (job: JobRow) => void): Promise<JobRow> {
     const { jobs, writer, clock, holds } = this.parts;
     const createdMs = clock.now();
-    // It grows with time: rows are appended, and an id is still not to be guessed.
+    // Ids grow with time, so that rows are appended to the table, and still cannot be guessed.
     const id = Bun.randomUUIDv7("hex", createdMs);
     const accepting = writer.run(() => {
       this.checkFlight(order.caller);

@@ -95,7 +95,7 @@ export class Closing {
     return this.parts.book.giveBackUnits(id);
   }
 
-  /** The last thing of its operation, as the ledger asks. */
+  /** Charges the job's unit, or only counts it where `error` says that it was blocked. Nothing may follow in the same operation of the writer: the ledger wants this. */
   #count(job: JobRow, outcome: Outcome, error?: string): Ended {
     const { book, clock, spend } = this.parts;
     const usage: ClaimCount["usage"] = {
@@ -104,7 +104,7 @@ export class Closing {
       ...(error !== undefined && { error }),
     };
     let told: Ended["told"];
-    // What a key with caps in money has come to. In memory not before it is on the disk: an end that is taken back comes again.
+    // The cost counts towards the key's caps: in the store with this operation, in memory once it is on the disk, since an operation that fails is done again.
     const beside = (nano: bigint) => {
       if (nano > 0n) told = spend.of(job.keyId)?.postBeside(0, nano);
     };

@@ -106,7 +106,7 @@ export class FairQueue {
   #next(hasRoom: (vendor: string) => boolean): readonly [Account, string] | undefined {
     let least: readonly [Account, string] | undefined;
     for (const [id, account] of this.#accounts) {
-      // Nothing waits, and it would come back at the same place.
+      // Nothing of it waits, and forgotten it would come back at the same place.
       if (account.lines.size === 0 && account.virtualTime <= this.#virtualTime) this.#accounts.delete(id);
       if (least && account.virtualTime >= least[0].virtualTime) continue;
       const vendor = account.startable(hasRoom);

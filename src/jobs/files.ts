@@ -81,7 +81,7 @@ export class FolderFiles implements ImageFiles {
       await this.#write(name, bytes);
     } catch (thrown) {
       if (!isMissing(thrown)) throw thrown;
-      // Whoever wants room removes folders under a running server; what is to be kept may have been paid for.
+      // Somebody may have removed the folders under the running server, to have room: the image may have been paid for, so they are made anew.
       this.#known.clear();
       await this.#write(name, bytes);
     }
@@ -95,7 +95,7 @@ export class FolderFiles implements ImageFiles {
       await writeWhole(part, bytes);
       await rename(part, path);
     } catch (thrown) {
-      // On a full disk it holds the last room that there was, which the store needs.
+      // On a full disk it would hold the last free space, which the store needs.
       await rm(part, { force: true }).catch(() => {});
       throw thrown;
     }

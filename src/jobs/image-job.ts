@@ -121,7 +121,7 @@ export class ImageWork {
     this.parts.log.error("image-file", { job: this.job.id, ...errorFields(thrown) });
   }
 
-  /** A job that has its source's own words is told beside them what to do with the image (dialects.md 7). */
+  /** The prompt; where it is the source's own, with a sentence behind it that says what to do with the image (dialects.md 7). */
   #reframing({ prompt, ratio }: ImageRequest): string {
     const source = this.parts.jobs.find(this.job.sourceJob ?? "");
     if (source?.prompt !== prompt) return prompt;
@@ -191,7 +191,10 @@ export class ImageWork {
     signal.throwIfAborted();
   }
 
-  /** Writes the result. The job's row says where before anybody relies on it: a start finds a whole file again, or a job to be asked anew. */
+  /**
+   * Writes the result into a file, and the file's name into the job's row, before the job counts as done: after a crash the next start finds either the whole
+   * file, or a job to be recovered.
+   */
   async #keep(bytes: Uint8Array, signal: AbortSignal): Promise<Ending> {
     const { jobs, writer, files } = this.parts;
     let file: string;
@@ -209,7 +212,7 @@ export class ImageWork {
     ]);
     if (noted.status === "rejected") throw noted.reason;
     if (saved.status === "rejected" && signal.aborted) {
-      // Nobody waits for it: what is there after all is taken away, here or by a sweep.
+      // Not waited for: the file that is written after all is removed again, here or by a sweep.
       saving.then(() => files.remove(file)).catch((thrown) => this.#tellFile(thrown));
       throw signal.reason;
     }

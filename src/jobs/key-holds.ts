@@ -25,7 +25,7 @@ export class KeyHolds {
     // An operation of the writer may be run again.
     this.end(claimId);
     const held = account.claim(0, 0n);
-    // Known before it grows: where it may not, whoever asked ends it.
+    // Kept before the money is set aside: where that throws, the caller ends it.
     this.#held.set(claimId, held);
     held[how](BigInt(paid) * unitNano);
   }

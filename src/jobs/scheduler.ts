@@ -134,7 +134,7 @@ export class Scheduler {
     const recovered = left.map((job) => {
       this.#lose(job.id);
       const recovering = this.#recover(job).catch((thrown) => this.#tellLost(job.id, thrown));
-      // A file may be looked for in a bucket that does not answer: nobody waits for that.
+      // Where a file has to be looked for the bucket may not answer: the jobs that wait do not wait for that.
       return job.file === null ? recovering : undefined;
     });
     void Promise.all(recovered).then(() => {
@@ -325,7 +325,7 @@ export class Scheduler {
     }
     if (ending.kind === "done") {
       health.served(job.vendor);
-      // Whoever was cancelled in the last moment has no image.
+      // It was cancelled in the last moment: then nobody is given the image.
       if (!(await closing.succeed(job))) await files.remove(ending.file);
     } else {
       if (ending.kind === "blocked") health.served(job.vendor);
@@ -344,7 +344,7 @@ export class Scheduler {
     const facts = { tries: job.tries, busy, leftMs, random: random() };
     const pause = retryPause({ ...facts, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) });
     if (pause === undefined) return this.#close(run, job, { kind: "failed", error }, deadline);
-    // Who wants to be left alone does not fail, as with generations.
+    // A vendor that limits its calls is not failing, here as with generations.
     if (!limited) health.failed(job.vendor, error.code);
     const tries = busy ? triesBefore(job) : job.tries;
     return this.#requeue(job, routeAfter(job, this.parts), { pause, tries, deadline });
@@ -394,7 +394,7 @@ export class Scheduler {
     const lost = jobs.expired(this.boot, Math.floor(clock.monotonic())).filter(({ id }) => !this.#running.has(id));
     // One that cannot be looked after now keeps none of the others waiting.
     for (const job of lost) await this.#recover(job).catch((thrown) => this.#tellLost(job.id, thrown));
-    // What is not there any more as a job that runs has ended, or waits.
+    // A job that its row does not call running any more has ended, or waits.
     if (lost.length === 0) for (const id of this.#lost) if (!jobs.isRunning(id)) this.#lost.delete(id);
   }
 

@@ -242,7 +242,7 @@ export class JobStore {
     return this.store.query.select().from(imageJob).where(where).all();
   }
 
-  /** Somebody is believed to work on the job. */
+  /** Whether the job's row says that somebody works on it. */
   isRunning(id: string): boolean {
     return RUNNING.includes(this.find(id)?.state ?? "queued");
   }

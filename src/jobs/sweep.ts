@@ -82,7 +82,7 @@ export class Sweeper {
     }
   }
 
-  /** A wall clock that was set far ahead is believed in the next round, if it stands there still: what is forgotten for a slip of it is lost. */
+  /** Unix ms. A wall clock that jumped far ahead is believed in the next round only, if it still stands there: a job that is forgotten by mistake is lost. */
   #believedNow(): number {
     const { clock } = this.parts;
     const { wall, monotonic } = this.#looked;

@@ -10,9 +10,9 @@ const MIB = 1024 * 1024;
 const PART = 1 / 8;
 const LEAST_BYTES = 32 * MIB;
 const MOST_BYTES = 512 * MIB;
-/** What a body counts for, as a part of its size, once it was sent and only its text is kept: another vendor may need it until there is an answer. */
+/** The fraction of its size that a body counts for once it was sent: only its text is kept then, which another vendor may need until there is an answer. */
 const KEPT_PART = 1 / 4;
-/** What a body that waits takes: what was read of it, and what came meanwhile, bytes. All that wait take no more than those that are worked on. */
+/** Memory that a body takes which waits, bytes: what was read of it, and what came meanwhile. All that wait may take as much as those that are worked on. */
 const WAITING_BYTES = 512 * 1024;
 /** Longer than this nobody waits, ms. */
 const WAIT_MS = 10_000;
@@ -21,7 +21,7 @@ const WAIT_MS = 10_000;
 export type Place = {
   /** It has turned out to be no larger than this, bytes. */
   shrink(bytes: number): void;
-  /** Nothing is done with it any more, but to keep its text. */
+  /** Only its text is kept from now on. */
   rest(): void;
   /** Nothing is left of it. */
   leave(): void;
@@ -81,7 +81,7 @@ export class BodyRoom {
     });
   }
 
-  /** The largest body comes in by itself, whatever the room. */
+  /** Whether there is room for so many bytes. When nothing else is worked on, there is room for any body. */
   #fits(bytes: number): boolean {
     return this.#used === 0 || this.#used + bytes <= this.#most;
   }

@@ -6,7 +6,7 @@ export const MAX_BUCKETS = 100_000;
 const KEPT_FOR_COARSER = 0.1;
 /** Old buckets looked at for each new one: more than one, so that room is made faster than it is taken. */
 const SWEPT_EACH = 4;
-/** Old buckets of each class looked at when there is no room: a flood must not be made dearer by it. */
+/** Old buckets of each class that are looked at when there is no room: few, since in a flood this is done for every request. */
 const SWEPT_WHEN_FULL = 16;
 /** The bucket that all share for whom there is no room. */
 const SHARED = "";

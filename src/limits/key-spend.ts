@@ -11,7 +11,7 @@ type DayTally = { day: number; requests: number; dayNano: bigint };
 /** The same, and what it has come to in all. */
 type Tally = DayTally & { totalNano: bigint };
 
-/** Money without end, for a key whose caps are in requests alone. */
+/** Stands for no cap in money, nano-USD: more than any key comes to. */
 const UNBOUNDED = 9_000_000_000_000_000_000n;
 
 function prepare(store: Store) {

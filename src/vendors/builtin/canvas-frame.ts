@@ -1,7 +1,7 @@
 import type { Pixels } from "../../lib/pixels.ts";
 import { decodeAt, measure, newPicture, type Picture } from "./canvas-picture.ts";
 
-/** Pixels of every picture, about. */
+/** Every picture has about so many pixels. */
 const AREA = 1024 * 1024;
 /** The longer side of the blurred copy that fills what the source does not cover, pixels. */
 const BLUR = 24;
@@ -56,11 +56,12 @@ function fillBlurred(picture: Picture, small: Picture, cover: Pixels): void {
   }
 }
 
-/** A place on one side, of `from` pixels, as a place between the centres of `to` pixels. */
+/** The place on a side of `to` pixels, counted from centre to centre, that the pixel `at` of a side of `from` pixels falls on. */
 function along(at: number, from: number, to: number): number {
   return Math.min(to - 1, Math.max(0, ((at + 0.5) * to) / from - 0.5));
 }
 
+/** The value of a channel at a place between pixels, mixed of the four around it. */
 function sample({ width, height, stride, pixels }: Picture, x: number, y: number, channel: number): number {
   const [column, row] = [Math.floor(x), Math.floor(y)];
   const [nextColumn, nextRow] = [Math.min(width - 1, column + 1), Math.min(height - 1, row + 1)];

@@ -8,7 +8,7 @@ const palette = (above: Colour, horizon: Colour, light: Colour, near: Colour, ni
   ...{ above, horizon, light, near, night },
 });
 
-/** Words of a prompt, in several tongues of feeling, and the colours they ask for. The first that fits is taken. */
+/** Words of a prompt, and the colours that they ask for. The first entry that fits is taken. */
 const BY_WORD: readonly (readonly [words: RegExp, colours: Palette])[] = [
   [
     /night|moon|star|midnight|space|dark|dream/i,

@@ -28,7 +28,7 @@ export function blend({ pixels }: Picture, at: number, [red, green, blue]: Colou
   pixels[at + 2] = pixels[at + 2]! + (red - pixels[at + 2]!) * share;
 }
 
-/** The picture as a PNG file. A bitmap is what the runtime's own encoder takes raw pixels as. */
+/** The picture as a PNG file. The runtime's encoder takes raw pixels only as a bitmap file, which is made first. */
 export function encodePng({ width, height, pixels }: Picture): Promise<Uint8Array> {
   const bitmap = Buffer.alloc(54 + pixels.length);
   bitmap.write("BM", 0, "latin1");
@@ -58,7 +58,7 @@ export async function decodeAt(bytes: Uint8Array, width: number, height: number)
 /** Bytes of a pixel by a PNG's colour type; 8 bits a channel is all that the runtime writes for these. */
 const CHANNELS: Readonly<Record<number, number>> = { 0: 1, 2: 3, 4: 2, 6: 4 };
 
-/** The pixels of a PNG that this process has just made; transparent ones lie on white. */
+/** The pixels of a PNG that this process has just made; what is transparent is laid on white. Throws TypeError for a kind that the runtime does not write. */
 function readPng(file: Uint8Array): Picture {
   const png = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
   const picture = newPicture(png.readUInt32BE(16), png.readUInt32BE(20));

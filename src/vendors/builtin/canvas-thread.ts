@@ -47,7 +47,7 @@ export class DrawingThread {
 
   #start(): Worker {
     const worker = new Worker(workerUrl(WORKER));
-    // Nobody's process stays for it.
+    // It keeps no process running.
     worker.unref();
     worker.addEventListener("message", ({ data }: MessageEvent<Done>) => this.#end((waiting) => waiting.resolve(data)));
     worker.addEventListener("error", ({ message }) => this.#died(worker, message));
@@ -59,7 +59,7 @@ export class DrawingThread {
     const waiting = this.#current;
     this.#current = undefined;
     if (waiting) tell(waiting);
-    // One that died at rest left its time running, which would end the next one in the middle of a picture.
+    // A thread that died while it was idle has left its timer running, which would end the next thread in the middle of a picture.
     this.#stopIdle();
     this.#stopIdle = this.clock.after(IDLE_MS, () => this.#close());
     this.#next();

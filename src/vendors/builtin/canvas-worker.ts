@@ -24,8 +24,8 @@ async function draw(work: Work): Promise<Done> {
   return picture ? { png: await encodePng(picture) } : { unreadable: true };
 }
 
-// A thread of its own: a picture takes longer than the event loop may stand still. One at a time; a fault ends the thread, and the other
-// side starts a new one.
+// In a thread of its own, since a picture takes longer than the event loop may stand still. One is drawn at a time. What `draw` throws ends the thread, and its
+// owner starts a new one.
 self.onmessage = ({ data }) => {
   void draw(data).then((done) => postMessage(done));
 };

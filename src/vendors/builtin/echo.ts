@@ -114,7 +114,7 @@ function forcedTool(body: Record<string, unknown>): ToolFunction | undefined {
   return tool;
 }
 
-/** Arguments a tool's schema accepts; a root that is no object is wrapped by nothing and becomes one. */
+/** Arguments that a tool's schema accepts; none where the schema is not that of an object. */
 function argumentsFor(tool: ToolFunction, text: string): Record<string, unknown> {
   const value = exampleOf(tool["parameters"] ?? { type: "object" }, text);
   return isObject(value) ? value : {};

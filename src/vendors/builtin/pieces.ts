@@ -1,4 +1,4 @@
-/** The most characters of one word that make a piece: text without blanks streams in pieces too. */
+/** A word, or at most 24 characters of one, with the blanks before it; or the blanks at the end. Text without blanks comes in pieces too. */
 const PIECE = /\s*\S{1,24}|\s+$/gu;
 
 /**
