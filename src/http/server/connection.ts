@@ -1,7 +1,7 @@
 import type { Socket } from "bun";
 import type { Sleeper } from "../../lib/alarms.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { MalformedMessage } from "../../lib/http1/fields.ts";
+import { BARE_HEAD_END, HEAD_END, MalformedMessage } from "../../lib/http1/fields.ts";
 import { type Timeout, timeoutsOf } from "../../lib/timeouts.ts";
 import type { Answered, Whole } from "../answered.ts";
 import { pathOf } from "../request.ts";
@@ -29,9 +29,6 @@ const MAX_REST_BYTES = 256 * 1024;
 
 /** Methods that only read. */
 const READING: ReadonlySet<string> = new Set(["GET", "HEAD"]);
-
-const HEAD_END = Buffer.from("\r\n\r\n");
-const BARE_HEAD_END = Buffer.from("\n\n");
 
 /** Where the requests of all connections come in. */
 export type Door = {

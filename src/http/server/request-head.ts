@@ -1,4 +1,4 @@
-import { FieldLines, MalformedMessage } from "../../lib/http1/fields.ts";
+import { CLOSES, FieldLines, MalformedMessage } from "../../lib/http1/fields.ts";
 import type { Framing } from "../../lib/http1/framing.ts";
 import { pathOf } from "../request.ts";
 
@@ -19,7 +19,6 @@ const AMBIGUOUS = /^[^?]*(?:\\|\/(?:\.|%2e){1,2}(?![^/?]))/i;
 /** One field as {@link FIELDS} has it, and the name at the start of one that is none; a longer name is not repeated to who sent it. */
 const FIELD = /^[!#$%&'*+.^_`|~\w-]+:[\t\x20-\x7e\x80-\xff]*$/;
 const FIELD_NAME = /^[!#$%&'*+.^_`|~\w-]{1,64}(?=:)/;
-const CLOSES = /(?:^|,)\s*close\s*(?:,|$)/i;
 const KEEPS = /(?:^|,)\s*keep-alive\s*(?:,|$)/i;
 
 /** What of a request comes before its body. */

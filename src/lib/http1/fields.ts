@@ -6,6 +6,13 @@ export class MalformedMessage extends Error {
   override readonly name = "MalformedMessage";
 }
 
+/** What the last line of a head ends in, and the empty line behind it; and the same where lines end in a line feed alone. */
+export const HEAD_END = Buffer.from("\r\n\r\n");
+export const BARE_HEAD_END = Buffer.from("\n\n");
+
+/** Fits a `connection` field that says that the connection ends with this message (RFC 9112, 9.6). */
+export const CLOSES = /(?:^|,)\s*close\s*(?:,|$)/i;
+
 /** Blanks that may stand around a value (RFC 9110, 5.5), and the CR at its end. Not `trim`, which also removes a no-break space: other readers would not. */
 const isBlank = (code: number): boolean => code === 32 || code === 9 || code === 13;
 

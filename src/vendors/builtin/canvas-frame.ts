@@ -15,14 +15,18 @@ export function sizeOf(ratio: string): Pixels {
   return { width: wide * unit, height: high * unit };
 }
 
-/** The largest size of the ratio of `inner` that lies inside `outer`, or with `cover` the smallest around it. */
-function scaled(inner: Pixels, outer: Pixels, cover: boolean): Pixels {
-  const across = outer.width / inner.width;
-  const down = outer.height / inner.height;
-  const scale = cover ? Math.max(across, down) : Math.min(across, down);
+function scaled({ width, height }: Pixels, scale: number): Pixels {
   const side = (length: number) => Math.max(1, Math.round(length * scale));
-  return { width: side(inner.width), height: side(inner.height) };
+  return { width: side(width), height: side(height) };
 }
+
+/** The largest size of the ratio of `size` that lies inside `frame`. */
+const sizeInside = (size: Pixels, frame: Pixels): Pixels =>
+  scaled(size, Math.min(frame.width / size.width, frame.height / size.height));
+
+/** The smallest size of the ratio of `size` that covers `frame`. */
+const sizeAround = (size: Pixels, frame: Pixels): Pixels =>
+  scaled(size, Math.max(frame.width / size.width, frame.height / size.height));
 
 /**
  * A source image in a new frame: all of it, not stretched, and around it a blurred continuation of its own. Rejects when the source cannot be
@@ -31,12 +35,12 @@ function scaled(inner: Pixels, outer: Pixels, cover: boolean): Pixels {
 export async function reframe(source: Uint8Array, ratio: string): Promise<Picture> {
   const frame = sizeOf(ratio);
   const size = await measure(source);
-  const inside = scaled(size, frame, false);
+  const inside = sizeInside(size, frame);
   const image = await decodeAt(source, inside.width, inside.height);
   if (inside.width === frame.width && inside.height === frame.height) return image;
-  const small = scaled(size, { width: BLUR, height: BLUR }, false);
+  const small = sizeInside(size, { width: BLUR, height: BLUR });
   const picture = newPicture(frame.width, frame.height);
-  fillBlurred(picture, await decodeAt(source, small.width, small.height), scaled(size, frame, true));
+  fillBlurred(picture, await decodeAt(source, small.width, small.height), sizeAround(size, frame));
   place(picture, image);
   return picture;
 }

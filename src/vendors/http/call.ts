@@ -1,5 +1,5 @@
 import type { Abort, Abortable } from "../../lib/abort.ts";
-import { MalformedMessage } from "../../lib/http1/fields.ts";
+import { BARE_HEAD_END, HEAD_END, MalformedMessage } from "../../lib/http1/fields.ts";
 import { type BodyReader, createBodyReader, viewOf } from "../../lib/http1/framing.ts";
 import { release } from "../../lib/http1/memory.ts";
 import type { Text } from "../../lib/json.ts";
@@ -444,5 +444,3 @@ const REQUEST_TIMEOUT = 408;
  */
 const SERVER_FAILED = 500;
 const BYTE_ORDER_MARK = 0xfeff;
-const HEAD_END = Buffer.from("\r\n\r\n");
-const BARE_HEAD_END = Buffer.from("\n\n");

@@ -1,4 +1,4 @@
-import { FieldLines, MalformedMessage } from "../../lib/http1/fields.ts";
+import { CLOSES, FieldLines, MalformedMessage } from "../../lib/http1/fields.ts";
 import type { Framing } from "../../lib/http1/framing.ts";
 
 /** The longest head of an answer that is read, bytes: twice the most that servers send. */
@@ -31,7 +31,7 @@ export class Head extends FieldLines {
   get staysOpen(): boolean {
     if (!this.isCurrent || (this.has("transfer-encoding") && this.has("content-length"))) return false;
     const said = this.get("connection");
-    return said === null || !/(?:^|,)\s*close\s*(?:,|$)/i.test(said);
+    return said === null || !CLOSES.test(said);
   }
 
   /** Throws {@link MalformedMessage} for a framing that can be read in more than one way. */

@@ -4,7 +4,7 @@ import { isOk } from "../answer.ts";
 import type { ImageRequest, ImageStep, ImageUpstream } from "../image-upstream.ts";
 import type { Vendor } from "../vendor.ts";
 import { type ApiTools, call as ask, TooLarge } from "./call.ts";
-import { failed, readFailure, readWords, UNREADABLE } from "./failure.ts";
+import { BLOCKED, failed, readFailure, readWords, UNREADABLE } from "./failure.ts";
 import { fetchImage, type GuardedFetch, type Taken, takeBase64, takeBytes } from "./result.ts";
 import {
   type Answer,
@@ -177,8 +177,8 @@ class Engine {
   async #take(reading: Reading, phase: Phase, signal: AbortSignal): Promise<ImageStep | { next: Call }> {
     if (reading.kind === "next") return { next: reading.call };
     if (reading.kind === "pending") return reading;
-    if (reading.kind === "blocked") return readWords(undefined, true, this.row.refusal);
-    if (reading.kind === "failed") return readWords(reading.words, false, reading.isProse ? {} : this.row.refusal);
+    if (reading.kind === "blocked") return BLOCKED;
+    if (reading.kind === "failed") return readWords(reading.words, reading.isProse ? {} : this.row.refusal);
     let taken: Taken;
     if (reading.kind === "bytes") taken = takeBytes(reading.bytes);
     else if (reading.kind === "base64") taken = takeBase64(reading.data);

@@ -16,8 +16,12 @@ const MAX_FIELDS = 200;
 /** How much of an error answer is searched for words of refusal, characters. */
 const MAX_SEARCHED = 16_000;
 
-const BLOCKED =
-  "The vendor refused the prompt or its result on content grounds. Trying again with the same prompt does not help.";
+/** An image that was refused on content grounds. */
+export const BLOCKED: ImageStep = {
+  kind: "blocked",
+  message:
+    "The vendor refused the prompt or its result on content grounds. Trying again with the same prompt does not help.",
+};
 export const UNREADABLE = "The vendor's answer cannot be read.";
 
 /** An image that came to nothing; see `ImageStep`. */
@@ -106,7 +110,7 @@ export function readFailure(
 ): ImageStep {
   const { status, headers } = answer;
   const text = new TextDecoder().decode(answer.bytes);
-  if (isRefusal(answer, text, refusal)) return { kind: "blocked", message: BLOCKED };
+  if (isRefusal(answer, text, refusal)) return BLOCKED;
   const after = retryAfterSeconds(headers, now);
   const error = readUpstreamError(status, toReadable(answer, text), after);
   const { message } = error;
@@ -125,9 +129,9 @@ export function readFailure(
   return failed(message, drewNothing ? "no" : "maybe");
 }
 
-/** What an answer of status 2xx means that has no image. `words`: the vendor's own; `blocked`: it said that it is a refusal. */
-export function readWords(words: string | undefined, blocked: boolean, { text }: Refusal): ImageStep {
-  if (blocked || (words && text?.test(words.slice(0, MAX_SEARCHED)))) return { kind: "blocked", message: BLOCKED };
+/** What an answer of status 2xx means that has no image. `words`: the vendor's own, if it said any. */
+export function readWords(words: string | undefined, { text }: Refusal): ImageStep {
+  if (words && text?.test(words.slice(0, MAX_SEARCHED))) return BLOCKED;
   const excerpt = words ? scrub(words) : "";
   const message = excerpt === "" ? "The vendor gave no image." : `The vendor gave no image. It says: ${excerpt}`;
   return failed(message, "maybe");
