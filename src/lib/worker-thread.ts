@@ -8,7 +8,7 @@ export type WorkerEvents<Done> = { done(done: Done): void; died(cause: unknown):
  * Where a worker's program is, by its path below the project: in the executable the program lies at the root, and a worker where its
  * source lay below that (build.ts lists it).
  */
-export function workerUrl(path: string): string {
+function workerUrl(path: string): string {
   return new URL(Bun.isStandaloneExecutable ? `./${path}` : `../../${path}`, import.meta.url).href;
 }
 

@@ -10,7 +10,6 @@ class Puppet extends EventTarget {
     super();
     Puppet.made.push(this);
   }
-  unref(): void {}
   postMessage(): void {}
   terminate(): void {
     this.ended = true;

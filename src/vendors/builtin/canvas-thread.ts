@@ -1,5 +1,5 @@
 import type { Clock } from "../../lib/clock.ts";
-import { workerUrl } from "../../lib/worker-thread.ts";
+import { startWorker, type WorkerThread } from "../../lib/worker-thread.ts";
 import type { Done, Work } from "./canvas-work.ts";
 
 /** The thread is ended when nothing was drawn for this long, ms. */
@@ -12,7 +12,7 @@ type Waiting = { work: Work; resolve(done: Done): void; reject(reason: unknown):
 /** Draws pictures one after the other in a thread, which is there while there is something to draw. */
 export class DrawingThread {
   readonly #queue: Waiting[] = [];
-  #worker: Worker | undefined;
+  #thread: WorkerThread<Work> | undefined;
   #current: Waiting | undefined;
   #stopIdle = () => {};
 
@@ -41,18 +41,14 @@ export class DrawingThread {
     if (!waiting) return;
     this.#stopIdle();
     this.#current = waiting;
-    this.#worker ??= this.#start();
-    this.#worker.postMessage(waiting.work);
-  }
-
-  #start(): Worker {
-    const worker = new Worker(workerUrl(WORKER));
-    // It keeps no process running.
-    worker.unref();
-    worker.addEventListener("message", ({ data }: MessageEvent<Done>) => this.#end((waiting) => waiting.resolve(data)));
-    worker.addEventListener("error", ({ message }) => this.#died(worker, message));
-    worker.addEventListener("close", () => this.#died(worker, "the drawing thread ended"));
-    return worker;
+    this.#thread ??= startWorker<Work, Done>(WORKER, {
+      done: (done) => this.#end(({ resolve }) => resolve(done)),
+      died: (cause) => {
+        this.#thread = undefined;
+        this.#end(({ reject }) => reject(cause));
+      },
+    });
+    this.#thread.post(waiting.work);
   }
 
   #end(tell: (waiting: Waiting) => void): void {
@@ -65,15 +61,8 @@ export class DrawingThread {
     this.#next();
   }
 
-  #died(worker: Worker, message: string): void {
-    if (this.#worker !== worker) return;
-    this.#close();
-    this.#end((waiting) => waiting.reject(new Error(message)));
-  }
-
   #close(): void {
-    const worker = this.#worker;
-    this.#worker = undefined;
-    worker?.terminate();
+    this.#thread?.close();
+    this.#thread = undefined;
   }
 }
