@@ -66,6 +66,8 @@ export type Entry = {
   displayName: string;
   ownedBy: string;
   modality: Modality;
+  /** Nobody has said the modality: chat is assumed, and the model may draw images all the same. */
+  modalityAssumed?: true;
   accessTier: AccessTier;
   contextLength?: number;
   maxOutputTokens?: number;

@@ -138,6 +138,7 @@ export function toEntry(row: CatalogRow, charted: boolean): Entry {
     displayName: row.display_name ?? nameOf(row.id),
     ownedBy: row.owned_by ?? prefixOf(row.id),
     modality: row.modality ?? "chat",
+    ...(row.modality === undefined && !charted && { modalityAssumed: true as const }),
     accessTier: row.access_tier ?? tierOf(pricing),
     ...(row.context_length !== undefined && { contextLength: row.context_length }),
     ...(row.max_output_tokens !== undefined && { maxOutputTokens: row.max_output_tokens }),

@@ -235,6 +235,8 @@ describe("what is wrong with a request is told, and nothing is left of it", () =
     ["a model without prefix", { model: "priced", prompt: "x" }, 404, "model_not_found", "model"],
     ["a model nobody knows", { model: "nobody/knows", prompt: "x" }, 404, "model_not_found", "model"],
     ["a model that chats", { model: "sluice/echo", prompt: "x" }, 400, "invalid_request", "model"],
+    ["one whose row says that it chats", { model: "paint/chats", prompt: "x" }, 400, "invalid_request", "model"],
+    ["one whose row says that it embeds", { model: "paint/embeds", prompt: "x" }, 400, "invalid_request", "model"],
     [
       "a source nobody knows",
       { model: "paint/priced", prompt: "x", source_job_id: "nobody" },

@@ -118,6 +118,8 @@ const MODELS: Config["models"] = [
   { id: "paint/free", modality: "image", pricing: "free" },
   { id: "paint/unpriced", modality: "image", access_tier: "paid" },
   { id: "paint/premium", modality: "image", access_tier: "premium", pricing: { per_image: 0.02 } },
+  { id: "paint/chats", modality: "chat", pricing: "free" },
+  { id: "paint/embeds", modality: "embedding", pricing: "free" },
   {
     ...{ id: "paint/two", modality: "image" as const, pricing: { per_image: 0.02 } },
     routes: [

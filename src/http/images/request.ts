@@ -25,7 +25,7 @@ export const MAX_PAGE = 100;
 /** The image model of exactly this ID. Throws GatewayError: model_not_found, vendor_not_configured, invalid_request for one that draws nothing. */
 function findImageModel(catalog: Catalog, model: string): Entry {
   const entry = catalog.find(model);
-  if (entry?.modality === "image" || entry?.uncharted) return entry;
+  if (entry?.modality === "image" || (entry?.uncharted && entry.modalityAssumed)) return entry;
   if (entry) throw invalidField("model", `The model ${entry.id} is of modality ${entry.modality}: it draws no images.`);
   return refuseModel(catalog, model, "GET /v1/models?modality=image");
 }
