@@ -4,6 +4,8 @@ import { INVISIBLE } from "../lib/invisible.ts";
 import type { Entry, Modality, Route } from "./entry.ts";
 import {
   type CatalogRow,
+  factsOf,
+  makersName,
   mergeRows,
   nameOf,
   prefixOf,
@@ -16,13 +18,14 @@ import {
 
 /**
  * A vendor that is switched on, and which of its models are offered: `VendorModels` of the vendor's row says what each word means. `modality`:
- * the kind of its models that no row names; absent: chat. `unlistedTag`: see `Vendor`.
+ * the kind of its models that no row names; absent: chat. `unlistedTag`, `modelsOf`: see `Vendor`.
  */
 export type VendorPolicy = {
   id: string;
   models: "catalog" | "discover" | "any" | readonly string[];
   modality?: Modality;
   unlistedTag?: string;
+  modelsOf?: string;
 };
 
 export type CatalogSources = {
@@ -135,15 +138,23 @@ function byServedName(known: ReadonlyMap<string, Known>): Map<string, { known: K
   return served;
 }
 
+/** What is known of a chat model that a vendor serves for its maker, by the name that the maker gives it, as a row of this ID; undefined for any other. */
+function knownOfMaker(id: string, maker: string | undefined, served: ReturnType<typeof byServedName>) {
+  const row = maker === undefined ? undefined : served.get(`${maker}/${makersName(nameOf(id))}`)?.known.row;
+  return row && (row.modality ?? "chat") === "chat" ? factsOf(row, id) : undefined;
+}
+
 /** Every row by its ID, in order: the built-in ones first, then the new ones of the configuration. Prices are those of `nowMs`. */
-function readRows({ rows, overrides = [] }: CatalogSources, nowMs: number): Map<string, Known> {
+function readRows({ rows, overrides = [], vendors }: CatalogSources, nowMs: number): Map<string, Known> {
   const known = new Map<string, Known>();
   for (const row of rows) known.set(row.id, new Known(pricedAt(row, nowMs), true));
+  const makers = new Map(vendors.flatMap(({ id, modelsOf }) => (modelsOf === undefined ? [] : [[id, modelsOf]])));
+  const served = overrides.length > 0 && makers.size > 0 ? byServedName(known) : new Map();
   const added = new Set<string>();
   for (const override of overrides) {
-    const base = known.get(override.id);
+    const base = known.get(override.id)?.row ?? knownOfMaker(override.id, makers.get(prefixOf(override.id)), served);
     if (!base) added.add(override.id);
-    known.set(override.id, new Known(base ? mergeRows(base.row, override) : override, !added.has(override.id)));
+    known.set(override.id, new Known(base ? mergeRows(base, override) : override, !added.has(override.id)));
   }
   return known;
 }
@@ -279,17 +290,22 @@ class BuiltCatalog implements Catalog {
     return [...vendors].filter((vendor) => !this.#policies.has(vendor));
   }
 
-  /** The model behind a vendor's own prefix: with the facts of the row of that ID, or of one that this vendor serves under that name, else with what the vendor's list says. */
+  /**
+   * The model behind a vendor's own prefix: with the facts of the row of that ID, or of one that this vendor serves under that name, or of its maker's; else
+   * with what the vendor's list says.
+   */
   #behindPrefix(id: string, listed?: ListedModel): Entry {
     const known = this.#known.get(id);
     if (known) return { ...known.entry, routes: [{ vendor: prefixOf(id), model: nameOf(id) }] };
-    const modality = listed?.draws ? "image" : this.#policies.get(prefixOf(id))?.modality;
+    const policy = this.#policies.get(prefixOf(id));
+    const modality = listed?.draws ? "image" : policy?.modality;
     this.#served ??= byServedName(this.#known);
     const served = this.#served.get(id);
     // A chat model that also draws is listed by its vendor as a chat model, and stays one, though a row has it as an image model.
     if (served && served.known.entry.modality === (modality ?? "chat"))
       return { ...served.known.entry, id, routes: [served.route] };
-    return unchartedEntry(id, modality, listed);
+    const facts = knownOfMaker(id, policy?.modelsOf, this.#served);
+    return facts ? toEntry(facts, true) : unchartedEntry(id, modality, listed);
   }
 
   /** Vendors that take any name, and those whose list is not known yet, serve what no row names; others what their list has, however it is written. */

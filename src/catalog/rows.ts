@@ -72,6 +72,30 @@ export function mergeRows(base: CatalogRow, override: CatalogRow): CatalogRow {
   };
 }
 
+/**
+ * The name that its maker gives a model which a cloud serves for it: Bedrock says before it in whose and in which part of the world it runs, and behind it which
+ * version of the cloud's it is; both clouds, of which day it is (`us.anthropic.claude-sonnet-4-5-20250929-v1:0`, `claude-sonnet-4-5@20250929`).
+ */
+export const makersName = (name: string): string =>
+  name
+    .replace(/^(?:[a-z-]{1,20}\.)?anthropic\./, "")
+    .replace(/@[^@]*$/, "")
+    .replace(/-v\d{1,3}(?::\d{1,3})?$/, "")
+    .replace(/-\d{8}$/, "");
+
+/** What a row knows of its model wherever that is had, as a row of another ID: what its own vendor asks for it, and how long it has it, is not of these. */
+export function factsOf(row: CatalogRow, id: string): CatalogRow {
+  const {
+    pricing: _pricing,
+    price_changes: _changes,
+    access_tier: _tier,
+    retires_at: _end,
+    routes: _routes,
+    ...facts
+  } = row;
+  return { ...facts, id };
+}
+
 /** A row with the prices that it has at `nowMs` (Unix ms). The same row where none were announced. */
 export function pricedAt(row: CatalogRow, nowMs: number): CatalogRow {
   const last = row.price_changes?.findLast(({ from }) => Date.parse(from) <= nowMs);

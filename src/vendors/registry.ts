@@ -393,6 +393,7 @@ export const registry: readonly VendorRow[] = [
     auth: "service-account",
     env: "GOOGLE_APPLICATION_CREDENTIALS",
     models: "any",
+    modelsOf: "google",
     quirks: { countTokens: true, bareCountBody: true },
   },
   {
@@ -406,6 +407,7 @@ export const registry: readonly VendorRow[] = [
     auth: "service-account",
     env: "GOOGLE_APPLICATION_CREDENTIALS",
     models: "any",
+    modelsOf: "anthropic",
     quirks: {
       // platform.claude.com, "Claude on Vertex AI".
       versionInBody: "vertex-2023-10-16",
@@ -437,6 +439,7 @@ export const registry: readonly VendorRow[] = [
       },
     ],
     models: "any",
+    modelsOf: "anthropic",
     quirks: {
       versionInBody: "bedrock-2023-05-31",
       refusesExtras: true,

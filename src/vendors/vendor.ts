@@ -79,6 +79,8 @@ export type Vendor = {
   models: VendorModels;
   /** The tag of models that it serves though its own list may lack them. */
   unlistedTag?: string;
+  /** The vendor whose models it serves for it, under that one's names: what the catalog knows of those, their prices aside, it knows of these. */
+  modelsOf?: string;
   quirks: Quirks;
   /** An upstream inside this process: answers as a server on the network would. */
   serve?: (request: UpstreamRequest) => Promise<Response | Answer>;

@@ -406,6 +406,27 @@ describe("the built-in rows", () => {
     for (const entry of catalog.list("all")) expect(entry.routes).toHaveLength(1);
   });
 
+  test("a model that a cloud serves for its maker has what is known of it, but no price; a row of the configuration is laid over that", () => {
+    const pricing = { input: 1, output: 2 };
+    const catalog = createCatalog({
+      rows: builtInRows,
+      overrides: [{ id: "cloud/eu.anthropic.claude-opus-4-5-20251101-v1:0", pricing }],
+      vendors: [{ id: "cloud", models: "any", modelsOf: "anthropic" }],
+    });
+    const whole = createCatalog({ rows: builtInRows, vendors: [{ id: "anthropic", models: "catalog" }] });
+    const own = whole.find("anthropic/claude-opus-4-5");
+    const { pricing: _price, retiresAt: _end, ...facts } = own!;
+    for (const name of ["claude-opus-4-5", "claude-opus-4-5@20251101", "anthropic.claude-opus-4-5-20251101-v1:0"]) {
+      const id = `cloud/${name}`;
+      expect(catalog.find(id)).toEqual({ ...facts, id, routes: [{ vendor: "cloud", model: name }] });
+    }
+    const priced = catalog.find("cloud/eu.anthropic.claude-opus-4-5-20251101-v1:0");
+    expect(priced).toMatchObject({ pricing, contextLength: own?.contextLength, reasoning: own?.reasoning });
+    for (const name of ["claude-opus-9", "constructor", "gemini-3.8-flash"]) {
+      expect(catalog.find(`cloud/${name}`)?.uncharted).toBe(true);
+    }
+  });
+
   test("every row says its tier, and all follow one rule: free at zero, premium at 40 USD and above, else paid", () => {
     for (const { id, pricing, access_tier: tier, modality } of builtInRows) {
       if (modality !== "chat" || typeof pricing !== "object") continue;

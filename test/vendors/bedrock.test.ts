@@ -339,6 +339,23 @@ describe("through the front door", () => {
     });
   });
 
+  test("Claude is known as at its maker's, by whichever of its names: what a chat client asks of its reasoning is told it", async () => {
+    await withApp({ AWS_BEARER_TOKEN_BEDROCK: "token", AWS_REGION: "eu-central-1" }, async (app) => {
+      const reply = { ...EVENTS[0]!.message, content: [{ type: "text", text: "Hi" }], stop_reason: "end_turn" };
+      for (const [name, wanted] of [
+        ["us.anthropic.claude-sonnet-4-5-20250929-v1:0", { thinking: { type: "enabled" } }],
+        ["anthropic.claude-opus-4-6-v1", { thinking: { type: "adaptive" }, output_config: { effort: "high" } }],
+        ["global.anthropic.claude-opus-4-8", { thinking: { type: "adaptive" }, output_config: { effort: "high" } }],
+      ] as const) {
+        upstream.always(`/model/${encodeURIComponent(name)}/invoke`, json(reply));
+        const asked = { ...body, model: `bedrock/${name}`, max_tokens: 30_000, reasoning_effort: "high" };
+        const response = await app.post("/v1/chat/completions", asked);
+        expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, null]);
+        expect(upstream.calls.at(-1)?.json).toMatchObject(wanted);
+      }
+    });
+  });
+
   test("a clock that is wrong, as a virtual machine's behind its host's sleep, costs a refusal: what is signed then has Amazon's time", async () => {
     let aheadMs = 20 * 60_000;
     upstream.always(PATH, (call) => {

@@ -386,6 +386,21 @@ describe("through the front door", () => {
     expect(asked()).toBe(5);
   });
 
+  test("a model that Google's own API has as well is known here: what a client asks of its reasoning is told it", async () => {
+    upstream.always(TOKEN_PATH, tokenAnswer("t-1"));
+    upstream.always(`${BASE}/models/gemini-3.8-flash:generateContent`, json(reply([{ text: "Hi" }], "STOP")));
+    const asked = { model: "vertex/gemini-3.8-flash", reasoning_effort: "high" };
+    const response = await ask("/v1/chat/completions", asked);
+    expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, null]);
+    expect(upstream.calls.at(-1)?.json).toMatchObject({
+      generationConfig: { thinkingConfig: { thinkingLevel: "high" } },
+    });
+    // Of others nobody knows how they are told.
+    upstream.always(`${BASE}/models/${MODEL}:generateContent`, json(reply([{ text: "Hi" }], "STOP")));
+    const unknown = await ask("/v1/chat/completions", { reasoning_effort: "high" });
+    expect(unknown.headers.get("x-sluice-dropped")).toBe("reasoning_effort");
+  });
+
   test("other makers' models are had by a row that names the account's file", async () => {
     const home = makeFolder();
     const file = writeIn(home, "an account.json", JSON.stringify(account));
@@ -453,7 +468,7 @@ describe("through the front door", () => {
 
 describe("Anthropic's models there", () => {
   const ID = "vertex-anthropic";
-  const MODEL = "claude-sonnet-5-5@20260901";
+  const MODEL = "claude-test@20250929";
   const BASE = "/v1/projects/p-1/locations/global/publishers/anthropic/models";
   const WHOLE = `${BASE}/${MODEL}:rawPredict`;
   const STREAM = `${BASE}/${MODEL}:streamRawPredict`;
@@ -461,7 +476,7 @@ describe("Anthropic's models there", () => {
   const both = { GOOGLE_APPLICATION_CREDENTIALS: "account.json", GOOGLE_CLOUD_PROJECT: "p-1" };
   const on = (environment: Record<string, string>) => fromEnvironment(environment).find(({ id }) => id === ID);
   const message = {
-    ...{ id: "msg_vrtx_1", type: "message", role: "assistant", model: "claude-sonnet-5-5" },
+    ...{ id: "msg_vrtx_1", type: "message", role: "assistant", model: "claude-test" },
     ...{ content: [{ type: "text", text: "Grüße" }], stop_reason: "end_turn", stop_sequence: null },
     usage: { input_tokens: 7, output_tokens: 2 },
   };
@@ -545,6 +560,21 @@ describe("Anthropic's models there", () => {
     expect(app.rows().map((row) => Number(row.output))).toEqual([2, 2, 2, 2]);
   });
 
+  test("are known as at their maker's, by names with the day they are of: what a client asks of their reasoning is told them", async () => {
+    upstream.always(TOKEN_PATH, tokenAnswer("t-1"));
+    for (const [name, wanted] of [
+      ["claude-sonnet-4-5@20250929", { thinking: { type: "enabled" }, max_tokens: 64_000 }],
+      ["claude-opus-4-8@default", { thinking: { type: "adaptive" }, output_config: { effort: "high" } }],
+    ] as const) {
+      upstream.always(`${BASE}/${name}:rawPredict`, json(message));
+      const { max_tokens: _none, ...rest } = body;
+      const asked = { ...rest, model: `${ID}/${name}`, reasoning_effort: "high" };
+      const response = await app.post("/v1/chat/completions", asked);
+      expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, null]);
+      expect(calls().at(-1)?.json).toMatchObject(wanted);
+    }
+  });
+
   test("are counted by Google's counter, which is told the model and no betas", async () => {
     upstream.always(TOKEN_PATH, tokenAnswer("t-1"));
     upstream.answer(COUNT, json({ input_tokens: 9 }));
@@ -573,7 +603,7 @@ describe("Anthropic's models there", () => {
     expect(calls().at(-1)?.headers["anthropic-beta"]).toBe("context-1m-2025-08-07");
 
     const quota =
-      "Quota exceeded for aiplatform.googleapis.com/online_prediction_requests_per_base_model with base model: anthropic-claude-sonnet-5-5. Please submit a quota increase request.";
+      "Quota exceeded for aiplatform.googleapis.com/online_prediction_requests_per_base_model with base model: anthropic-claude-test. Please submit a quota increase request.";
     const limited = { error: { code: 429, message: quota, status: "RESOURCE_EXHAUSTED" } };
     const absent = {
       error: {
