@@ -123,6 +123,36 @@ describe("a tool that a vendor runs for money of its own", () => {
     expect(alone.sent[1]).not.toContainKeys(["tools", "parallel_tool_calls"]);
   });
 
+  test.each(["fetch_url", "people_search", "finance_search", "image_search", "sandbox", "a tool of next year"])(
+    "is whatever no client runs, as Perplexity's are: %p",
+    async (type) => {
+      join("paying");
+      lab.vendors.responses.play(says("Done."));
+      const clients = [
+        "namespace",
+        "tool_search",
+        "programmatic_tool_calling",
+        "local_shell",
+        "apply_patch",
+        "computer",
+      ];
+      const kept = [
+        OWN,
+        ...clients.map((type) => (type === "namespace" ? { type, name: "mine", tools: [OWN] } : { type })),
+      ];
+      const { status, dropped, sent } = await ask("responses", { tools: [{ type }, ...kept] });
+      expect([status, dropped, sent[0]?.["tools"]]).toEqual([200, "tools[0]", kept]);
+    },
+  );
+
+  test("comes with no preset that a vendor keeps", async () => {
+    join("paying");
+    lab.vendors.responses.play(says("Done."));
+    const { status, dropped, sent } = await ask("responses", { tools: [OWN], preset: "high" });
+    expect([status, dropped]).toEqual([200, "preset"]);
+    expect(sent[0]).not.toContainKey("preset");
+  });
+
   test("is a shell in a container of the vendor's, and not one at the client", async () => {
     join("paying");
     lab.vendors.responses.play(says("Done."));

@@ -8,7 +8,6 @@ import {
   countOf,
   describeResults,
   describeSearch,
-  isRouters,
   leavePlaces,
   type OfferedTool,
   readPlace,
@@ -209,13 +208,19 @@ function resultBlock({ call, subject, ...outcome }: ServedOutcome): Wire {
   };
 }
 
-/** What OpenAI bills by the call, the image, or the minute of a container, and xAI's searches beside that of the web (docs.x.ai, "Tools"). */
-const PRICED_TYPES: ReadonlySet<unknown> = new Set([
-  ...["file_search", "code_interpreter", "image_generation", "x_search", "collections_search"],
+/**
+ * Tools that the client runs, or a server that it names, and those that find or call other tools, which cost no more than their tokens. All others are a
+ * vendor's own: OpenAI bills them by the call, the image, or the minute of a container, xAI its searches (docs.x.ai, "Tools"), Perplexity pages that it reads,
+ * searches for people, prices and images, and its sandbox (docs.perplexity.ai, "Pricing"). Of those that come nobody knows what they will cost.
+ */
+const UNPRICED_TYPES: ReadonlySet<unknown> = new Set([
+  ...[undefined, null, "function", "custom", "mcp", "namespace", "tool_search", "programmatic_tool_calling"],
+  ...["shell", "local_shell", "apply_patch", "computer", "computer_use_preview"],
 ]);
 
-const isPriced = ({ type, environment }: Wire): boolean =>
-  PRICED_TYPES.has(type) || isRouters(type) || (type === "shell" && isHosted(environment));
+/** A search of the web is none of them: what becomes of it is decided where it is known who may search. */
+const isPriced = (tool: Wire): boolean =>
+  UNPRICED_TYPES.has(tool["type"]) ? isHosted(tool["environment"]) : !isSearch(tool);
 
 /** Items that bring tools: agents' own, and what a search for tools gave (openai/codex, "Responses Lite"; tool search). */
 const BRINGING: ReadonlySet<unknown> = new Set([BROUGHT_TOOLS, FOUND_TOOLS]);

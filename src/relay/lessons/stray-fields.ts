@@ -9,12 +9,14 @@ import type { Services } from "../job.ts";
  * Fields that name further models, of which a vendor takes one where the first fails: OpenRouter's, Anthropic's, and LiteLLM's, which whoever makes the
  * first one fail (a prompt that is too long, or refused) has answer; the one by which LiteLLM is told another deployment of Azure's (BerriAI/litellm,
  * `router.py`, `proxy/route_llm_request.py` and `main.py`); what LiteLLM lays over the request once it has let it in, `model` and all (BerriAI/litellm
- * #31118); and where Vercel's gateway is told further models and hosts (vercel.com, AI Gateway, "Provider Options").
+ * #31118); where Vercel's gateway is told further models and hosts (vercel.com, AI Gateway, "Provider Options"); and the name under which Perplexity and
+ * OpenRouter keep a model with all that is to be done with it, such as searches, of which what a request does not say itself is taken
+ * (docs.perplexity.ai, "Presets"; openrouter.ai, "Presets").
  */
 const OTHER_MODELS: ReadonlySet<string> = new Set([
   ...["models", "fallbacks"],
   ...["context_window_fallbacks", "content_policy_fallbacks", "router_settings_override", "deployment_id"],
-  ...["extra_body", "providerOptions"],
+  ...["extra_body", "providerOptions", "preset"],
 ]);
 
 /** Fields that say which model is asked, and how much of it. */
