@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { chmodSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { faultLines, makeFolder, removeFolders, writeIn } from "./support.ts";
+import { faultLines, load, makeFolder, removeFolders, writeIn } from "./support.ts";
 
 afterEach(removeFolders);
 
@@ -103,6 +103,18 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
     "vendors[0].api_key: expected printable characters without spaces and without quotes around them (not shown)",
   ],
   [
+    "one bad key among several, and a search engine's",
+    `vendors: [{ id: openai, api_keys: [sound, "${SECRET} x", other] }]\nweb: { search: { engines: { brave: { api_key: "'${SECRET}'" }, exa: { api_key: sound } } } }`,
+    "vendors[0].api_keys[1]: expected printable characters without spaces and without quotes around them (not shown)",
+    "web.search.engines.brave.api_key: expected printable characters without spaces and without quotes around them (not shown)",
+  ],
+  [
+    "texts and lists that are too long",
+    `vendors: [{ id: openai, name: ${"x".repeat(201)}, api_keys: [${`${SECRET},`.repeat(101)}] }]`,
+    `vendors[0].name: expected a name of at most 200 characters, found "${"x".repeat(80)}…"`,
+    "vendors[0].api_keys: expected a list of keys that are used in turn of at most 100, found a list",
+  ],
+  [
     "a header with a list",
     `vendors: [{ id: openai, headers: { x-key: [${SECRET}] } }]`,
     "vendors[0].headers.x-key: expected text, found a list",
@@ -138,6 +150,16 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
     "vendors: [{ id: opnai }]",
     'vendors[0].dialect: expected a value, found nothing ("opnai": did you mean "openai"?)',
     'vendors[0].base_url: expected a value, found nothing ("opnai": did you mean "openai"?)',
+  ],
+  [
+    "a vendor that only draws, without its address",
+    "vendors: [{ id: zzzzzz, images: { wire: together } }]",
+    'vendors[0].base_url: expected a value, found nothing ("zzzzzz": it is no built-in vendor)',
+  ],
+  [
+    "nothing where a value belongs",
+    "server: { cors_origins: [null] }",
+    "server.cors_origins[0]: expected an origin such as https://app.example.com, found null",
   ],
   [
     "a policy for models that is none",
@@ -338,6 +360,16 @@ describe("a bad configuration file", () => {
   });
 });
 
+test("prices of what draws are whole without prices of tokens", () => {
+  const folder = makeFolder();
+  const priced = [
+    "{ id: lab/a, modality: image, pricing: { input: 5 } }",
+    "{ id: lab/b, pricing: { per_image: 0.02 } }",
+  ];
+  writeIn(folder, "sluice.yaml", `models: [${priced.join(", ")}, { id: sluice/canvas, pricing: { input: 5 } }]`);
+  expect(load(folder).models.map(({ id }) => id)).toEqual(["lab/a", "lab/b", "sluice/canvas"]);
+});
+
 describe("a file that is no configuration", () => {
   const UNREADABLE: readonly (readonly [name: string, file: string, content: string, line: string | RegExp])[] = [
     ["broken YAML", "sluice.yaml", "a: [1,\nb: 2", /YAML Parse error/],
@@ -395,6 +427,15 @@ describe("a file that is no configuration", () => {
     const path = writeIn(folder, "sluice.yaml", "");
     writeFileSync(path, Buffer.from([0x61, 0xff, 0xfe]));
     expect(faultLines(folder)).toEqual([`${path}: expected text in UTF-8, found other bytes`]);
+  });
+
+  test("more than a megabyte", () => {
+    const folder = makeFolder();
+    const limits = "limits: { blocking_seconds: 7 } #";
+    const path = writeIn(folder, "sluice.yaml", limits.padEnd(1_048_576, "#"));
+    expect(load(folder).limits.blockingSeconds).toBe(7);
+    writeIn(folder, "sluice.yaml", limits.padEnd(1_048_577, "#"));
+    expect(faultLines(folder)).toEqual([`${path}: expected a file of at most 1048576 bytes, found 1048577`]);
   });
 
   test("a link that leads nowhere", () => {

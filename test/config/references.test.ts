@@ -136,6 +136,8 @@ describe("a key in a file", () => {
     chmodSync(path, 0o600);
     writeIn(folder, "key", "sk-canary\nsecond");
     expect(line()).toBe(`expected ${path} to hold one line, found more`);
+    writeIn(folder, "key", "x".repeat(65_537));
+    expect(line()).toBe(`expected ${path} to hold a key, found 65537 bytes`);
     writeIn(folder, "key", "\n");
     expect(line()).toBe(`expected ${path} to hold a key, found it empty`);
     writeIn(folder, "sluice.yaml", vendor("api_key: file:folder"));

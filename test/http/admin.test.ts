@@ -320,6 +320,8 @@ describe("keys and tokens", () => {
       `/admin/v1/tokens?cursor=${cursor}`,
       `/admin/v1/keys?account=${none.body["id"]}&cursor=${cursor}`,
       `/admin/v1/keys?cursor=${Buffer.from("key_none").toString("base64url")}`,
+      `/admin/v1/accounts/team/entries?cursor=${cursor}`,
+      `/admin/v1/vendors?cursor=${cursor}`,
     ]) {
       const { status, body } = await get(path);
       expect([status, (body["error"] as Json)["param"]]).toEqual([400, "cursor"]);
@@ -401,17 +403,20 @@ describe("usage and vendors", () => {
     lab.upstream.answer("/v1/chat/completions", json({ error: { message: "down" } }, { status: 500 }));
     const body = { model: PRICED, messages: [{ role: "user", content: "Hi" }] };
     expect((await lab.ask(team.key, "/v1/chat/completions", { body })).status).toBe(502);
-    const vendor = async (query = "") => {
+    const vendor = async (query = "", wanted = "lab") => {
       const { body } = await get(`/admin/v1/vendors${query}`);
       expect(checker(PageOf(VendorView, "x"))(body)).toBeUndefined();
       expect(JSON.stringify(body)).not.toContain("vendor-key-of");
-      return dataOf(body).find((row) => row["id"] === "lab");
+      return dataOf(body).find((row) => row["id"] === wanted);
     };
     const failing = await vendor();
     expect(failing).toMatchObject({ state: "failing", failed: 1, last_error: "upstream_error" });
+    expect(failing?.["host"]).toBe(new URL(lab.upstream.url).host);
     expect(Math.abs(Date.parse(String(failing?.["failing_since"])) - lab.clock.now())).toBeLessThan(HEARD_MS);
     await lab.generate(team.key);
     expect(await vendor()).toMatchObject({ state: "ok", failed: 1, failing_since: null, dialect: "chat" });
+    expect(await vendor("", "sluice")).toMatchObject({ state: "unused", served: 0, failed: 0 });
+    expect(await vendor("?probe=false")).not.toHaveProperty("probe");
     lab.upstream.always("/v1/models", json({ object: "list", data: [{ id: "hidden", object: "model" }] }));
     expect((await vendor("?probe=true"))?.["probe"]).toEqual({ ok: true, models: 1 });
     lab.upstream.always("/v1/models", json({ error: { message: "no" } }, { status: 401 }));
