@@ -1283,6 +1283,19 @@ describe("what belongs to a page", () => {
     expect((await readHtml(`<p>${TEXT} <code>${code}</code> is</p>`)).markdown).toBe(`${TEXT} ${written} is`);
   });
 
+  test("a program in two forms of which pages show one at a time is two, also where each is one line", async () => {
+    const codes = `<code class="language-js cjs">const path = require("path");</code><code class="language-js mjs">import path from "path";</code>`;
+    const { markdown } = await readHtml(
+      `<p>${TEXT}</p><pre><input class="js-flavor-toggle" type="checkbox">${codes}<button>copy</button></pre>`,
+    );
+    const fenced = (code: string) => `\`\`\`js\n${code}\n\`\`\``;
+    expect(markdown).toBe(
+      [TEXT, fenced('const path = require("path");'), fenced('import path from "path";')].join("\n\n"),
+    );
+    const lines = `<pre><code class="line">a</code>\n<code class="line marked">b</code></pre>`;
+    expect((await readHtml(`<p>${TEXT}</p>${lines}`)).markdown).toBe(`${TEXT}\n\n\`\`\`\na\nb\n\`\`\``);
+  });
+
   test("lines of code in a paragraph stay lines, in a cell and a heading too", async () => {
     const code = "<code>apt update<br />apt install <b>tuba</b></code>";
     const { markdown } = await readHtml(

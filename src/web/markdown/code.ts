@@ -155,15 +155,24 @@ function writeCode(element: Element, around: readonly Element[]): string {
   return code === "" ? "" : fence(code, languageOf(element, around));
 }
 
+const isLong = (code: Element): boolean => codeOf(code).trimEnd().includes("\n");
+
+/** Whether the `code` elements of a `pre` are programs of their own. Some highlighters make one of every line: together these are one program. */
+function areSeveral(programs: readonly Element[], pre: Element): boolean {
+  const hasText = pre.children.some((child) => (typeof child === "string" ? child.trim() !== "" : child.name === "br"));
+  if (programs.length < 2 || hasText) return false;
+  if (programs.some(isLong)) return true;
+  // Forms of a program in one line each, such as `cjs` and `mjs` in Node.js' manual, would run into each other.
+  const nameOf = ({ attributes }: Element) => attributes["class"];
+  return !isLong(pre) && programs.some((program) => nameOf(program) !== nameOf(programs[0]!));
+}
+
 /**
  * A `pre` element as fenced blocks: one, or one for each of several programs in it, which pages show one at a time. `around`: the elements
  * it stands in, the nearest first.
  */
 export function writePre(pre: Element, around: readonly Element[]): string[] {
   const programs = [...elementsOf(pre)].filter(({ name }) => name === "code");
-  const lines = pre.children.every((child) => (typeof child === "string" ? child.trim() === "" : child.name !== "br"));
-  // Some highlighters make a code element of every line: then they are one program.
-  const several = programs.length > 1 && lines && programs.some((program) => codeOf(program).trimEnd().includes("\n"));
-  if (several) return programs.map((program) => writeCode(program, [pre]));
+  if (areSeveral(programs, pre)) return programs.map((program) => writeCode(program, [pre]));
   return [writeCode(pre, around.slice(0, NAMED_AROUND))];
 }
