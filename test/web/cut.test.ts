@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { cutBlocks, estimateTokens } from "../../src/web/extract/cut.ts";
 import { readPage } from "../../src/web/extract/page.ts";
-import { cutBlocks, estimateTokens } from "../../src/web/fetch-cut.ts";
 import { escapeText, tidyLine } from "../../src/web/markdown/inline.ts";
 import { MAX_CHARACTERS, MAX_DEPTH, MAX_NODES, MAX_OPEN, parseTree, textOf } from "../../src/web/page-tree.ts";
 import { countWork } from "../support/wait.ts";

@@ -1,10 +1,10 @@
 import { cutText } from "../../lib/cut-text.ts";
-import { type Cut, cutBlocks, estimateTokens } from "../fetch-cut.ts";
 import { fence } from "../markdown/code.ts";
 import { escapeText } from "../markdown/inline.ts";
 import { isShell, toMarkdown } from "../markdown/markdown.ts";
 import { type Element, parseTree, squeeze, textOf } from "../page-tree.ts";
 import { decodeText } from "./charset.ts";
+import { type Cut, cutBlocks, estimateTokens } from "./cut.ts";
 import { readXml } from "./feed.ts";
 import { linkedText } from "./linked-data.ts";
 import { findMain } from "./main.ts";

@@ -1,4 +1,4 @@
-import { cutText } from "../lib/cut-text.ts";
+import { cutText } from "../../lib/cut-text.ts";
 
 /** Kinds of characters that make a token in runs of different lengths. */
 const SPACE = 0;
