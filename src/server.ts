@@ -84,7 +84,7 @@ function listen({ gateway }: App, { host, port, clock, processes = 1 }: ServerSe
     ...{ hostname: host, port, sharesPort: processes > 1, clock, door: entrance },
     elsewhere: openToVendors,
   });
-  setServer(server as object as Parameters<typeof setServer>[0]);
+  setServer(server);
   return server;
 }
 

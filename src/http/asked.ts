@@ -1,4 +1,3 @@
-import type { Server } from "bun";
 import { Abort, type Leaving } from "../lib/abort.ts";
 import type { Fields } from "../lib/http1/fields.ts";
 
@@ -36,8 +35,17 @@ export interface Asked extends AskedHead, AskedBody {
   close(): void;
 }
 
-/** Bun's server; absent when the app is called without one, as tests do. */
-export type RequestServer = Pick<Server<unknown>, "timeout" | "requestIP"> | null;
+/** What is asked of whoever listens: Bun's own server, or ours. */
+export type Listener = {
+  /** The address of a request's client; null where it is not known. */
+  requestIP(request: Request): { address: string } | null;
+  /** For how many seconds a request's connection may be quiet from now on; 0: for as long as it likes. */
+  timeout(request: Request, seconds: number): void;
+  readonly port?: number | undefined;
+};
+
+/** The listener by which requests come; null when the app is called without one, as tests do. */
+export type RequestServer = Listener | null;
 
 /** A request that came by way of Bun's own server, or of none. */
 export class AskedRequest implements Asked {

@@ -1,5 +1,6 @@
 import type { AnyElysia, Elysia } from "elysia";
 import { createAddressReader } from "./address.ts";
+import type { RequestServer } from "./asked.ts";
 import { KnownParts } from "./body/known-parts.ts";
 import { createCors } from "./cors.ts";
 import { countPublic, createDoorman } from "./doorman.ts";
@@ -8,8 +9,6 @@ import { answerGeneration } from "./generation.ts";
 import { createGuard } from "./guard.ts";
 import { answerPoll } from "./images/poll.ts";
 import type { Served } from "./served.ts";
-
-type Listener = AnyElysia["server"];
 
 /** The endpoints of one gateway. */
 export type Gateway = {
@@ -22,19 +21,19 @@ export type Gateway = {
   /** Answers by the routes. */
   answerRequest(request: Request): Response | Promise<Response>;
   /** Who listens; null while nobody does. Routes ask it from where a request comes. */
-  server(): Listener;
+  server(): RequestServer;
   /** From now on this one listens. */
-  setServer(server: Listener): void;
+  setServer(server: RequestServer): void;
 };
 
 /** The endpoints of a gateway, with a doorman for its keys. */
 export function openGateway(served: Served): Gateway {
   const { reach, log, keys, services, jobs, kept, bodies, addresses } = served;
   const { allowedHosts, corsOrigins, trustedProxies } = reach;
-  let listener: Listener = null;
+  let listener: RequestServer = null;
   let mounted: AnyElysia | undefined;
   let mounting: Promise<AnyElysia> | undefined;
-  const server = () => (mounted ? mounted.server : listener);
+  const server = (): RequestServer => (mounted ? mounted.server : listener);
   const readAddress = createAddressReader(server, trustedProxies);
   keys.doorman = createDoorman(addresses, readAddress);
   const guard = createGuard({ allowedHosts, corsOrigins });
@@ -44,7 +43,7 @@ export function openGateway(served: Served): Gateway {
   const mount = async () => {
     const { mountRoutes } = await import("./routes.ts");
     mounted = mountRoutes(served, { guard, cors, generation, readAddress });
-    mounted.server = listener;
+    mounted.server = listener as AnyElysia["server"];
     return mounted;
   };
   const routes = () => {
@@ -69,7 +68,7 @@ export function openGateway(served: Served): Gateway {
     server,
     setServer(next) {
       listener = next;
-      if (mounted) mounted.server = next;
+      if (mounted) mounted.server = next as AnyElysia["server"];
     },
   };
 }

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Server } from "bun";
 import { GatewayError } from "../canon/errors.ts";
+import type { Listener } from "../http/asked.ts";
 import { pathOf } from "../http/request.ts";
 import { incomingOf } from "../http/server/incoming.ts";
 import { MAX_HEAD_BYTES } from "../http/server/request-head.ts";
@@ -32,9 +33,6 @@ const REPEATABLE: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "PUT"
 
 /** Header fields of an answer that belong to the connection on which it came; the next server writes its own. */
 const OWN_TO_CONNECTION = ["connection", "keep-alive", "transfer-encoding", "date"] as const;
-
-/** What is asked of a server about one of its requests. */
-export type Listening = Pick<Server<unknown>, "requestIP" | "timeout" | "port">;
 
 export type PassageSettings = {
   /** The data folder: the socket is made in it, or in a private folder of its own where that path would be too long. */
@@ -87,16 +85,15 @@ export class Passage {
   }
 
   /** Answers for the requests of both listeners. `front`: the one on the port. */
-  besides(front: Listening): Listening {
-    const port = front.port as number;
+  besides(front: Listener): Listener {
     const peers = this.#peers;
     const back = this.#server;
     return {
-      port,
+      port: front.port,
       requestIP(request) {
         const peer = peers.get(request);
         if (peer === undefined) return front.requestIP(request);
-        return peer === "" ? null : { address: peer, port: 0, family: peer.includes(":") ? "IPv6" : "IPv4" };
+        return peer === "" ? null : { address: peer };
       },
       timeout(request, seconds) {
         if (peers.has(request)) back.timeout(request, seconds);

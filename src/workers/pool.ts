@@ -1,6 +1,7 @@
 import type { Subprocess } from "bun";
 import type { App } from "../app.ts";
 import type { Config } from "../config/load.ts";
+import type { Listener } from "../http/asked.ts";
 import type { Clock } from "../lib/clock.ts";
 import { type Figure, single } from "../observe/figures.ts";
 import { errorFields, type Log } from "../observe/log.ts";
@@ -10,7 +11,7 @@ import { longestDrainMs } from "../relay/drain.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Message } from "./channel.ts";
 import { readFigures } from "./messages.ts";
-import { type Listening, Passage } from "./passage.ts";
+import { Passage } from "./passage.ts";
 import { postTo } from "./post.ts";
 import { Session } from "./session.ts";
 import type { View } from "./view.ts";
@@ -91,11 +92,11 @@ export class WorkerPool {
   constructor(private readonly parts: PoolParts) {
     const { app, folder } = parts;
     const { gateway } = app;
-    const front = gateway.server() as Listening;
+    const front = gateway.server() as Listener;
     this.#begunWith = app.standing().config;
     this.#passage = new Passage({ folder, answer: gateway.answerRequest });
     // From now on the app's server answers for the requests of both listeners.
-    gateway.setServer(this.#passage.besides(front) as Parameters<typeof gateway.setServer>[0]);
+    gateway.setServer(this.#passage.besides(front));
     const { makers } = app.services.reasoning;
     makers.onNote = (proof, maker) => this.#tellAll((worker) => worker.session.channel.note("proof", { proof, maker }));
     app.keys.onRevoked((keyId) => this.#tellAll((worker) => worker.session.channel.note("revoked", keyId)));
