@@ -103,10 +103,15 @@ export type App = {
   reload(next: Reloaded): void;
   /** Whether some vendor lists its own models. */
   discovers(): boolean;
-  /** Asks the vendors that list their own models; resolves when each has answered or failed, with whether all have answered. */
+  /**
+   * Asks the vendors that list their own models; resolves when each has answered or failed, with whether no list is missing. One that fails is logged, and not
+   * again before it has answered.
+   */
   discover(): Promise<boolean>;
-  /** {@link discover} for the vendors on this machine alone, where a user adds models by a command. One that does not answer is not logged. */
-  discoverNearby(): Promise<boolean>;
+  /** {@link discover} for those vendors alone whose list is missing: they failed when they were asked last. */
+  discoverMissing(): Promise<boolean>;
+  /** Asks the vendors on this machine alone, where a user adds models by a command. One that does not answer is neither logged nor missing. */
+  discoverNearby(): Promise<void>;
   /** What is configured and found at present, for the processes that work for this one. */
   standing(): Standing;
   /** Calls back whenever {@link standing} has changed. */
@@ -355,12 +360,14 @@ function openEndpoints(parts: Parts): Gateway {
 /** The functions of the app that change, or tell, which vendors, models, plans and limits there are. */
 type Changes = Pick<
   App,
-  "addVendor" | "reload" | "discovers" | "discover" | "discoverNearby" | "standing" | "onChange"
+  "addVendor" | "reload" | "discovers" | "discover" | "discoverMissing" | "discoverNearby" | "standing" | "onChange"
 >;
 
 function createChanges(relay: Relay): Changes {
   const { log, state, builtin, found, vendors, catalog, plans, health, services } = relay;
   const discovered = new Map<string, readonly ListedModel[]>();
+  /** Vendors whose list could not be had when they were asked last. */
+  const missing = new Set<string>();
   const changes: (() => void)[] = [];
   const tellChange = () => {
     for (const callback of changes) callback();
@@ -368,11 +375,22 @@ function createChanges(relay: Relay): Changes {
   const tellFound = (vendor: Vendor, models: readonly ListedModel[]) => {
     // A reload has replaced or removed the vendor that was asked: this is not the list of the present one.
     if (vendors.get(vendor.id) !== vendor) return;
+    missing.delete(vendor.id);
     // Vendors on this machine are asked every minute, and mostly have nothing new.
     if (Bun.deepEquals(discovered.get(vendor.id), models)) return;
     catalog.setDiscovered(vendor.id, models);
     discovered.set(vendor.id, models);
     tellChange();
+  };
+  const tellUnlisted = (vendor: Vendor, reason: unknown) => {
+    if (vendors.get(vendor.id) !== vendor || missing.has(vendor.id)) return;
+    missing.add(vendor.id);
+    // Without the stack: it is no fault of this program.
+    log.warn("discovery", { vendor: vendor.id, ...errorFields(reason), stack: undefined });
+  };
+  const discoverOf = async (asks: (vendor: Vendor) => boolean) => {
+    await discoverModels([...vendors.values()].filter(asks), services.userAgent, tellFound, tellUnlisted);
+    return missing.size === 0;
   };
   return {
     addVendor(vendor) {
@@ -396,12 +414,15 @@ function createChanges(relay: Relay): Changes {
       health.forgetTrouble(changed);
       // The list of a vendor that is gone, or is not asked any more, is forgotten, as it is by the catalog.
       for (const id of discovered.keys()) if (vendors.get(id)?.models !== "discover") discovered.delete(id);
+      // One that has changed is asked anew.
+      for (const id of missing) if (changed.includes(id) || !vendors.has(id)) missing.delete(id);
       state.config = reloaded;
       state.reloads++;
       tellChange();
     },
     discovers: () => [...vendors.values()].some((vendor) => vendor.models === "discover"),
-    discover: () => discoverModels([...vendors.values()], services.userAgent, tellFound, tellUnlisted(log)),
+    discover: () => discoverOf(() => true),
+    discoverMissing: () => discoverOf(({ id }) => missing.has(id)),
     discoverNearby: () =>
       discoverModels([...vendors.values()].filter(isNearby), services.userAgent, tellFound, () => undefined),
     standing: () => ({
@@ -463,24 +484,19 @@ function endRevoked(keys: Keys, running: Running): () => void {
   return keys.watch();
 }
 
-/** Logs why a vendor's list could not be had. Without the stack: it is no fault of this program. */
-const tellUnlisted = (log: Log) => (vendor: Vendor, reason: unknown) =>
-  log.warn("discovery", { vendor: vendor.id, ...errorFields(reason), stack: undefined });
-
 const isNearby = ({ baseUrl }: Vendor): boolean => isLoopback(URL.parse(baseUrl)?.hostname ?? "");
 
-/** Calls `found` with each vendor's list as soon as that has answered, or `unlisted`. Resolves when all have, with whether all lists were had. */
+/** Asks vendors for their lists, and calls `found` or `unlisted` for each as soon as it has answered or failed. Resolves when all have. */
 async function discoverModels(
   vendors: readonly Vendor[],
   userAgent: string,
   found: (vendor: Vendor, models: readonly ListedModel[]) => void,
   unlisted: (vendor: Vendor, reason: unknown) => void,
-): Promise<boolean> {
+): Promise<void> {
   const taken = listDiscovered(vendors, { userAgent }).map(async (asked) => {
     const { vendor, models, reason } = await asked;
     if (models) found(vendor, models);
     else unlisted(vendor, reason);
-    return models !== undefined;
   });
-  return !(await Promise.all(taken)).includes(false);
+  await Promise.all(taken);
 }

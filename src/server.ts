@@ -15,8 +15,9 @@ export const IDLE_SECONDS = IDLE_MS / 1_000;
 const WITH_BUN = "SLUICE_HTTP_SERVER";
 /** How often vendors that list their own models are asked again, ms. */
 const DISCOVERY_MS = 30 * 60_000;
-/** After how long all of them are asked again when one did not answer, ms. */
-const DISCOVERY_RETRY_MS = 30_000;
+/** After how long those that did not answer are asked again, ms: at first, doubled each time, and at the most. */
+const FIRST_RETRY_MS = 30_000;
+const LONGEST_RETRY_MS = 5 * 60_000;
 /** How often model servers on this machine are asked, ms: a model comes there by a command (`ollama pull`), and is wanted at once. */
 const NEARBY_MS = 60_000;
 
@@ -101,14 +102,28 @@ async function listenWithBun({ gateway }: App, { host, port, processes = 1 }: Se
   return elysia.server!;
 }
 
-/** Asks vendors for their own lists of models, now and then again; sooner while one of them does not answer. The returned function ends that. */
+/**
+ * Asks vendors for their own lists of models, and again every half an hour; those that do not answer sooner, and more and more seldom: a key that is refused
+ * stays so for days. The returned function ends that.
+ */
 function keepDiscovering(app: App, clock: Clock): () => void {
   if (!app.discovers()) return () => {};
   let cancel = () => {};
   let stopped = false;
+  let allAt = Number.NEGATIVE_INFINITY;
+  let retryMs = FIRST_RETRY_MS;
   const round = async () => {
-    const complete = await app.discover();
-    if (!stopped) cancel = clock.after(complete ? DISCOVERY_MS : DISCOVERY_RETRY_MS, round);
+    const now = clock.monotonic();
+    const isForAll = now >= allAt;
+    if (isForAll) {
+      allAt = now + DISCOVERY_MS;
+      retryMs = FIRST_RETRY_MS;
+    }
+    const complete = await (isForAll ? app.discover() : app.discoverMissing());
+    if (stopped) return;
+    const leftMs = allAt - clock.monotonic();
+    cancel = clock.after(complete ? leftMs : Math.min(leftMs, retryMs), round);
+    retryMs = Math.min(LONGEST_RETRY_MS, 2 * retryMs);
   };
   void round();
   const stopNearby = repeat(

@@ -72,3 +72,47 @@ test("a model server that is found after the start is asked for its models, and 
     await server.stop();
   }
 });
+
+test("a vendor whose list cannot be had is asked again alone, ever more seldom, and told of once", async () => {
+  const clock = manualClock();
+  const logged: unknown[] = [];
+  const log = { ...silentLog, warn: (event: string, fields: object = {}) => void logged.push({ event, ...fields }) };
+  const refusing = startUpstream();
+  upstream.reset();
+  upstream.always("/v1/models", listing("first"));
+  refusing.always("/v1/models", json({ error: { message: "no" } }, { status: 401 }));
+  const server = await startServer({
+    ...{ config: PLAIN_CONFIG, store: openStore(":memory:"), clock, log, version: "0.0.0-test" },
+    vendors: [
+      { ...vendorAt(upstream, "chat", "lab"), models: "discover" },
+      { ...vendorAt(refusing, "chat", "refusing"), models: "discover" },
+    ],
+    ...{ host: "127.0.0.1", port: 0 },
+  });
+  const asked = () => [upstream.calls.length, refusing.calls.length];
+  try {
+    await clock.armed(30_000);
+    expect(asked()).toEqual([1, 1]);
+    await clock.advance(30_000);
+    await until(() => refusing.calls.length === 2, "the second question");
+    expect(upstream.calls.length).toBe(1);
+    await clock.armed(60_000, 2);
+    // Both are on this machine, where every vendor is asked each minute.
+    await clock.advance(30_000);
+    await until(() => upstream.calls.length === 2 && refusing.calls.length === 3, "the question of the minute");
+    await clock.advance(30_000);
+    await until(() => refusing.calls.length === 4, "the question after a longer pause");
+    await clock.armed(120_000);
+    expect(upstream.calls.length).toBe(2);
+    expect(logged).toEqual([expect.objectContaining({ event: "discovery", vendor: "refusing" })]);
+    refusing.always("/v1/models", listing("at-last"));
+    await clock.advance(30_000);
+    await until(() => refusing.calls.length === 5, "the question that is answered");
+    await clock.advance(90_000);
+    // Only those of the minutes: it is missed no more.
+    expect(asked()).toEqual([4, 6]);
+  } finally {
+    await server.stop();
+    refusing.close();
+  }
+});
