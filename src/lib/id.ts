@@ -66,7 +66,7 @@ export function newId(prefix: string): string {
   return `${prefix}_${stamp}${randomName(RANDOM_WIDTH)}`;
 }
 
-/** `length` base62 characters made of a 128-bit hash of a text: the same for the same text. Not for secrets: the hash is no cryptographic one. */
+/** `length` base62 characters, at most 21, made of a 128-bit hash of a text: the same for the same text. Not for secrets: the hash is no cryptographic one. */
 export function hashLetters(text: string, length: number): string {
   let rest = BigInt(Bun.hash(text)) + (BigInt(Bun.hash(text, 1)) << 64n);
   let letters = "";

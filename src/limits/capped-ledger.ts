@@ -43,7 +43,7 @@ export class CappedLedger implements Ledger {
     const claim = account.claim(requests, slices?.slice.nano ?? 0n);
     const ceiling = slices && ceilingOf(slices.wish, slices.slice);
     try {
-      // What the key's money ends in the vendor is told and the ledger is, which believes no vendor that makes more.
+      // The ceiling that the key's money sets is told the vendor and also the ledger, which then charges for no more, even where the vendor makes more.
       const inner = await this.inner.hold(ceiling === undefined ? request : { ...request, maxOutputTokens: ceiling });
       return new CappedHold(inner, { account, claim, requests, slices, ceiling });
     } catch (thrown) {

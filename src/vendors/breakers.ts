@@ -67,7 +67,7 @@ export class Breakers {
     return now >= circuit.openUntil && !isProbed(circuit, now);
   }
 
-  /** When the route may be tried again, monotonic ms; 0 where it may be now. */
+  /** When the route may be tried again, monotonic ms; 0, or a time that is past, where it may be now. */
   opensAt(id: string): number {
     return this.#circuits.get(id)?.openUntil ?? 0;
   }

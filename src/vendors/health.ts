@@ -134,7 +134,7 @@ export class VendorHealth {
     return this.isRefused(way) ? 0 : this.rests.until(wayName(way));
   }
 
-  /** When a way that is in trouble may be tried again, monotonic ms; 0 where it may be now. */
+  /** When a way that is in trouble may be tried again, monotonic ms; 0, or a time that is past, where it may be now. */
   freeAt(way: Way): number {
     return Math.max(this.restsUntil(way), this.breakers.opensAt(wayName(way)));
   }

@@ -37,7 +37,7 @@ export type Sending = {
   stream?: boolean;
   /** Our ID of the request, sent for the vendor's log and for nothing else. */
   requestId?: string;
-  /** Told when all of it has gone out; where nobody tells that, by Bun's client and for what answers inside this process, when it is handed over. */
+  /** Called when the whole request has gone out; where that is not known, with Bun's client and inside this process, when it is handed over. */
   onSent?: (() => void) | undefined;
 };
 
@@ -96,7 +96,7 @@ const RULES: CallRules = {
   explain: connectionError,
 };
 
-/** What goes before the body of a vendor's requests, up to the name of each; no head for one that our own client does not call. */
+/** The head of a vendor's requests, up to the id that each has of its own. Without an address, and empty, for a vendor that our own client does not call. */
 type Lines = Pick<Sending, "path" | "headers" | "userAgent"> & { address: Address | undefined; head: string };
 
 /** The lines last used of each vendor, of its streams and of its whole replies: they hardly ever change. */
@@ -235,7 +235,7 @@ function refuseRedirect(response: Response): never {
 /** Codes of a connection that never came about: nothing of the request was read. Any other failure counts as one that may have run. */
 const NEVER_CONNECTED =
   /^(?:ECONNREFUSED|ConnectionRefused|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EADDRNOTAVAIL|FailedToOpenSocket|ERR_INVALID_URL|\w*CERT\w*|UNABLE_TO_\w+|HOSTNAME_MISMATCH|INVALID_CA|\w*PROXY\w*)$/;
-/** What Bun's client says of TLS that was never agreed upon, and of one that broke when a request was at work. */
+/** Codes of Bun's client for TLS that was never agreed upon, and for TLS that broke while a request was at work: they are the same. */
 const TLS_BROKE = /^(?:EPROTO|ERR_(?:TLS|SSL)_\w+)$/;
 
 /** A GET runs nothing at the vendor, so that one whose TLS broke counts like a connection that never came about. */
@@ -295,10 +295,10 @@ function tellBroken(thrown: unknown): never {
   throw toBrokenBody(thrown);
 }
 
-/** A failure of the network or of the decompression carries a code of words; an abort reason is whatever the aborter chose. */
+/** Whether the connection broke, or the body could not be unpacked: such errors have a code that is a word. What aborted the call has none. */
 const isBrokenConnection = (thrown: unknown) =>
   thrown instanceof ConnectionLost || (!(thrown instanceof GatewayError) && errorCode(thrown) !== "");
 
-/** What reading a body threw, as an error of the wire where it is one: for readers of their own. */
+/** What reading a body threw: a GatewayError (upstream_error) in its place where the connection broke, else itself. For code that reads a body by itself. */
 export const toBrokenBody = (thrown: unknown): unknown =>
   isBrokenConnection(thrown) ? lost(thrown, "The vendor's answer broke off before its end.") : thrown;
