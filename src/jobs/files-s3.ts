@@ -123,13 +123,16 @@ export class BucketFiles implements ImageFiles {
   }
 }
 
+/** Amazon's own endpoints, perhaps with a bucket's name before them: the usual ones, those for IPv6, for FIPS and inside a private network. */
+const AMAZON = /[./]s3(?:-fips)?(?:\.dualstack)?(?:[.-]([a-z]{2}(?:-[a-z]+)+-\d))?(?:\.vpce)?\.amazonaws\.com/;
+
 /**
  * The region that is signed for at an endpoint, where nobody names one: without it the client takes AWS_REGION of the environment, which is there for
  * Bedrock. Undefined without an endpoint: Amazon's own is where that variable says.
  */
 function regionOf(endpoint: string | undefined): string | undefined {
   if (endpoint === undefined) return undefined;
-  const [, region] = /[./]s3(?:[.-]([a-z]{2}(?:-[a-z]+)+-\d))?\.amazonaws\.com/.exec(endpoint) ?? [undefined, "auto"];
+  const [, region] = AMAZON.exec(endpoint) ?? [undefined, "auto"];
   return region ?? "us-east-1";
 }
 

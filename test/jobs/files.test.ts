@@ -198,6 +198,9 @@ describe("a bucket", () => {
       { endpoint: "https://r2.example" },
       { endpoint: "https://s3.eu-west-1.amazonaws.com" },
       { endpoint: "https://s3.amazonaws.com" },
+      { endpoint: "https://s3.dualstack.eu-north-1.amazonaws.com" },
+      { endpoint: "https://s3-fips.us-gov-west-1.amazonaws.com" },
+      { endpoint: "https://bucket.vpce-1a2b.s3.ca-central-1.vpce.amazonaws.com" },
       { endpoint: "https://r2.example", region: "weur" },
       {},
     ];
@@ -205,7 +208,11 @@ describe("a bucket", () => {
       env: { ...process.env, AWS_REGION: "ap-south-1" },
       stdout: "pipe",
     });
-    expect(await new Response(child.stdout).json()).toEqual(["auto", "eu-west-1", "us-east-1", "weur", "ap-south-1"]);
+    expect(await new Response(child.stdout).json()).toEqual([
+      ...["auto", "eu-west-1", "us-east-1"],
+      ...["eu-north-1", "us-gov-west-1", "ca-central-1"],
+      ...["weur", "ap-south-1"],
+    ]);
   });
 
   test("a service that says nothing is not waited for without end", async () => {
