@@ -14,18 +14,23 @@ const MEANT: ReadonlyMap<string, string> = new Map([
   ["/v1/models", WITH_V1],
   ["/v1/messages", WITHOUT_V1],
   ["/v1/messages/count_tokens", WITHOUT_V1],
-  ["/mcp/web", MCP],
 ]);
+const V1 = "/v1";
 /** Where clients look for an MCP server that they were given the address of alone, or with a slash behind its path, as many servers want. */
 const MCP_PATHS: ReadonlySet<string> = new Set(["/mcp", "/mcp/web", "/sse", "/v1/mcp", "/v1/mcp/web"]);
 
-/** The endpoint that was meant by a path, where it is missed by no more than its beginning or a slash, and what is to be said of it. */
+/**
+ * The endpoint that was meant by a path, and what is to be said of it: where it is missed by a slash, or by what stands before it. That is no /v1 or two,
+ * an endpoint that was given as the base URL, or another provider's base URL with the host changed alone (`/api/v1`, `/anthropic`).
+ */
 function findMeant(path: string): { meant: string; advice: string } | undefined {
   const plain = path.replace(/\/{2,}/g, "/").replace(/\/$/, "");
-  const meant = MCP_PATHS.has(plain) ? "/mcp/web" : `/v1${plain.replace(/^(?:\/v1(?=\/))+/, "")}`;
-  const usual = MEANT.get(meant);
-  if (usual === undefined) return undefined;
-  return { meant, advice: usual === WITHOUT_V1 && !plain.startsWith("/v1/") ? LACKS_V1 : usual };
+  if (MCP_PATHS.has(plain)) return { meant: "/mcp/web", advice: MCP };
+  for (const [meant, usual] of MEANT) {
+    if (!plain.endsWith(meant.slice(V1.length))) continue;
+    return { meant, advice: usual === WITHOUT_V1 && !plain.endsWith(meant) ? LACKS_V1 : usual };
+  }
+  return undefined;
 }
 
 /** The error for a path at which there is nothing (not_found); of one that was nearly right it says what is meant to stand there. */

@@ -24,6 +24,17 @@ test.each([
   // Its client appends no /v1, so that the address alone would lead it here again.
   ["/messages", "/v1/messages", "ends in /v1"],
   ["/messages/count_tokens", "/v1/messages/count_tokens", "ends in /v1"],
+  // A program's field for the base URL was given an endpoint of this gateway, or another provider's address with the host changed alone.
+  ["/v1/chat/completions/chat/completions", "/v1/chat/completions", "ends in /v1"],
+  ["/v1/chat/completions/v1/chat/completions", "/v1/chat/completions", "ends in /v1"],
+  ["/v1/chat/completions/models", "/v1/models", "ends in /v1"],
+  ["/v1/responses/responses", "/v1/responses", "ends in /v1"],
+  ["/v1/messages/v1/messages", "/v1/messages", "without /v1"],
+  ["/v1/messages/v1/messages/count_tokens", "/v1/messages/count_tokens", "without /v1"],
+  ["/v1/messages/messages", "/v1/messages", "ends in /v1"],
+  ["/api/v1/chat/completions", "/v1/chat/completions", "ends in /v1"],
+  ["/openai/v1/responses", "/v1/responses", "ends in /v1"],
+  ["/anthropic/v1/messages", "/v1/messages", "without /v1"],
   ["/mcp", "/mcp/web", "at this path alone"],
   ["/mcp/web/", "/mcp/web", "at this path alone"],
   ["/sse", "/mcp/web", "at this path alone"],
