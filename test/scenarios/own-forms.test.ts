@@ -81,6 +81,35 @@ describe("a chat client that tells its tools as another dialect does", () => {
     ]);
   });
 
+  test("shows images of the messages dialect itself, to vendors of either dialect", async () => {
+    const byAddress = { type: "image", source: { type: "url", url: "https://example.com/a.png" } };
+    const seen = [
+      { role: "user", content: [{ type: "text", text: "Mend it." }, image, byAddress] },
+      conversation[1],
+      { role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_1", content: "Found." }, image] },
+      { role: "user", content: [{ ...image, cache_control: { type: "ephemeral" } }] },
+    ];
+    const { status, dropped, sent } = await ask({ messages: seen, tools: CLAUDES });
+    const shown = { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } };
+    expect([status, dropped]).toEqual([200, null]);
+    expect(sent?.messages[0]).toEqual({
+      role: "user",
+      content: [
+        { type: "text", text: "Mend it." },
+        shown,
+        { type: "image_url", image_url: { url: "https://example.com/a.png" } },
+      ],
+    });
+    expect(sent?.messages.slice(2)).toEqual([
+      { role: "tool", tool_call_id: "toolu_1", content: "Found." },
+      { role: "user", content: [shown] },
+      { role: "user", content: [{ ...shown, cache_control: { type: "ephemeral" } }] },
+    ]);
+    const claude = await ask({ messages: seen, tools: CLAUDES }, "messages");
+    expect([claude.status, claude.dropped]).toEqual([200, null]);
+    expect(claude.sent?.messages[0]).toMatchObject({ content: [{ text: "Mend it." }, image, byAddress] });
+  });
+
   test("is told of what this dialect has no word for, and calls one tool at a time where it asks for that", async () => {
     const failed = { type: "tool_result", tool_use_id: "toolu_1", content: "No such file.", is_error: true };
     const asked = {

@@ -64,14 +64,18 @@ function nestedChoice(choice: unknown): unknown {
 const isCall = (part: unknown): part is Wire => isObject(part) && part["type"] === "tool_use";
 const isResult = (part: unknown): part is Wire => isObject(part) && part["type"] === "tool_result";
 
-/** An image of the messages dialect, as it is shown in a result. */
+/** An image of the messages dialect, as this one shows it; any other part, and an image of a file that its vendor keeps, as it is. */
 function imageOf(part: unknown): unknown {
-  const source = isObject(part) && part["type"] === "image" ? part["source"] : undefined;
+  if (!isObject(part) || part["type"] !== "image") return part;
+  const { source, ...own } = part;
   if (!isObject(source)) return part;
   const { type, media_type: kind, data, url } = source;
+  if (type === "url") return { ...own, type: "image_url", image_url: { url } };
+  if (type !== "base64") return part;
   return {
+    ...own,
     type: "image_url",
-    image_url: { url: type === "base64" ? dataUrl({ mediaType: stringOf(kind), data: stringOf(data) }) : url },
+    image_url: { url: dataUrl({ mediaType: stringOf(kind), data: stringOf(data) }) },
   };
 }
 
@@ -83,10 +87,12 @@ function toResult({ tool_use_id: id, content }: Wire): Wire {
   return { role: "tool", tool_call_id: id, content: Array.isArray(content) ? content.map(imageOf) : (content ?? "") };
 }
 
-/** A message whose calls and results are parts of its content, as several: results stand before what the user says with them. */
+/** A message with its images in this dialect's form; one whose calls and results are parts of its content, as several: results stand before what the user says with them. */
 function ownMessages(message: unknown): unknown[] {
-  const content = isObject(message) && Array.isArray(message["content"]) ? message["content"] : undefined;
-  if (!isObject(message) || !content?.some((part) => isCall(part) || isResult(part))) return [message];
+  if (!isObject(message) || !Array.isArray(message["content"])) return [message];
+  const content = mapChanged<unknown>(message["content"], imageOf);
+  if (!content.some((part) => isCall(part) || isResult(part)))
+    return [content === message["content"] ? message : { ...message, content }];
   const said = content.filter((part) => !isCall(part) && !isResult(part));
   if (message["role"] === "assistant") {
     const calls = [...listOf(message["tool_calls"]), ...content.filter(isCall).map(toCall)];
