@@ -717,6 +717,19 @@ describe("counts that cannot be", () => {
     },
   );
 
+  test("a text with blanks wherever samples of it might be taken evenly is looked for in the wallet", async () => {
+    const asked = ask("chat", PRICED.chat, "blocking", { max_tokens: 64 });
+    const costly = JSON.stringify({ ...asked, messages: [{ role: "user", content: "a1b2c3d4".repeat(20_000) }] });
+    const blanks = Array.from({ length: 32 }, (_, sample) => Math.floor((sample * (costly.length - 64)) / 31));
+    const end = costly.length - 160;
+    const body = blanks
+      .filter((at) => at > 200 && at < end)
+      .reduce((text, at) => `${text.slice(0, at)}${" ".repeat(64)}${text.slice(at + 64)}`, costly);
+    await lab.fund(costOf(40_000, 64));
+    expect((await lab.gateway.post(PATH.chat, body)).status).toBe(402);
+    await expectCharged(costOf(40_000, 64), 0n, []);
+  });
+
   test("an input far beyond its estimate takes no more than the wallet has and a bound; the rest is the operator's", async () => {
     const body = ask("chat", PRICED.chat, "blocking", { max_tokens: 64 });
     const funded = holdOf(body, 64) + 5n;
