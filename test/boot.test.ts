@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeFolder, type RunningBinary, removeFolder, runBinary, startBinary } from "./support/binary.ts";
 
@@ -65,10 +65,12 @@ describe("a start from source", () => {
   });
 
   test("is not kept from it by a mark that another process left behind", async () => {
-    const { stderr } = await start({ STARTED_BY_SLUICE: "1", HTTP_PROXY: "http://127.0.0.1:9" });
+    const { stderr, child } = await start({ STARTED_BY_SLUICE: "1", HTTP_PROXY: "http://127.0.0.1:9" });
     // The second execution finds a clean environment: the first one must have happened, and must have said so.
     expect(count(stderr, "ignores HTTP_PROXY")).toBe(1);
     expect(stderr).not.toContain("STARTED_BY_SLUICE");
+    if (process.platform !== "linux") return;
+    expect(readFileSync(`/proc/${child.pid}/environ`, "utf8")).not.toContain("HTTP_PROXY");
   });
 
   test.skipIf(process.platform === "win32")(

@@ -236,7 +236,6 @@ export function resolveVendors(sources: VendorSources): Discovery {
 
 /** `host:port` with all loopback names as one. */
 function endpoint(baseUrl: string): string {
-  if (!URL.canParse(baseUrl)) return baseUrl;
   const url = new URL(baseUrl);
   const host = isLoopback(url.hostname) ? "localhost" : url.hostname;
   return `${host}:${url.port || (url.protocol === "https:" ? 443 : 80)}`;

@@ -237,14 +237,18 @@ describe("the request log", () => {
     expect(lines().map((line) => line["request_id"])).toEqual(["req_2", "req_3"]);
     if (process.platform !== "win32") expect(statSync(path).mode & 0o777).toBe(0o700);
     expect(faults).toEqual([]);
+    rmSync(path, { recursive: true });
+    expect(await log.removeOld()).toBeUndefined();
   });
 
   test("what waits is bounded, and what was left out is counted", async () => {
-    const { log, lines } = open({ maxBytes: 64 * 1024 * 1024 });
+    const { log, files, lines } = open({ maxBytes: 64 * 1024 * 1024 });
     for (let at = 0; at < 20_010; at++) log.add("info", { at });
     await log.flush();
     expect(lines().length).toBe(20_001);
     expect(lines().at(-1)).toMatchObject({ event: "left-out", lines: 10 });
+    // An eighth of the bound is one file.
+    expect(files()).toHaveLength(1);
   });
 
   test("only what became of requests is noted, and the log itself goes on as before", () => {
