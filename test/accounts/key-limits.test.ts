@@ -170,6 +170,14 @@ describe("renaming and changing", () => {
     expect(keys.list().slice(1)).toEqual([row]);
   });
 
+  test("the most of each there may be is taken", async () => {
+    const { keys, make } = await open();
+    const models = Array.from({ length: 100 }, (_, at) => `lab/${at}`.padEnd(200, "x"));
+    const most = { models, capDayNano: 10n ** 15n, capTotalNano: 10n ** 15n, capRequestsDay: 1_000_000_000 };
+    const { id } = await make(most);
+    expect(keys.list().find((row) => row.id === id)).toMatchObject(most);
+  });
+
   test("an admin key can expire, and has no other limits", async () => {
     const { keys, accountId, clock } = await open();
     const admin = { accountId, name: "root", kind: "admin" as const };
