@@ -61,6 +61,8 @@ test("a model server that is found after the start is asked for its models, and 
   try {
     server.addVendors([{ ...vendorAt(upstream, "chat", "lab"), models: "discover" }]);
     await until(() => upstream.calls.length === 1, "the first question");
+    // Its answer has come too.
+    await clock.armed(30_000);
     upstream.always("/v1/models", listing("first"));
     await clock.advance(29_000);
     expect(upstream.calls).toHaveLength(1);
