@@ -1314,6 +1314,13 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe(`${TEXT} ebb [1] flood x<sup>2</sup> y\n\n| a | b |\n| --- | --- |\n| High noon tide | x |`);
   });
 
+  test("signs alone on a line are neither an empty item, a rule nor a line under a heading", async () => {
+    const { markdown } = await readHtml(
+      `<main><p>${TEXT}</p><p>-</p><p>+</p><p>1.</p><p>Sum<br>=<br>--<br>3)</p></main>`,
+    );
+    expect(markdown).toBe([TEXT, "\\-", "\\+", "1\\.", "Sum  \n\\=  \n\\--  \n3\\)"].join("\n\n"));
+  });
+
   test("how a word is read stands in brackets behind it", async () => {
     const { markdown } = await readHtml(`<p>${TEXT} <ruby>漢字<rp>(</rp><rt> かんじ </rt><rp>)</rp></ruby>.</p>`);
     expect(markdown).toBe(`${TEXT} 漢字(かんじ).`);

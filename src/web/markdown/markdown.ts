@@ -42,7 +42,7 @@ const holdsWords = ({ children }: Element): boolean =>
 /** Signs at a line's start that Markdown would take for a heading, a list, a quotation or a rule. */
 const escapeStart = (line: string) =>
   line.replace(
-    /^(?:#{1,6}(?=\s|$)|[-+](?=\s)|>|(?:={2,}|-{3,})\s*$|(\d{1,9})[.)](?=\s))/,
+    /^(?:#{1,6}(?=\s|$)|[-+](?=\s|$)|>|(?:=+|-+)\s*$|(\d{1,9})[.)](?=\s|$))/,
     (sign, number: string | undefined) =>
       number === undefined ? `\\${sign}` : `${number}\\${sign.slice(number.length)}`,
   );
