@@ -17,7 +17,6 @@ import type { Book } from "./ledger/book.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
 import { Retention } from "./ledger/rollup-retention.ts";
 import type { Clock } from "./lib/clock.ts";
-import { isLoopback } from "./lib/loopback.ts";
 import { type Rhythm, repeat } from "./lib/repeat.ts";
 import { HOUR_MS, MINUTE_MS } from "./lib/spans.ts";
 import { userAgentOf } from "./lib/user-agent.ts";
@@ -43,9 +42,9 @@ import { ReasoningStore } from "./relay/reasoning/store.ts";
 import { Running } from "./relay/running.ts";
 import { Tokenizer } from "./relay/tokenizer/tokenizer.ts";
 import { builtinVendor } from "./vendors/builtin/vendor.ts";
+import { Discovery } from "./vendors/discovery.ts";
 import { VendorHealth } from "./vendors/health.ts";
 import { createImageUpstreams } from "./vendors/images/index.ts";
-import { listDiscovered } from "./vendors/models-list.ts";
 import { keepSame, replaceVendors } from "./vendors/roster.ts";
 import type { Vendor } from "./vendors/vendor.ts";
 import { McpServer } from "./web/mcp/mcp.ts";
@@ -101,17 +100,8 @@ export type App = {
    * Vendors that were found after the start stay, unless the configuration has one of the same id.
    */
   reload(next: Reloaded): void;
-  /** Whether some vendor lists its own models. */
-  discovers(): boolean;
-  /**
-   * Asks the vendors that list their own models; resolves when each has answered or failed, with whether no list is missing. One that fails is logged, and not
-   * again before it has answered.
-   */
-  discover(): Promise<boolean>;
-  /** {@link discover} for those vendors alone whose list is missing: they failed when they were asked last. */
-  discoverMissing(): Promise<boolean>;
-  /** Asks the vendors on this machine alone, where a user adds models by a command. One that does not answer is neither logged nor missing. */
-  discoverNearby(): Promise<void>;
+  /** The models that vendors list themselves. */
+  discovery: Discovery;
   /** What is configured and found at present, for the processes that work for this one. */
   standing(): Standing;
   /** Calls back whenever {@link standing} has changed. */
@@ -357,41 +347,22 @@ function openEndpoints(parts: Parts): Gateway {
   });
 }
 
-/** The functions of the app that change, or tell, which vendors, models, plans and limits there are. */
-type Changes = Pick<
-  App,
-  "addVendor" | "reload" | "discovers" | "discover" | "discoverMissing" | "discoverNearby" | "standing" | "onChange"
->;
+/** The parts of the app that change, or tell, which vendors, models, plans and limits there are. */
+type Changes = Pick<App, "addVendor" | "reload" | "discovery" | "standing" | "onChange">;
 
 function createChanges(relay: Relay): Changes {
   const { log, state, builtin, found, vendors, catalog, plans, health, services } = relay;
-  const discovered = new Map<string, readonly ListedModel[]>();
-  /** Vendors whose list could not be had when they were asked last. */
-  const missing = new Set<string>();
   const changes: (() => void)[] = [];
   const tellChange = () => {
     for (const callback of changes) callback();
   };
-  const tellFound = (vendor: Vendor, models: readonly ListedModel[]) => {
-    // A reload has replaced or removed the vendor that was asked: this is not the list of the present one.
-    if (vendors.get(vendor.id) !== vendor) return;
-    missing.delete(vendor.id);
-    // Vendors on this machine are asked every minute, and mostly have nothing new.
-    if (Bun.deepEquals(discovered.get(vendor.id), models)) return;
-    catalog.setDiscovered(vendor.id, models);
-    discovered.set(vendor.id, models);
-    tellChange();
-  };
-  const tellUnlisted = (vendor: Vendor, reason: unknown) => {
-    if (vendors.get(vendor.id) !== vendor || missing.has(vendor.id)) return;
-    missing.add(vendor.id);
-    // Without the stack: it is no fault of this program.
-    log.warn("discovery", { vendor: vendor.id, ...errorFields(reason), stack: undefined });
-  };
-  const discoverOf = async (asks: (vendor: Vendor) => boolean) => {
-    await discoverModels([...vendors.values()].filter(asks), services.userAgent, tellFound, tellUnlisted);
-    return missing.size === 0;
-  };
+  const discovery = new Discovery({
+    ...{ vendors, userAgent: services.userAgent, log },
+    onList(vendorId, models) {
+      catalog.setDiscovered(vendorId, models);
+      tellChange();
+    },
+  });
   return {
     addVendor(vendor) {
       if (vendors.has(vendor.id)) return;
@@ -412,24 +383,17 @@ function createChanges(relay: Relay): Changes {
       services.blockingMs = bounds.blockingSeconds * 1000;
       // A vendor may have refused, or have been in trouble, because of what was changed.
       health.forgetTrouble(changed);
-      // The list of a vendor that is gone, or is not asked any more, is forgotten, as it is by the catalog.
-      for (const id of discovered.keys()) if (vendors.get(id)?.models !== "discover") discovered.delete(id);
-      // One that has changed is asked anew.
-      for (const id of missing) if (changed.includes(id) || !vendors.has(id)) missing.delete(id);
+      discovery.replaced(changed);
       state.config = reloaded;
       state.reloads++;
       tellChange();
     },
-    discovers: () => [...vendors.values()].some((vendor) => vendor.models === "discover"),
-    discover: () => discoverOf(() => true),
-    discoverMissing: () => discoverOf(({ id }) => missing.has(id)),
-    discoverNearby: () =>
-      discoverModels([...vendors.values()].filter(isNearby), services.userAgent, tellFound, () => undefined),
+    discovery,
     standing: () => ({
       config: state.config,
       reloads: state.reloads,
       vendors: [...vendors.values()].filter((vendor) => vendor !== builtin),
-      discovered,
+      discovered: discovery.lists,
     }),
     onChange: (callback) => void changes.push(callback),
   };
@@ -482,21 +446,4 @@ function createLimits({ store, clock, log }: AppSettings, writer: Writer, plans:
 function endRevoked(keys: Keys, running: Running): () => void {
   keys.onRevoked((keyId) => running.endKey(keyId, keyRevoked()));
   return keys.watch();
-}
-
-const isNearby = ({ baseUrl }: Vendor): boolean => isLoopback(URL.parse(baseUrl)?.hostname ?? "");
-
-/** Asks vendors for their lists, and calls `found` or `unlisted` for each as soon as it has answered or failed. Resolves when all have. */
-async function discoverModels(
-  vendors: readonly Vendor[],
-  userAgent: string,
-  found: (vendor: Vendor, models: readonly ListedModel[]) => void,
-  unlisted: (vendor: Vendor, reason: unknown) => void,
-): Promise<void> {
-  const taken = listDiscovered(vendors, { userAgent }).map(async (asked) => {
-    const { vendor, models, reason } = await asked;
-    if (models) found(vendor, models);
-    else unlisted(vendor, reason);
-  });
-  await Promise.all(taken);
 }

@@ -106,8 +106,8 @@ async function listenWithBun({ gateway }: App, { host, port, processes = 1 }: Se
  * Asks vendors for their own lists of models, and again every half an hour; those that do not answer sooner, and more and more seldom: a key that is refused
  * stays so for days. The returned function ends that.
  */
-function keepDiscovering(app: App, clock: Clock): () => void {
-  if (!app.discovers()) return () => {};
+function keepDiscovering({ discovery }: App, clock: Clock): () => void {
+  if (!discovery.isNeeded) return () => {};
   let cancel = () => {};
   let stopped = false;
   let allAt = Number.NEGATIVE_INFINITY;
@@ -119,7 +119,7 @@ function keepDiscovering(app: App, clock: Clock): () => void {
       allAt = now + DISCOVERY_MS;
       retryMs = FIRST_RETRY_MS;
     }
-    const complete = await (isForAll ? app.discover() : app.discoverMissing());
+    const complete = await (isForAll ? discovery.askAll() : discovery.askMissing());
     if (stopped) return;
     const leftMs = allAt - clock.monotonic();
     cancel = clock.after(complete ? leftMs : Math.min(leftMs, retryMs), round);
@@ -129,7 +129,7 @@ function keepDiscovering(app: App, clock: Clock): () => void {
   const stopNearby = repeat(
     clock,
     { everyMs: NEARBY_MS },
-    () => app.discoverNearby(),
+    () => discovery.askNearby(),
     () => undefined,
   );
   return () => {

@@ -42,7 +42,7 @@ async function nearGateway(): Promise<TestApp> {
   const app = await startApp({ vendors });
   apps.push(app);
   // An executable asks at its start.
-  if (!givenExecutable()) await app.app.discover();
+  if (!givenExecutable()) await app.app.discovery.askAll();
   await until(async () => (await entries(app)).length === 6, "the models of all rows");
   return app;
 }
@@ -295,7 +295,7 @@ describe("a gateway whose list says of a model that it has to reason (OpenRouter
     upstream.always(PATHS.chat, json(chatReply("ok")));
     const app = await startApp({ vendors: [{ ...vendorAt(upstream, "chat", "hub"), models: "discover" }] });
     apps.push(app);
-    if (!givenExecutable()) await app.app.discover();
+    if (!givenExecutable()) await app.app.discovery.askAll();
     await until(async () => (await entries(app)).length === 1, "its model");
     const [{ reasoning_efforts: efforts } = {}] = await entries(app);
     const path = "thinking" in body ? PATHS.messages : PATHS.chat;

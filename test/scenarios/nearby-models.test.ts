@@ -92,27 +92,27 @@ test("a vendor whose list cannot be had is asked again alone, ever more seldom, 
     ...{ host: "127.0.0.1", port: 0 },
   });
   const asked = () => [upstream.calls.length, refusing.calls.length];
+  /** Turns the clock on, and waits until each vendor was asked so often and what is to come is set again. */
+  const goOn = async (ms: number, ...calls: [number, number]) => {
+    const { pending } = clock;
+    await clock.advance(ms);
+    await until(() => Bun.deepEquals(asked(), calls) && clock.pending >= pending, `${calls.join(" and ")} questions`);
+  };
   try {
-    await clock.armed(30_000);
+    await until(
+      () => logged.length === 1 && server.app.discovery.lists.has("lab"),
+      "the first list and the first failure",
+    );
     expect(asked()).toEqual([1, 1]);
-    await clock.advance(30_000);
-    await until(() => refusing.calls.length === 2, "the second question");
-    expect(upstream.calls.length).toBe(1);
-    await clock.armed(60_000, 2);
+    await goOn(30_000, 1, 2);
     // Both are on this machine, where every vendor is asked each minute.
-    await clock.advance(30_000);
-    await until(() => upstream.calls.length === 2 && refusing.calls.length === 3, "the question of the minute");
-    await clock.advance(30_000);
-    await until(() => refusing.calls.length === 4, "the question after a longer pause");
-    await clock.armed(120_000);
-    expect(upstream.calls.length).toBe(2);
+    await goOn(30_000, 2, 3);
+    await goOn(30_000, 2, 4);
     expect(logged).toEqual([expect.objectContaining({ event: "discovery", vendor: "refusing" })]);
     refusing.always("/v1/models", listing("at-last"));
-    await clock.advance(30_000);
-    await until(() => refusing.calls.length === 5, "the question that is answered");
-    await clock.advance(90_000);
-    // Only those of the minutes: it is missed no more.
-    expect(asked()).toEqual([4, 6]);
+    await goOn(30_000, 3, 5);
+    // Only those of the minute: it is missed no more.
+    await goOn(90_000, 4, 6);
   } finally {
     await server.stop();
     refusing.close();

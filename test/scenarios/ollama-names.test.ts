@@ -22,7 +22,7 @@ async function nearOllama(): Promise<TestApp> {
   upstream.always("/v1/chat/completions", json(chatReply("ok")));
   const app = await startApp({ vendors: [{ ...vendor, baseUrl: `${upstream.url}/v1` }] });
   apps.push(app);
-  if (!givenExecutable()) await app.app.discover();
+  if (!givenExecutable()) await app.app.discovery.askAll();
   await until(async () => (await (await app.call("/v1/models")).text()).includes("ollama/Tiny:latest"), "its model");
   return app;
 }

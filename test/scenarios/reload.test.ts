@@ -87,7 +87,7 @@ test("what a vendor lists is there though another one takes its time", async () 
     });
     let changes = 0;
     app.app.onChange(() => changes++);
-    const all = app.app.discover();
+    const all = app.app.discovery.askAll();
     await until(async () => (await listed(app)).includes("lab/soon"), "the models of the vendor that has answered");
     // Processes that work for this one are told as soon.
     expect(changes).toBe(1);
@@ -109,10 +109,10 @@ test("a list that was asked for before the vendor was changed is not taken for t
     return json({ data: [{ id: "old" }] });
   });
   upstream.always("/v1/models", json({ data: [{ id: "new" }] }));
-  const late = app.app.discover();
+  const late = app.app.discovery.askAll();
   await upstream.called();
   app.app.reload({ config: PLAIN_CONFIG, vendors: [{ ...discovering, apiKey: "another-key" }] });
-  expect(await app.app.discover()).toBe(true);
+  expect(await app.app.discovery.askAll()).toBe(true);
   resolve();
   await late;
   expect(await listed(app)).toEqual(["lab/new"]);

@@ -57,7 +57,7 @@ test("a vendor found after the start is called, and asked for its models", async
       gateway.post("/v1/chat/completions", { model, messages: [{ role: "user", content: "Hi" }] });
     expect((await ask("found/small")).status).toBe(404);
     gateway.app.addVendor({ ...vendorAt(late, "chat", "found"), models: "discover" });
-    expect(await gateway.app.discover()).toBe(true);
+    expect(await gateway.app.discovery.askAll()).toBe(true);
     expect((await ask("found/small")).status).toBe(200);
     expect((await ask("found/other")).status).toBe(404);
     // One that is on is not replaced.

@@ -298,7 +298,7 @@ describe("models that a vendor's own list tells of as drawing", () => {
     const lab = start(vendor);
     gateway = await startApp({ vendors: [lab.vendor] });
     lab.upstream.answer(path, json(list));
-    await gateway.app.discover();
+    await gateway.app.discovery.askAll();
     const model = `${vendor}/${name}`;
     for (const [modality, there] of [
       ["image", true],
@@ -346,7 +346,7 @@ describe("image servers of this machine", () => {
     ]);
     gateway = await startApp();
     for (const { vendor } of found) gateway.app.addVendor(vendor);
-    await gateway.app.discover();
+    await gateway.app.discovery.askAll();
     await until(() => gateway!.app.catalog.find("comfyui/two.safetensors") !== undefined, "the list of models");
     const listed = gateway.app.catalog.list("image").map(({ id }) => id);
     expect(listed).toContain("automatic1111/sd_xl_base_1.0");
