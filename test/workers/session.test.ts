@@ -74,7 +74,7 @@ describe("what a worker asks of the gateway", () => {
     upstream.reset();
     upstream.always("/v1/models", json({ data: [{ id: "listed" }] }));
     gateway = await startApp({ vendors: [{ ...vendor, models: "discover" }] });
-    await gateway.app.discover();
+    await gateway.app.discovery.askAll();
     pair = startPair(gateway.app, ":memory:", gateway.clock);
     upstream.always(PATH, () => json(REPLY));
     expect((await ask({ model: "lab/listed" })).status).toBe(200);
