@@ -164,7 +164,9 @@ describe("the estimate on the hot path", () => {
       const data = Buffer.concat(pieces.map((piece) => Buffer.from(piece))).toString("base64");
       const source = { type: "base64", media_type: "application/pdf", data };
       const bareData = { type: "input_file", filename: "a.pdf", file_data: data };
-      for (const part of [{ type: "document", source }, bareData]) {
+      // As Python's base64.encodebytes has it.
+      const inLines = { type: "document", source: { ...source, data: data.replace(/.{76}/g, "$&\n") } };
+      for (const part of [{ type: "document", source }, bareData, inLines]) {
         const body = bodyOf([part]);
         const pages = (estimateInputTokens(body, GPT, countMedia(body.value)) - bare) / 1_500;
         expect(Math.round(pages)).toBe(count);

@@ -30,6 +30,8 @@ const DATA_STARTS_IN = 512;
 const KEY_START = 128;
 /** The head of a data URL of bytes, and the media type that it names. */
 const DATA_HEAD = /^data:([^;,]{0,80})[^,]{0,40};base64,/;
+/** Characters of base64 in which its first line ends, where it is broken into lines. */
+const LINE = 80;
 /** Base64 characters of a usual page of a PDF. */
 const CHARACTERS_PER_PAGE = 22_000;
 const ADDRESS = /^\s*https?:/i;
@@ -244,7 +246,9 @@ function weighText(text: string): Weight {
 }
 
 function weighPages(data: string): Weight {
-  const pages = glancePdfPages(data) ?? Math.ceil(data.length / CHARACTERS_PER_PAGE);
+  // Some clients break base64 into lines, which stand in the way where its end is read alone.
+  const whole = /\s/.test(data.slice(0, LINE)) ? data.replaceAll(/\s+/g, "") : data;
+  const pages = glancePdfPages(whole) ?? Math.ceil(whole.length / CHARACTERS_PER_PAGE);
   return ({ perPage }) => pages * perPage;
 }
 
