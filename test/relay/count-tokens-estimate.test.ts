@@ -266,10 +266,15 @@ describe("the estimate on the hot path", () => {
     const bare = estimateInputTokens(bodyOf("x"), GPT);
     const parts = [
       { type: "video_url", video_url: { url: `data:video/mp4;base64,${data}` } },
-      { type: "audio_url", audio_url: `data:audio/wav;base64,${data}` },
       { type: "image", data, mimeType: "image/png" },
     ];
     for (const part of parts) expect(estimateInputTokens(bodyOf([part]), GPT) - bare).toBeWithin(500, 1_000);
+    const long = data.repeat(20);
+    const lasting = [
+      { type: "video_url", video_url: { url: `data:video/mp4;base64,${long}` } },
+      { type: "audio_url", audio_url: `data:audio/wav;base64,${long}` },
+    ];
+    for (const part of lasting) expect(estimateInputTokens(bodyOf([part]), GPT) - bare).toBeWithin(5_900, 6_200);
     const screenshot = { type: "computer_screenshot", image_url: `data:image/png;base64,${data}` };
     const drawn = { type: "image_generation_call", id: "i", result: data };
     const turn = { role: "assistant", content: "a", images: [{ image_url: { url: `data:image/png;base64,${data}` } }] };

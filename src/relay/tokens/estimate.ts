@@ -41,6 +41,8 @@ const UNKNOWN_PAGES = 10;
 const SHOWING_TEXT = 1_024;
 /** Fields that hold bytes, or an object with them, in parts that only some servers know: of films and of sound (vLLM), and of what tools draw (MCP). */
 const BYTE_FIELDS = ["image_url", "video_url", "audio_url", "image", "video", "audio", "data"] as const;
+const FILMS: ReadonlySet<string> = new Set(["video_url", "video"]);
+const SOUNDS: ReadonlySet<string> = new Set(["audio_url", "audio"]);
 /** A function that stands for a web tool, in o200k tokens: its name, what is said of it, and its schema. */
 const PER_WEB_TOOL = 115;
 /** A list of tools that is not empty. */
@@ -252,13 +254,16 @@ function weighPages(data: string): Weight {
   return ({ perPage }) => pages * perPage;
 }
 
-/** A picture by its size, a sound by its length, a text by what it says, a PDF by its pages, or its length where it does not say how many they are. */
-function weigh(kind: FoundMedia["kind"], bytes: string, said = ""): Weight {
+/** Of what is seen or heard: a film is told by no dialect. */
+type Kind = FoundMedia["kind"] | "film";
+
+/** A picture by its size, a sound by its length, a film too, and as one picture at the least, a text by what it says, a PDF by its pages, or its length where it does not say how many they are. */
+function weigh(kind: Kind, bytes: string, said = ""): Weight {
   const [head = "", type = said] = DATA_HEAD.exec(bytes) ?? [];
   const data = bytes.slice(head.length);
-  if (kind === "audio") {
+  if (kind === "audio" || kind === "film") {
     const tokens = soundTokens(data.length);
-    return () => tokens;
+    return ({ image }) => (kind === "film" ? Math.max(tokens, imageTokens(image)) : tokens);
   }
   if (data.startsWith("JVBERi")) return weighPages(data);
   const text = textOfMedia(type.trim().toLowerCase(), data);
@@ -320,7 +325,7 @@ export function countMedia(body: unknown): Required<Omit<Beside, "webTools">> {
   const inside = new Map<string, Weight[]>();
   const counts = { images: 0, documents: 0, inside };
   if (!isObject(body)) return counts;
-  const note = (kind: FoundMedia["kind"], bytes: string, said?: string) => {
+  const note = (kind: Kind, bytes: string, said?: string) => {
     if (bytes.length <= DATA_STRING) return;
     addTo(inside, keyOf(bytes), weigh(kind, bytes, said));
   };
@@ -333,7 +338,7 @@ export function countMedia(body: unknown): Required<Omit<Beside, "webTools">> {
     for (const field of BYTE_FIELDS) {
       const held = part[field];
       const bytes = isObject(held) ? held["url"] : held;
-      if (typeof bytes === "string") note("image", bytes);
+      if (typeof bytes === "string") note(FILMS.has(field) ? "film" : SOUNDS.has(field) ? "audio" : "image", bytes);
     }
   });
   return counts;
