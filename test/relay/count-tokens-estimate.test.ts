@@ -46,6 +46,11 @@ describe("the estimate on the hot path", () => {
     expect(ratio).toBeLessThan(1.35);
   });
 
+  test("a line of one mark stays the few tokens that it is", () => {
+    const rules = bodyOf(`${"-".repeat(78)}\n${"=".repeat(78)}\n`.repeat(200));
+    expect(estimateInputTokens(rules, GPT)).toBeLessThan(10_000);
+  });
+
   test.each([
     ["Chinese", "闸门从早到晚都开着。"],
     ["Amharic", "በሩ ከጠዋት እስከ ማታ ክፍት ነው። "],

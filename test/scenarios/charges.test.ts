@@ -145,6 +145,24 @@ describe("refused before dispatch: nothing", () => {
     await expectCharged(money, 0n, []);
   });
 
+  /** Letters one after another in no order that a vocabulary knows: it counts about as many tokens as this of 100,000 of them. */
+  const odd = (letters: string) => {
+    const list = [...letters];
+    return Array.from({ length: 100_000 }, (_, at) => list[(at * at + (at >> 3)) % list.length]).join("");
+  };
+  test.each([
+    ["marks", odd("!@#$%^&*()-_=+[]{};:',.<>?|`~"), 60_000],
+    ["runes", odd("ᚠᚡᚢᚣᚤᚥᚦᚧᚨᚩᚪ"), 290_000],
+    ["Mongolian letters", odd("ᠠᠡᠢᠣᠤᠥᠦᠧᠨᠩᠪ"), 290_000],
+    ["Braille", odd("⠁⠂⠃⠄⠅⠆⠇⠈⠉⠊⠋"), 290_000],
+    ["Greek with all its accents", odd("ἀἁἂἃἄἅἆἇἐἑἒ"), 180_000],
+  ])("whoever has a quarter of what a prompt of %s costs is not let in", async (_what, text, tokens) => {
+    await lab.fund(costOf(tokens / 4, 0));
+    const body = { model: PRICED.chat, max_tokens: 1, messages: [{ role: "user", content: text }] };
+    const response = await lab.gateway.post(PATH.chat, body);
+    expect([response.status, calls(), lab.wallet().held]).toEqual([402, 0, 0n]);
+  });
+
   test.each(SIDES)("a 402 says what could be paid for, and that repeating it is in vain: %s", async (client) => {
     const body = ask(client, PRICED[client], "stream", { max_tokens: 5_000 });
     await lab.fund(holdOf(body, 255));

@@ -82,20 +82,47 @@ const PER_ESCAPED = 80;
 const FIRST_OTHER = 0x300;
 const FIRST_IDEOGRAPH = 0x2e80;
 
-/** Scripts that the vocabulary knows less well than other letters, from their first letter to behind their last: Burmese; Ethiopic and syllables like it; Khmer. */
-const RARE_SCRIPTS: readonly (readonly [first: number, behind: number, tokens: number])[] = [
+/**
+ * Where the vocabulary knows letters less well than others, from the first to behind the last, in hundredths: languages that it has seen little of (Burmese,
+ * Ethiopic and syllables like it, Khmer, Tibetan, Mongolian), and signs that no language is written in, of which most are told byte by byte. Nobody writes much
+ * of these by chance; left at what a usual letter costs, a request of them would be let in for a tenth of its price.
+ */
+const RARE_LETTERS: readonly (readonly [first: number, behind: number, tokens: number])[] = [
+  [0x300, 0x360, 100],
+  [0x700, 0x800, 150],
+  [0x800, 0x900, 250],
+  [0xf00, 0x1000, 150],
   [0x1000, 0x10a0, 60],
+  [0x1100, 0x1200, 300],
   [0x1200, 0x1680, 225],
+  [0x1680, 0x1780, 300],
   [0x1780, 0x1800, 64],
+  [0x1800, 0x1e00, 280],
+  [0x1f00, 0x2000, 150],
+  [0x2080, 0x2300, 100],
+  [0x2300, 0x2500, 150],
+  [0x2500, 0x25a0, 60],
+  [0x25a0, 0x27c0, 150],
+  [0x27c0, 0x2e80, 280],
+  [0x3400, 0x4dc0, 300],
+  [0xa000, 0xac00, 290],
+  // Halves of a pair: two are one character.
+  [0xd800, 0xe000, 125],
+  [0xe000, 0xfb00, 270],
+  [0xfb00, 0xfe00, 200],
 ];
-const FIRST_RARE = 0x1000;
 
-function outsideAscii(code: number): number {
+/** Letters that cost the same stand side by side, so many at the least: a bit count. */
+const NEIGHBOURS_BITS = 5;
+const OUTSIDE = Uint16Array.from({ length: 0x10000 >> NEIGHBOURS_BITS }, (_, at) => {
+  const code = at << NEIGHBOURS_BITS;
+  const rare = RARE_LETTERS.find(([first, behind]) => code >= first && code < behind);
+  if (rare) return rare[2];
   if (code >= FIRST_IDEOGRAPH) return PER_IDEOGRAPH;
-  if (code < FIRST_RARE) return code >= FIRST_OTHER ? PER_OTHER_LETTER : PER_LATIN;
-  for (const [first, behind, tokens] of RARE_SCRIPTS) if (code >= first && code < behind) return tokens;
-  return PER_OTHER_LETTER;
-}
+  return code >= FIRST_OTHER ? PER_OTHER_LETTER : PER_LATIN;
+});
+
+const outsideAscii = (code: number): number => OUTSIDE[code >> NEIGHBOURS_BITS] as number;
 
 /** A character that is spelled by its number, as PHP and Python spell all outside of ASCII, and Go what stands for something in HTML. */
 const escaped = (code: number): number => (code < 128 ? PER_ESCAPED : outsideAscii(code));
@@ -217,6 +244,30 @@ function scanStretch(text: Sliced, from: number, to: number): number {
   return scan(stretch, before, stretch.length);
 }
 
+/** A window of fewer hundredths than this is nothing but marks or blanks: of language each is of some 1,200. */
+const SPARSE = 1_000;
+/** Marks of one kind, such as a line of dashes, are few tokens however many they are. Others, behind so many that stand together in code, are one each, nearly. */
+const MARKS_TOGETHER = 4;
+const PER_UNLIKE_MARK = 60;
+
+/** What marks that are not like the ones before them cost beside what {@link scan} takes them for. */
+function unlikeMarks(window: string): number {
+  let tokens = 0;
+  let run = 0;
+  for (let at = 0; at < window.length; at++) {
+    const code = window.charCodeAt(at);
+    run = code < 128 && KINDS[code] === MARK ? run + 1 : 0;
+    if (run > MARKS_TOGETHER && code !== window.charCodeAt(at - 1)) tokens += PER_UNLIKE_MARK;
+  }
+  return tokens;
+}
+
+/** {@link scan} of one window, which is looked at once more where it holds so little that it is no language. */
+function scanWindow(text: Sliced, start: number): number {
+  const tokens = scanStretch(text, start, start + WINDOW);
+  return tokens < SPARSE ? tokens + unlikeMarks(text.slice(start, start + WINDOW)) : tokens;
+}
+
 /** {@link scan} in whole tokens, of samples where the stretch is long: one of each of its shares, which are all of the same length. */
 function roughTokens(text: Sliced, from: number, to: number): number {
   const length = to - from;
@@ -227,8 +278,8 @@ function roughTokens(text: Sliced, from: number, to: number): number {
   for (let window = 0; window < WINDOWS; window += 4) {
     const [a, b, c, d] = [startOf(window), startOf(window + 1), startOf(window + 2), startOf(window + 3)] as const;
     const found = typeof text === "string" ? scanSideBySide(text, a, b, c, d) : -1;
-    if (found >= 0) tokens += found;
-    else for (const start of [a, b, c, d]) tokens += scanStretch(text, start, start + WINDOW);
+    if (found >= 4 * SPARSE) tokens += found;
+    else for (const start of [a, b, c, d]) tokens += scanWindow(text, start);
   }
   return (tokens * length) / (WINDOWS * WINDOW * HUNDREDTHS);
 }
