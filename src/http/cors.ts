@@ -1,3 +1,5 @@
+import { SESSION_HEADERS } from "../relay/session.ts";
+import { REQUEST_ID } from "../vendors/outgoing.ts";
 import { STRICT_HEADER } from "../wire/header-names.ts";
 import type { AskedHead } from "./asked.ts";
 import { commonHeaders } from "./errors.ts";
@@ -30,7 +32,8 @@ export type Cors = {
 /**
  * What the official SDKs, MCP clients and chat programs send from a browser, beside the names that always may cross; some of it is of no use here, and
  * yet without leave for it nothing is sent at all. Programs name themselves as OpenRouter asks them to, and many do so everywhere
- * (n4ze3m/page-assist, CherryHQ/cherry-studio), or as another gateway does (`x-client`: lobehub/lobe-chat, provider "New API").
+ * (n4ze3m/page-assist, CherryHQ/cherry-studio), or as another gateway does (`x-client`: lobehub/lobe-chat, provider "New API"). pi, whose library runs in
+ * pages too, names the session and, by it, the request.
  */
 const ALLOWED_HEADERS = [
   "authorization",
@@ -58,6 +61,8 @@ const ALLOWED_HEADERS = [
   "x-title",
   "x-openrouter-title",
   "x-client",
+  REQUEST_ID,
+  ...SESSION_HEADERS,
   STRICT_HEADER,
   "x-stainless-arch",
   "x-stainless-async",

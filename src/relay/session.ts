@@ -12,7 +12,7 @@ type Named = { name: string; field?: string };
  */
 const FIELDS = ["prompt_cache_key", "session_id"];
 /** Headers in which agents name theirs: Claude Code, Codex, OpenCode (anomalyco/opencode #31511), pi and Crush (charmbracelet/crush #3277). */
-const HEADERS =
+export const SESSION_HEADERS: readonly string[] =
   "x-claude-code-session-id session-id session_id x-session-affinity x-session-id x-opencode-session".split(" ");
 /** Where Claude Code names its own inside `metadata.user_id`: JSON since 2.1.78, and before that `user_…_session_…` (ding113/claude-code-hub #939). */
 const IN_USER_ID = /(?:_session_|"session_id"\s*:\s*")([\w-]+)/;
@@ -39,7 +39,7 @@ function sessionOf(body: Record<string, unknown>, headers: Fields): Named | unde
     const name = textOf(body[field]);
     if (name !== undefined) return { name, field };
   }
-  for (const header of HEADERS) {
+  for (const header of SESSION_HEADERS) {
     const name = textOf(headers.get(header));
     if (name !== undefined) return { name };
   }

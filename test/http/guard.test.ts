@@ -373,6 +373,10 @@ describe("CORS", () => {
     "x-title",
     "x-openrouter-title",
     "x-client",
+    "x-client-request-id",
+    "session_id",
+    "x-session-affinity",
+    "x-opencode-session",
   ])("a page may send %s", (name) => {
     const allowed = cors.preflight(preflight(CORS_ORIGIN))?.headers.get("access-control-allow-headers");
     expect(allowed?.split(", ")).toContain(name);
