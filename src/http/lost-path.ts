@@ -33,9 +33,27 @@ function findMeant(path: string): { meant: string; advice: string } | undefined 
   return undefined;
 }
 
-/** The error for a path at which there is nothing (not_found); of one that was nearly right it says what is meant to stand there. */
+/** What clients ask an OpenAI-style server for besides, by the end of its path: with no word of it, it looks as if their base URL were wrong. */
+const NOT_SERVED: ReadonlyMap<string, string> = new Map([
+  ["/embeddings", "Embeddings are not served."],
+  ["/completions", "Text completions are not served: models are asked at /v1/chat/completions."],
+  ["/audio/speech", "Speech is not served."],
+  ["/audio/transcriptions", "Transcription is not served."],
+  ["/moderations", "Moderation is not served."],
+  ["/rerank", "Reranking is not served."],
+]);
+
+/** The error for a path at which there is nothing (not_found): of one that was nearly right it says what is meant to stand there, of a known one that it is not served. */
 export function nothingAt(path: string): GatewayError {
   const found = findMeant(path);
-  const hint = found === undefined ? "" : ` Did you mean ${found.meant}? ${found.advice}`;
-  return new GatewayError("not_found", `There is nothing at this path.${hint}`);
+  const hint = found ? `Did you mean ${found.meant}? ${found.advice}` : findNotServed(path);
+  return new GatewayError(
+    "not_found",
+    hint ? `There is nothing at this path. ${hint}` : "There is nothing at this path.",
+  );
+}
+
+function findNotServed(path: string): string | undefined {
+  for (const [end, words] of NOT_SERVED) if (path.endsWith(end)) return words;
+  return undefined;
 }

@@ -53,3 +53,14 @@ test.each(["/v1/completions", "/v1/embeddings", "/", "/v1", "/v1/", "/api/chat",
     expect(await response.text()).not.toContain("Did you mean");
   },
 );
+
+test.each([
+  ["/v1/embeddings", "Embeddings are not served."],
+  ["/v1/completions", "Text completions are not served: models are asked at /v1/chat/completions."],
+  ["/v1/audio/speech", "Speech is not served."],
+  ["/v1/audio/transcriptions", "Transcription is not served."],
+  ["/v1/moderations", "Moderation is not served."],
+  ["/v1/rerank", "Reranking is not served."],
+])("%s: %s", async (path, words) => {
+  expect(await lookFor(path)).toEqual({ status: 404, message: `There is nothing at this path. ${words}` });
+});
