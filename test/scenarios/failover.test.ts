@@ -1114,6 +1114,9 @@ describe("several keys of a vendor", () => {
     [401, "team_model_access_denied", "team not allowed to access model. This team can only access models=['small']."],
     [401, "invalid_model", "No permission to use the model"],
     [401, "ModelArts.81015", "Invalid model big, rejected by api key model allowlist setting."],
+    [401, "authentication_error", "Your model id does not exist, recognized as other:big. Please set model id as `k3`."],
+    [401, "ModelError", "Model big is not supported for format oa-compat"],
+    [401, "ModelError", "Model is disabled"],
   ])(
     "a model that a gateway has not for one key is had by another, and nothing rests: %d %s",
     async (status, word, message) => {

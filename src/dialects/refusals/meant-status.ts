@@ -148,11 +148,12 @@ const MISNOMERS: readonly Misnomer[] = [
   // alone (songquanpeng/one-api #2340). It is no overload: another key, of another group, may have one.
   { at: [503], words: /^(?:当前)?分组 .{1,300}无可用渠道/, name: /^model_not_found$/, means: 404 },
   // A model that a key may not use, told as a wrong key: by LiteLLM of a key, a team or a user (a 403 of late), Baidu (cloud.baidu.com/doc/qianfan-api/s/rmwbl43x7)
-  // and Huawei (support.huaweicloud.com/model-call-maas/model-call-035.html). Its others are served.
+  // and Huawei (support.huaweicloud.com/model-call-maas/model-call-035.html). Its others are served. And one that the vendor does not have, or not in this
+  // dialect, by Kimi's plans for coding (NousResearch/hermes-agent #105650) and OpenCode (anomalyco/opencode #33244).
   {
     at: [401],
-    words: /^Invalid (?:model|custom endpoint) \S{1,200}, rejected by api key\b/,
-    name: /_model_access_denied$|^invalid_model$/,
+    words: /^(?:Invalid (?:model|custom endpoint) \S{1,200}, rejected by api key\b|Your model id does not exist\b)/,
+    name: /_model_access_denied$|^(?:invalid_model|ModelError)$/,
     means: 404,
   },
   // A prompt that does not fit, told as a wrong key.
