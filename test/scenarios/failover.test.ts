@@ -1114,7 +1114,11 @@ describe("several keys of a vendor", () => {
     [401, "team_model_access_denied", "team not allowed to access model. This team can only access models=['small']."],
     [401, "invalid_model", "No permission to use the model"],
     [401, "ModelArts.81015", "Invalid model big, rejected by api key model allowlist setting."],
-    [401, "authentication_error", "Your model id does not exist, recognized as other:big. Please set model id as `k3`."],
+    [
+      401,
+      "authentication_error",
+      "Your model id does not exist, recognized as other:big. Please set model id as `k3`.",
+    ],
     [401, "ModelError", "Model big is not supported for format oa-compat"],
     [401, "ModelError", "Model is disabled"],
   ])(
@@ -1131,6 +1135,23 @@ describe("several keys of a vendor", () => {
       expect([told.status, told.headers.get("x-should-retry"), await told.json()]).toMatchObject([
         ...[502, "false"],
         { error: { code: "upstream_error", message: "The vendor does not know this model or path." } },
+      ]);
+    },
+  );
+
+  test.each([
+    ["CreditsError", "No payment method. Add a payment method here: https://opencode.ai/workspace/w/billing"],
+    ["MonthlyLimitError", "Your workspace has reached its monthly spending limit of $20."],
+    ["UserLimitError", "You have reached your monthly spending limit of $20."],
+  ])(
+    "an account that cannot pay, which OpenCode tells as a wrong key (401), is told as what it is: %s",
+    async (type, message) => {
+      const app = await appWith({ vendors: [withKeys("key-a1")], models });
+      first.always(PATH, json({ type: "error", error: { type, message } }, { status: 401 }));
+      const told = await talk(app, "well?");
+      expect([told.status, told.headers.get("x-should-retry"), await told.json()]).toMatchObject([
+        ...[502, "false"],
+        { error: { message: "The vendor refused: this gateway's account there has no credit left." } },
       ]);
     },
   );

@@ -4,10 +4,10 @@ import { beginsWithName, limitsRate } from "./meant-status.ts";
 /**
  * Words for programs by which vendors say that the account there is empty, whatever status they choose: Alibaba's `Arrearage` is a 400, and so is Groq's
  * `blocked_api_access`, which it tells as `spend_limit_reached`; new-api's `insufficient_user_quota` and, of a key alone, `pre_consume_token_quota_failed`,
- * Novita's `NOT_ENOUGH_BALANCE` and Volcengine's `AccountOverdueError` are a 403.
+ * Novita's `NOT_ENOUGH_BALANCE` and Volcengine's `AccountOverdueError` are a 403, OpenCode's three a 401 (its `zen/util/error.ts`).
  */
 const NO_CREDIT_CODE =
-  /insufficient_(?:user_)?(?:quota|balance)|not_enough_balance|exceeded_current_quota|token_quota_failed|credit_balance|billing|arrearage|account_?overdue|(?:organization|project)_(?:spend|usage)_limit|spend_limit_reached|blocked_api_access/i;
+  /insufficient_(?:user_)?(?:quota|balance)|not_enough_balance|exceeded_current_quota|token_quota_failed|credit_balance|billing|arrearage|account_?overdue|(?:organization|project)_(?:spend|usage)_limit|spend_limit_reached|blocked_api_access|\b(?:credits|monthlylimit|userlimit)error\b/i;
 /**
  * Anthropic's words, in an error's details, for a month whose money is spent: its 429 has no other sign of that, no time, and ends with the month
  * (ContractSpendLimitReachedError and EnforcedSpendLimitReachedError of @anthropic-ai/sdk 1.14).
