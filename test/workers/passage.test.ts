@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { GatewayError } from "../../src/canon/errors.ts";
 import { Passage, passOn } from "../../src/workers/passage.ts";
 import { makeFolder, removeFolder } from "../support/binary.ts";
@@ -107,3 +107,20 @@ test.skipIf(process.platform !== "linux")("a socket that cannot be taken away ho
   writeFileSync(inside, "no folder");
   await passage.close();
 });
+
+test.skipIf(process.platform !== "linux")(
+  "at its end its socket is gone and nothing else, wherever it had to be made",
+  async () => {
+    for (const name of ["data", "d".repeat(100)]) {
+      const data = join(folder, name);
+      mkdirSync(data);
+      writeFileSync(join(data, "sluice.db"), "the books");
+      const passage = new Passage({ folder: data, answer: () => new Response("") });
+      const { path } = passage;
+      expect([dirname(path) === data, statSync(path).mode & 0o777]).toEqual([name === "data", 0o600]);
+      await passage.close();
+      expect([existsSync(path), readdirSync(data)]).toEqual([false, ["sluice.db"]]);
+      expect(existsSync(dirname(path))).toBe(name === "data");
+    }
+  },
+);
