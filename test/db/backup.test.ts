@@ -323,7 +323,7 @@ describe("restoring", () => {
         return path;
       },
       "unusable",
-      /no store of Sluice/,
+      /copy\.db\.foreign is a database, but no store of Sluice/,
     ],
     [
       "a damaged page",
