@@ -1321,6 +1321,29 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe([TEXT, "\\-", "\\+", "1\\.", "Sum  \n\\=  \n\\--  \n3\\)"].join("\n\n"));
   });
 
+  test.each([
+    [
+      "Javadoc's summaries",
+      '<div class="summary-table three-column-summary"><div class="table-header col-first">Type</div><div class="table-header col-second">Method</div><div class="table-header col-last">About</div><div class="col-first even-row-color"><code>int</code></div><div class="col-second even-row-color"><code><a href="#s">size</a>()</code></div><div class="col-last even-row-color">&nbsp;</div><div class="col-first odd-row-color"><code>void</code></div><div class="col-second odd-row-color"><code>clear()</code></div><div class="col-last odd-row-color"><div class="block">Drops all.</div></div></div>',
+      "`int`",
+    ],
+    [
+      "roles",
+      '<x-grid role="table"><div role="rowgroup"><div role="row"><span role="columnheader">Type</span><span role="columnheader">Method</span><span role="columnheader">About</span></div></div><div><div role="row"><div><a role="cell" href="i"><code>int</code></a></div><span role="cell"><code>size()</code></span><span role="cell"></span></div><div role="row" hidden><span role="cell">x</span></div><div role="row"><span role="cell"><code>void</code></span><span role="cell"><code>clear()</code></span><span role="gridcell">Drops all.</span></div></div></x-grid>',
+      "[`int`](https://site.example/a/b/i)",
+    ],
+  ])("a table that is made of other elements is one: %s", async (_how, table, type) => {
+    const rows = ["| Type | Method | About |", "| --- | --- | --- |", `| ${type} | \`size()\` |  |`];
+    const { markdown } = await readHtml(`<main><p>${TEXT}</p>${table}</main>`);
+    expect(markdown).toBe(`${TEXT}\n\n${[...rows, "| `void` | `clear()` | Drops all. |"].join("\n")}`);
+  });
+
+  test("a table that is made of other elements, with words beside its cells, loses none", async () => {
+    const row = '<div role="row"><p role="cell">High</p><p role="cell">noon</p></div>';
+    const { markdown } = await readHtml(`<main><p>${TEXT}</p><div role="grid"><p>Tides</p>${row}${row}</div></main>`);
+    expect(markdown).toBe([TEXT, "Tides", "High", "noon", "High", "noon"].join("\n\n"));
+  });
+
   test("how a word is read stands in brackets behind it", async () => {
     const { markdown } = await readHtml(`<p>${TEXT} <ruby>漢字<rp>(</rp><rt> かんじ </rt><rp>)</rp></ruby>.</p>`);
     expect(markdown).toBe(`${TEXT} 漢字(かんじ).`);

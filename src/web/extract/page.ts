@@ -6,6 +6,7 @@ import { type Element, parseTree, squeeze, textOf } from "../page-tree.ts";
 import { decodeText } from "./charset.ts";
 import { type Cut, cutBlocks, estimateTokens } from "./cut.ts";
 import { readXml } from "./feed.ts";
+import { nameTables } from "./grids.ts";
 import { linkedText } from "./linked-data.ts";
 import { findMain } from "./main.ts";
 import { MAX_TITLE, readMetadata } from "./metadata.ts";
@@ -104,6 +105,7 @@ function readHtml(text: string, url: string, xhtml: boolean): Content {
   const { root, cut } = parseTree(text, { xhtml });
   unscript(root);
   nameTabs(root);
+  nameTables(root);
   const { base, next, description, ...about } = readMetadata(root);
   const main = findMain(root);
   const from = baseOf(base, url);
