@@ -144,7 +144,7 @@ export async function examineVendors(config: Config, running: boolean): Promise<
   } catch (thrown) {
     // Without the proxy that is meant, nobody is asked.
     if (!(thrown instanceof Failure)) throw thrown;
-    return [fault("vendors", thrown.message, "name one that can, or unset SLUICE_USE_ENV_PROXY")];
+    return [fault("vendors", thrown.message, "name an http or https proxy there, or unset SLUICE_USE_ENV_PROXY")];
   }
 }
 
