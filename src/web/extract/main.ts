@@ -86,14 +86,14 @@ const NEVER_JUNK = new Set([
   "th",
 ]);
 
-/** Whether a button is all that a heading holds: then it has the heading's words, and opens what follows, as the answer to a question. */
+/** Whether a button is all that a heading holds. Its words are the heading's then, and it opens what follows, such as the answer to a question. */
 const isHeading = (button: Element, parent: Element) =>
   /^(?:h[1-6]|dt|summary)$/.test(parent.name) &&
   parent.children.every((child) => child === button || (typeof child === "string" && child.trim() === ""));
 
 /**
- * Whether an element holds nothing to read. Three kinds in {@link SILENT} do: the checkbox of a list of tasks, a button that is all of a heading, and a template
- * that a browser shows as its parent's content (declarative shadow DOM).
+ * Whether an element holds nothing to read: one of {@link SILENT}, but not the checkbox of a list of tasks, nor a button that is all of a heading, nor a
+ * template that browsers show as its parent's content (declarative shadow DOM).
  */
 const isSilent = (element: Element, parent: Element) => {
   const { name, attributes } = element;
