@@ -95,7 +95,7 @@ export class Closing {
     return this.parts.book.giveBackUnits(id);
   }
 
-  /** Charges the job's unit, or only counts it where `error` says that it was blocked. Nothing may follow in the same operation of the writer: the ledger wants this. */
+  /** Charges the job's unit; where `error` says that it was blocked, only counts it. The last thing of its operation of the writer, as the ledger wants it. */
   #count(job: JobRow, outcome: Outcome, error?: string): Ended {
     const { book, clock, spend } = this.parts;
     const usage: ClaimCount["usage"] = {

@@ -145,7 +145,7 @@ export class BegunAnswer implements Answer {
   }
 }
 
-/** Whether the body is known to be no longer than `maxBytes`, by a length that is the body's own. Reading it in one piece then costs half of reading it piece by piece. */
+/** Whether a length of the body's own says that it is no longer than `maxBytes`. To read it in one piece costs half of reading it piece by piece. */
 function isSurelyWithin(headers: Fields, maxBytes: number): boolean {
   const length = headers.get("content-length");
   return length !== null && Number(length) <= maxBytes && !headers.has("content-encoding");

@@ -52,7 +52,7 @@ export class Discovery {
     await this.#ask(isNearby, () => undefined);
   }
 
-  /** To be called when vendors were replaced. Forgets the lists of those that are gone or list none any more; `changed`: the ids of those that are others now. */
+  /** To be called when vendors were replaced: forgets the lists of those that are gone or list none any more. `changed`: ids of those that are others now. */
   replaced(changed: readonly string[]): void {
     const { vendors } = this.parts;
     for (const id of this.#lists.keys()) if (vendors.get(id)?.models !== "discover") this.#lists.delete(id);

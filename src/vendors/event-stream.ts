@@ -80,8 +80,8 @@ export class EventStreamReader {
   #fault: unknown;
 
   /**
-   * The SSE text of the messages that these bytes complete, which belong to this reader from now on. What is whole before a fault is still given; then, and for ever after, it
-   * throws {@link BrokenFrame}, or the codec's error for a wrong checksum.
+   * The SSE text of the messages that these bytes complete, which belong to this reader from now on. What is whole before a fault is still given; then, and for
+   * ever after, it throws {@link BrokenFrame}, or the codec's error for a wrong checksum.
    */
   push(bytes: Uint8Array): string {
     if (this.#fault !== undefined) throw this.#fault;

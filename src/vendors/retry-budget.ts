@@ -58,7 +58,7 @@ export class RetryBudget {
     return true;
   }
 
-  /** Gives back the place of a repeat that has ended, in whatever way. Where another vendor did it, it is not among the calls that this vendor's {@link note} counts. */
+  /** Gives back the place of a repeat that has ended, in whatever way. One that another vendor did is not among the calls that {@link note} counts here. */
   give({ doubtful, elsewhere }: Repeat): void {
     this.#active--;
     if (doubtful) this.#doubtful--;

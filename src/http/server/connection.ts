@@ -61,7 +61,7 @@ type Phase = "idle" | "due" | "head" | "asked" | "answered" | "ending" | "over";
 
 /** Phases in which the next request may begin. */
 const FREE: ReadonlySet<Phase> = new Set(["idle", "due", "head"]);
-/** Phases in which no request is under way, or waits to be read. */
+/** Phases in which no request is under way, and none waits to be read. */
 const RESTING: ReadonlySet<Phase> = new Set(["idle", "head", "ending", "over"]);
 
 /** A client's connection, on which one request follows another. */
@@ -219,7 +219,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
   }
 
   /**
-   * Reads the next request, which came before this one was answered, in a turn of the event loop of its own: of thousands that came at once all would be
+   * Reads the next request, which came before this one was answered, in a turn of the event loop of its own: else thousands that came at once would all be
    * answered in a single turn.
    */
   #readSoon(): void {
@@ -366,7 +366,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
       return;
     }
     this.#wait(IDLE_MS);
-    // It stays paused while enough is kept: of requests that come faster than they are answered, each answer would let in more than one further.
+    // It stays paused while enough is kept: else, where requests come faster than they are answered, each answer would let in more than one of them.
     if (this.#isFull !== this.#isPaused) {
       if (this.#isFull) this.pause();
       else this.resume();

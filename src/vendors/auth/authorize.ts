@@ -66,8 +66,8 @@ export async function authorize(
 
 /**
  * The answer to a request that is authorised as {@link authorize} does it. Asked once more where the proof was refused because this machine's clock is wrong, as
- * that of a virtual machine whose host slept (WSL 2, Docker on a laptop), or because its token is not taken any more: Amazon's and Google's own SDKs do so too, and such a
- * refusal costs nothing. `drop` lets go of the answer that refused. Rejects as `authorize` and `ask` do.
+ * that of a virtual machine whose host slept (WSL 2, Docker on a laptop), or because its token is not taken any more: Amazon's and Google's own SDKs do so too,
+ * and such a refusal costs nothing. `drop` lets go of the answer that refused. Rejects as `authorize` and `ask` do.
  */
 export async function askSigned<A extends Answered>(
   vendor: Vendor,

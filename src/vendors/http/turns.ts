@@ -7,8 +7,8 @@ export type Taker = {
 };
 
 /**
- * After so many turns of others the next one belongs to whoever has waited longest: while others keep coming that one would wait for ever, and an answer that is not
- * read for long counts as silent. What one of them fetches is about as many parts, so that no more is fetched than is worked through meanwhile.
+ * After so many turns of others the next one belongs to whoever has waited longest: while others keep coming that one would wait for ever, and an answer that
+ * is not read for long counts as silent. What one of them fetches is about as many parts, so that no more is fetched than is worked through meanwhile.
  */
 const MAX_PASSED = 8;
 

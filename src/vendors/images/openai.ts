@@ -30,7 +30,7 @@ function readJob({ json }: Answer): Reading {
 
 const readAny = (answer: Answer): Reading => (textAt(answer.json, "object") === JOB ? readJob(answer) : read(answer));
 
-/** Reads the first image. A vendor that drew one and will not show it says so beside it (xAI, DeepInfra), as one does whose moderation let none be drawn (xAI). */
+/** Reads the first image. A vendor that will not show what it drew says so beside it (xAI, DeepInfra), as does one whose moderation let none be drawn (xAI). */
 function read({ json }: Answer): Reading {
   const image = listAt(json, "data")[0] ?? listAt(json, "images")[0];
   if (isObject(image) && image["respect_moderation"] === false) return { kind: "blocked" };

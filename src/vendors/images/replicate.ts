@@ -68,7 +68,7 @@ function upload(request: ImageRequest, context: WireContext): Call {
   };
 }
 
-/** Replicate: predictions, asked for by name, that can be stopped (dialects.md 7). The answer to the order is not held until the image is there: so the name is kept sooner. */
+/** Replicate: predictions, asked for by name, that can be stopped (dialects.md 7). The order is not answered with the image: so the name is kept sooner. */
 export const replicateWire: Wire = {
   recovery: "resume",
   create(request, context) {
