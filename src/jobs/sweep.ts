@@ -10,8 +10,9 @@ const SWEEP_MS = HOUR_MS;
 const FIRST_SWEEP_MS = 60_000;
 /** Jobs that are forgotten in one transaction. */
 const BATCH = 100;
-/** Missing files that one round tells of. */
+/** Missing files that one round tells of, and how many are remembered as told; with one more all are forgotten. */
 const MAX_TOLD = 20;
+const MAX_REMEMBERED = 10_000;
 
 export type SweepParts = {
   jobs: JobStore;
@@ -33,6 +34,10 @@ export type Swept = { jobs: number; orphans: number; missing: number };
 export class Sweeper {
   #cancel = () => {};
   #stopped = false;
+  /** Missing files that were told of: each is only once. */
+  readonly #told = new Set<string>();
+  /** How many more this round tells of. */
+  #toTell = 0;
   /** When it was last looked for old jobs, by the wall clock and by the one that never jumps, ms. */
   #looked: { wall: number; monotonic: number };
 
@@ -63,6 +68,7 @@ export class Sweeper {
   /** One round. Rejects as the writer and the files do. */
   async sweep(): Promise<Swept> {
     const swept: Swept = { jobs: await this.#forgetOld(), orphans: 0, missing: 0 };
+    this.#toTell = MAX_TOLD;
     for await (const batch of this.parts.files.batches()) {
       if (this.#stopped) break;
       await this.#compare(batch, swept);
@@ -91,7 +97,7 @@ export class Sweeper {
   }
 
   async #compare({ from, to, names }: NameBatch, swept: Swept): Promise<void> {
-    const { jobs, files, log } = this.parts;
+    const { jobs, files } = this.parts;
     const known = jobs.filesBetween(from, to);
     const wanted = new Set(known.map(({ file }) => file));
     const there = new Set(names);
@@ -104,7 +110,17 @@ export class Sweeper {
     }
     for (const { file, done } of known) {
       if (!done || there.has(file) || !jobs.knowsFile(file) || (await files.has(file))) continue;
-      if (swept.missing++ < MAX_TOLD) log.error("image-missing", { file });
+      swept.missing++;
+      this.#tellMissing(file);
     }
+  }
+
+  /** Who has removed images to have room is not to be told of them every hour, for as long as their jobs are kept. */
+  #tellMissing(file: string): void {
+    if (this.#toTell === 0 || this.#told.has(file)) return;
+    if (this.#told.size >= MAX_REMEMBERED) this.#told.clear();
+    this.#told.add(file);
+    this.#toTell--;
+    this.parts.log.error("image-missing", { file });
   }
 }

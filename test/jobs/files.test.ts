@@ -358,11 +358,15 @@ describe("what is left behind", () => {
     expect(clock.pending).toBe(0);
   });
 
-  test("a finished job whose file is gone is told of", async () => {
+  test("a finished job whose file is gone is told of, once", async () => {
     const { files, sweeper, finish, told } = await makeWorld();
     const { file } = await finish(Date.now());
     await files.remove(file);
     expect((await sweeper.sweep()).missing).toBe(1);
     expect(told).toEqual([["image-missing", { file }]]);
+    const other = await finish(Date.now());
+    await files.remove(other.file);
+    expect((await sweeper.sweep()).missing).toBe(2);
+    expect(told.slice(1)).toEqual([["image-missing", { file: other.file }]]);
   });
 });
