@@ -119,7 +119,7 @@ export type Orders = {
   isReasoningIgnored?: boolean;
   /** Reasoning is active: it was asked for, or the model reasons unasked. */
   isReasoningActive: boolean;
-  /** temperature, top_p and top_k are removed: reasoning is active (interface 4.8), and its wish goes to the vendor or needs none. */
+  /** temperature, top_p and top_k are removed, since reasoning is active (interface 4.8). Not where the vendor cannot be told that reasoning is wanted. */
   dropSampling: boolean;
   /** Top-level wire fields that this vendor or model refuses. */
   remove: readonly string[];
