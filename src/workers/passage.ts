@@ -18,8 +18,6 @@ const SOCKET = "workers.sock";
 const MAX_PATH = 100;
 /** Largest head that is taken here, bytes: one that a worker has taken, and what passing on adds. Without it Bun refuses heads above 16 KiB without a reason. */
 const PASSED_HEAD_BYTES = 2 * MAX_HEAD_BYTES;
-/** Methods that `fetch` cannot send. No endpoint has them. */
-const UNSENDABLE: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
 
 /** Flag that opens a file only to refer to it, whatever becomes of its name (Linux: O_PATH, open(2)). */
 const BY_ITSELF = 0o10000000;
@@ -117,12 +115,12 @@ export class Passage {
 }
 
 /**
- * Passes a request on to the authority whole, and its answer back; both are streamed. `path`: that of the authority's socket. Undefined for requests that
- * cannot be passed on and that no endpoint answers: some methods, and paths that begin with two slashes, which would become one on the way. Rejects with
- * GatewayError: internal_error when the authority was gone before it answered, {@link OVERLOADED} when its queue of connections stays full.
+ * Passes a request on to the authority whole, and its answer back; both are streamed. `path`: that of the authority's socket. Undefined for paths
+ * that begin with two slashes, which would become one on the way: no endpoint answers them. Methods that cannot be sent do not come here (http/entrance.ts).
+ * Rejects with GatewayError: internal_error when the authority was gone before it answered, {@link OVERLOADED} when its queue of connections stays full.
  */
 export async function passOn(request: Request, peer: string, path: string): Promise<Response | undefined> {
-  if (UNSENDABLE.has(request.method) || pathOf(request.url).startsWith("//")) return undefined;
+  if (pathOf(request.url).startsWith("//")) return undefined;
   const headers = new Headers(request.headers);
   headers.set(PEER, peer);
   const answer = await knock(request, {

@@ -110,11 +110,10 @@ describe.skipIf(!isLinux)("two workers beside the gateway are one gateway", () =
     const { key } = accounts.rich;
     for (let round = 0; round < 8; round++) {
       const own = { authorization: `Bearer ${key}`, connection: "close" };
-      const [models, account, nothing, doubled, count, wrongMethod] = await Promise.all([
+      const [models, account, nothing, count, wrongMethod] = await Promise.all([
         fetch(`${url}/v1/models`, { headers: { connection: "close" } }),
         fetch(`${url}/v1/account`, { headers: own }),
         fetch(`${url}/nothing`, { headers: own }),
-        fetch(`${url}//v1/account`, { headers: own }),
         fetch(`${url}/v1/messages/count_tokens`, {
           method: "POST",
           headers: { ...own, "content-type": "application/json" },
@@ -122,8 +121,8 @@ describe.skipIf(!isLinux)("two workers beside the gateway are one gateway", () =
         }),
         fetch(`${url}/v1/chat/completions`, { headers: own }),
       ]);
-      const statuses = [models, account, nothing, doubled, count, wrongMethod].map(({ status }) => status);
-      expect(statuses).toEqual([200, 200, 404, 404, 200, 405]);
+      const statuses = [models, account, nothing, count, wrongMethod].map(({ status }) => status);
+      expect(statuses).toEqual([200, 200, 404, 200, 405]);
       expect(((await models.json()) as { data: { id: string }[] }).data.map(({ id }) => id)).toContain("lab/paid");
       expect(await account.json()).toMatchObject({ plan: { id: "paying" } });
       expect(nothing.headers.get("x-request-id")).toStartWith("req_");
@@ -164,6 +163,9 @@ describe.skipIf(!isLinux)("two workers beside the gateway are one gateway", () =
       expect(head).toContain("x-request-id: req_");
       expect(JSON.parse(body)).toMatchObject({ error: { code: "request_too_large" } });
       expect((await sendRaw(port, longHead)).status).toBe(200);
+      // What no client passes on as it is: one slash would be made of two, and this method is refused.
+      expect((await sendRaw(port, `TRACE /v1/account HTTP/1.1\r\n${own}\r\n`)).status).toBe(405);
+      expect((await sendRaw(port, `GET //v1/account HTTP/1.1\r\n${own}\r\n`)).status).toBe(404);
     }
   });
 
