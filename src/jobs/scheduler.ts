@@ -100,6 +100,7 @@ export class Scheduler {
   readonly #deadlines = new Map<string, number>();
   /** Jobs of this process that nobody works on: their end, or their second beginning, could not be written yet. */
   readonly #lost = new Set<string>();
+  #isRecovering = false;
   #stopTick: (() => void) | undefined;
   #stopping = false;
   #started = false;
@@ -389,8 +390,19 @@ export class Scheduler {
   }
 
   async #tick(): Promise<void> {
-    const { jobs, clock } = this.parts;
     await this.#endLate();
+    // A round may still wait for a bucket that does not answer: with each further one the same file would be looked for once more.
+    if (this.#isRecovering) return;
+    this.#isRecovering = true;
+    try {
+      await this.#recoverLost();
+    } finally {
+      this.#isRecovering = false;
+    }
+  }
+
+  async #recoverLost(): Promise<void> {
+    const { jobs, clock } = this.parts;
     const lost = jobs.expired(this.boot, Math.floor(clock.monotonic())).filter(({ id }) => !this.#running.has(id));
     // One that cannot be looked after now keeps none of the others waiting.
     for (const job of lost) await this.#recover(job).catch((thrown) => this.#tellLost(job.id, thrown));

@@ -353,6 +353,28 @@ describe("a job whose process died while its vendor worked", () => {
     expect(row(second, first!).state).toBe("fetching");
   });
 
+  test("has its file looked for once at a time in a bucket that does not answer", async () => {
+    const folder = newFolder();
+    const [first] = await fillSlots(folder);
+    const file = `${"0".repeat(32)}.png`;
+    const { database } = lives[0]!.store;
+    database.run("DELETE FROM image_job WHERE id <> ?", [first!]);
+    database.run("UPDATE image_job SET state = 'fetching', file = ? WHERE id = ?", [file, first!]);
+    let asked = 0;
+    const ask = () => {
+      asked++;
+      return new Promise<Response>(() => undefined);
+    };
+    using silent = Bun.serve({ port: 0, fetch: ask });
+    const bucket = { bucket: "b", endpoint: silent.url.href, accessKeyId: "id", secretAccessKey: "secret" };
+    const clock = manualClock();
+    await live(folder, [paintVendor("paint", new Painter("none"))], undefined, clock, { keepDays: 90, bucket });
+    await until(() => asked === 1, "the question of the start");
+    await clock.advance(LEASE_MS + 5 * TICK_MS);
+    await until(() => asked > 1, "the next question");
+    expect(asked).toBe(2);
+  });
+
   test("waits on when it had not begun, and its vendor is gone: it fails in words", async () => {
     const folder = newFolder();
     const ids = await fillSlots(folder);
