@@ -15,8 +15,6 @@ const WHOLE = 2_048;
 /** Four by four. */
 const WINDOWS = 32;
 const WINDOW = 64;
-/** Where in its share of the text each sample is taken, 0 to 1: nobody can write what costs little just there, and much elsewhere. */
-const PLACES = Array.from({ length: WINDOWS }, () => Math.random());
 /** Bytes are told from language in a string longer than this, characters. */
 const DATA_STRING = 2_048;
 /**
@@ -239,9 +237,10 @@ type Sliced = string | Pick<JsonText, "slice">;
 function scanStretch(text: Sliced, from: number, to: number): number {
   // Cut out of a text the stretches would cost several times what is seen in them.
   if (typeof text === "string") return scan(text, from, to);
-  const before = from > 0 ? 1 : 0;
-  const stretch = text.slice(from - before, to);
-  return scan(stretch, before, stretch.length);
+  // By itself: of bytes, the place before may be in the midst of a character, and nothing is there.
+  const before = from > 0 ? text.slice(from - 1, from) : "";
+  const stretch = before + text.slice(from, to);
+  return scan(stretch, before.length, stretch.length);
 }
 
 /** A window of fewer hundredths than this is nothing but marks or blanks: of language each is of some 1,200. */
@@ -268,12 +267,13 @@ function scanWindow(text: Sliced, start: number): number {
   return tokens < SPARSE ? tokens + unlikeMarks(text.slice(start, start + WINDOW)) : tokens;
 }
 
-/** {@link scan} in whole tokens, of samples where the stretch is long: one of each of its shares, which are all of the same length. */
+/** {@link scan} in whole tokens, of samples where the stretch is long: one of each of its shares, which are all of the same length, at a place that chance chooses. */
 function roughTokens(text: Sliced, from: number, to: number): number {
   const length = to - from;
   if (length <= WHOLE) return scanStretch(text, from, to) / HUNDREDTHS;
   const share = length / WINDOWS;
-  const startOf = (window: number) => from + Math.floor(window * share + (PLACES[window] as number) * (share - WINDOW));
+  // Nobody can write what costs little just where it is looked, and much elsewhere, nor find out by asking where that is.
+  const startOf = (window: number) => from + Math.floor(window * share + Math.random() * (share - WINDOW));
   let tokens = 0;
   for (let window = 0; window < WINDOWS; window += 4) {
     const [a, b, c, d] = [startOf(window), startOf(window + 1), startOf(window + 2), startOf(window + 3)] as const;
