@@ -45,7 +45,7 @@ const TEXTS: readonly (readonly [name: string, text: string])[] = [
 describe("the estimate on the hot path", () => {
   test.each(TEXTS.map(([name, text]) => ({ name, text })))("is within a third of the vocabulary: $name", ({ text }) => {
     const body = bodyOf(text);
-    const ratio = estimateInputTokens(body, GPT) / countTokens(body.text);
+    const ratio = usualEstimate(body) / countTokens(body.text);
     expect(ratio).toBeGreaterThan(0.75);
     expect(ratio).toBeLessThan(1.35);
   });
@@ -77,7 +77,7 @@ describe("the estimate on the hot path", () => {
         /[^ -~]/g,
         (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`,
       );
-      expect(estimateInputTokens(bodyOf(printed), GPT) / countTokens(printed)).toBeWithin(0.85, 1.4);
+      expect(usualEstimate(bodyOf(printed)) / countTokens(printed)).toBeWithin(0.85, 1.4);
     },
   );
 
@@ -150,7 +150,7 @@ describe("the estimate on the hot path", () => {
       { type: "file", file: { filename: "a.json", file_data: `data:application/json;charset=utf-8;base64,${data}` } },
     ];
     for (const file of files) {
-      const ratio = estimateInputTokens(bodyOf([file]), GPT) / countTokens(text);
+      const ratio = usualEstimate(bodyOf([file])) / countTokens(text);
       expect(ratio).toBeGreaterThan(0.75);
       expect(ratio).toBeLessThan(1.35);
     }
@@ -214,7 +214,7 @@ describe("the estimate on the hot path", () => {
   test("long texts without blanks and quotes behind backslashes are language, beside base64 too", () => {
     const chinese = "闸门从早到晚都开着".repeat(1_000);
     const mention = 'so-called base64 \\" and \\\\ "quoted" ';
-    const tokens = estimateInputTokens(bodyOf([{ text: mention }, { text: chinese }]), GPT);
+    const tokens = usualEstimate(bodyOf([{ text: mention }, { text: chinese }]));
     expect(tokens / countTokens(chinese)).toBeGreaterThan(0.75);
   });
 
@@ -227,7 +227,7 @@ describe("the estimate on the hot path", () => {
       for (const content of [text, [{ type: "text", text }], [result]]) {
         const body = JSON.stringify({ system: "What was base64 is text.", messages: [{ role: "user", content }] });
         // Letters without sense take more tokens than language does.
-        expect(estimateInputTokens(new JsonText(body), GPT) / countTokens(text)).toBeGreaterThan(0.4);
+        expect(usualEstimate(new JsonText(body)) / countTokens(text)).toBeGreaterThan(0.4);
       }
     }
   });
@@ -253,7 +253,7 @@ describe("the estimate on the hot path", () => {
     texts.push((texts.at(-1) as string).replace('"text":"a', '"te\\u0078t":"a'));
     for (const written of texts) {
       const body = new JsonText(written);
-      const ratio = estimateInputTokens(body, GPT, countMedia(body.value)) / countTokens(text);
+      const ratio = usualEstimate(body) / countTokens(text);
       expect(ratio).toBeWithin(0.75, 2.7);
     }
   });
@@ -265,7 +265,7 @@ describe("the estimate on the hot path", () => {
       { type: "text", text },
       { type: "image_url", image_url: { url } },
     ]);
-    expect(estimateInputTokens(body, GPT)).toBeGreaterThan(countTokens(text));
+    expect(usualEstimate(body)).toBeGreaterThan(countTokens(text));
   });
 
   test("bytes in parts that only some servers know, and those of a file that is text without saying so, are no language", () => {
@@ -292,7 +292,7 @@ describe("the estimate on the hot path", () => {
     const text = PROSE.repeat(100);
     const file_data = `data:application/typescript;base64,${Buffer.from(text).toString("base64")}`;
     const file = bodyOf([{ type: "file", file: { filename: "a.ts", file_data } }]);
-    expect(estimateInputTokens(file, GPT) / countTokens(text)).toBeWithin(0.75, 1.35);
+    expect(usualEstimate(file) / countTokens(text)).toBeWithin(0.75, 1.35);
   });
 
   test("the model's family and its tools weigh in; a model nobody knows is estimated all the same", () => {
