@@ -290,7 +290,7 @@ describe.skipIf(!isLinux)("workers that die, and gateways that do", () => {
 
   test("what takes effect at the next start does not in a worker that is started before it", async () => {
     const { lab, account } = await startLab();
-    lab.configure('server: { public_url: "https://new.example", cors_origins: ["https://page.example"] }\n');
+    lab.configure("", ', public_url: "https://new.example", cors_origins: ["https://page.example"]');
     lab.running.child.kill("SIGHUP");
     await until(() => lab.running.stderr.includes("of server takes effect at the next start"), "that is told");
     await replaceWorkers(lab, account);

@@ -76,15 +76,15 @@ export type Account = { id: string; key: string };
 /** USD per 1M tokens of `lab/paid`. */
 export const USD = { input: 3, output: 15 };
 
-const CONFIG = (vendorUrl: string, more = "") => `vendors:
+const CONFIG = (vendorUrl: string, rows = "", server = "") => `vendors:
   - { id: lab, dialect: chat, base_url: "${vendorUrl}/v1", api_key: none, models: catalog }
 models:
   - { id: lab/paid, pricing: { input: ${USD.input}, output: ${USD.output} }, routes: [{ vendor: lab, model: paid }] }
-${more}plans:
+${rows}plans:
   paying: { requests_per_minute: 1000000, concurrent_generations: 100000, spending_window_usd: 0 }
   slow: { metered: false, requests_per_minute: 12, concurrent_generations: 1000 }
   narrow: { metered: false, requests_per_minute: 1000000, concurrent_generations: 4 }
-server: { trusted_proxies: [127.0.0.1] }
+server: { trusted_proxies: [127.0.0.1]${server} }
 request_log: { bodies: true }
 local_discovery: false
 `;
@@ -100,10 +100,10 @@ export class WorkersLab {
     this.configure();
   }
 
-  /** Writes the configuration, with `more` rows of models. */
-  configure(more?: string): void {
+  /** Writes the configuration, with more rows of models, and more settings of the server. */
+  configure(rows?: string, server?: string): void {
     openStore(storePath(this.data)).close();
-    writeFileSync(join(this.data, "sluice.yaml"), CONFIG(this.vendor.url, more), { mode: 0o600 });
+    writeFileSync(join(this.data, "sluice.yaml"), CONFIG(this.vendor.url, rows, server), { mode: 0o600 });
   }
 
   /** Makes an account with money; beside a running server too. */
