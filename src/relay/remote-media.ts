@@ -193,18 +193,17 @@ class Fetching {
 }
 
 /**
- * What is found at addresses out of the vendor's reach, one for each address, data URLs that were mended or left out, and those that are to be PNG, all by
- * {@link keyOf}; and the places of those left out. `noWebp`: what is fetched is to be PNG as well, where it is WebP.
+ * What is found at addresses out of the vendor's reach, one for each address, and what stands in the body and is to be written anew or left out, both by
+ * {@link keyOf}; and the places of those left out. `noWebp`: what is WebP, there or at an address, is to be PNG.
  */
 type Found = {
   remote: Map<string, FoundMedia>;
-  sound: Map<string, InlineMedia | Words>;
-  webp: Map<string, InlineMedia>;
+  inside: Map<string, InlineMedia | Words>;
   lost: string[];
   noWebp: boolean;
 };
 
-const foundNothing = (): Found => ({ remote: new Map(), sound: new Map(), webp: new Map(), lost: [], noWebp: false });
+const foundNothing = (): Found => ({ remote: new Map(), inside: new Map(), lost: [], noWebp: false });
 
 /** The bytes of media in a body, as base64. */
 const dataOf = ({ url, said }: FoundMedia): string => (said === undefined ? url.slice(url.indexOf(",") + 1) : url);
@@ -222,7 +221,7 @@ function findMedia(asked: Asked, target: Target): Found | undefined {
     const words = wordsFor(media, asked, target);
     if (words) {
       found ??= foundNothing();
-      found.sound.set(keyOf(media), words);
+      found.inside.set(keyOf(media), words);
       found.lost.push(media.path);
       return undefined;
     }
@@ -238,8 +237,8 @@ function findMedia(asked: Asked, target: Target): Found | undefined {
     found ??= foundNothing();
     found.noWebp = terms.noWebp === true;
     const key = keyOf(media);
-    if (isUnread) found.webp.set(key, mended ?? { mediaType: WEBP, data: dataOf(media) });
-    else if (mended) found.sound.set(key, mended);
+    if (mended) found.inside.set(key, mended);
+    else if (isUnread) found.inside.set(key, { mediaType: WEBP, data: dataOf(media) });
     else if (!found.remote.has(key)) found.remote.set(key, media);
     return undefined;
   });
@@ -256,50 +255,49 @@ function withMedia(asked: Asked, media: ReadonlyMap<string, InlineMedia | Words>
 
 /**
  * The request as a vendor can read it: images and documents at addresses that the vendor does not fetch by itself are fetched, guarded and
- * bounded, and put into the body; data URLs that strict vendors refuse are mended, and images in a format that the vendor does not read are written anew. The very same object, at once, where there is nothing
- * of that kind, as there hardly ever is. Throws GatewayError (invalid_request, with the place) for what cannot be had.
+ * bounded, and put into the body; data URLs that strict vendors refuse are mended, and images in a format that the vendor does not read are
+ * written anew. The very same object, at once, where there is nothing of that kind, as there hardly ever is. Throws GatewayError
+ * (invalid_request, with the place) for what cannot be had.
  */
 export function inlineMedia(asked: Asked, target: Target): Asked | Promise<Asked> {
   const found = findMedia(asked, target);
   if (!found) return asked;
-  if (found.remote.size === 0 && found.webp.size === 0) return withMedia(asked, found.sound, found.lost);
+  if (found.remote.size === 0 && !found.noWebp) return withMedia(asked, found.inside, found.lost);
   return inlineAll(asked, found);
 }
 
-async function inlineAll(asked: Asked, found: Found): Promise<Asked> {
-  const media = new Map([...found.sound, ...(await fetchAll(asked, found))]);
-  for (const [key, webp] of found.webp) media.set(key, await asPng(webp, asked.services.clock, asked.abort.signal));
-  return withMedia(asked, media, found.lost);
+const isWebp = (media: InlineMedia | Words): media is InlineMedia => "mediaType" in media && media.mediaType === WEBP;
+
+async function inlineAll(asked: Asked, { remote, inside, lost, noWebp }: Found): Promise<Asked> {
+  const media = new Map([...inside, ...(await fetchAll(asked, [...remote.values()]))]);
+  for (const [key, each] of media) {
+    if (noWebp && isWebp(each)) media.set(key, await asPng(each, asked.services.clock, asked.abort.signal));
+  }
+  return withMedia(asked, media, lost);
 }
 
-async function fetchAll(asked: Asked, { remote, noWebp }: Found): Promise<Map<string, InlineMedia>> {
-  if (remote.size === 0) return new Map();
-  const found = [...remote.values()];
+async function fetchAll(asked: Asked, found: readonly FoundMedia[]): Promise<Map<string, InlineMedia>> {
+  if (found.length === 0) return new Map();
   const surplus = found[MAX_REMOTE];
   if (surplus) throw refuse(surplus, `At most ${MAX_REMOTE} files are fetched for one request.`);
   const fetching = new Fetching(asked, asked.services.fetchMedia);
   await fetching.all(found);
-  const { media } = fetching;
-  if (noWebp) {
-    for (const [key, fetched] of media) {
-      if (fetched.mediaType === WEBP) media.set(key, await asPng(fetched, asked.services.clock, asked.abort.signal));
-    }
-  }
-  return media;
+  return fetching.media;
 }
 
 /**
  * {@link inlineMedia} for a request that is only shown: nothing is fetched or written anew, and a note stands where a file's bytes would.
  */
 export function showMedia(asked: Asked, target: Target): Asked {
-  const { remote, sound: media, webp, lost } = findMedia(asked, target) ?? foundNothing();
+  const { remote, inside: media, lost, noWebp } = findMedia(asked, target) ?? foundNothing();
   const note = (text: string) => Buffer.from(text).toString("base64");
+  for (const [key, each] of media) {
+    if (noWebp && isWebp(each))
+      media.set(key, { mediaType: "image/png", data: note("This image stands here as PNG.") });
+  }
   for (const found of remote.values()) {
     const data = note(`The bytes of ${found.url} stand here.`);
     media.set(keyOf(found), { mediaType: found.kind === "image" ? "image/png" : "application/pdf", data });
-  }
-  for (const key of webp.keys()) {
-    media.set(key, { mediaType: "image/png", data: note("This image stands here as PNG.") });
   }
   return media.size === 0 ? asked : withMedia(asked, media, lost);
 }
