@@ -81,14 +81,19 @@ const FIRST_OTHER = 0x300;
 const FIRST_IDEOGRAPH = 0x2e80;
 
 /**
- * Where the vocabulary knows letters less well than others, from the first to behind the last, in hundredths: languages that it has seen little of (Burmese,
- * Ethiopic and syllables like it, Khmer, Tibetan, Mongolian), and signs that no language is written in, of which most are told byte by byte. Nobody writes much
- * of these by chance; left at what a usual letter costs, a request of them would be let in for a tenth of its price.
+ * Where the vocabulary knows letters less well than others, from the first to behind the last, in hundredths: languages that it has seen little of (Punjabi,
+ * Odia, Sinhala, Lao, Burmese, Ethiopic and syllables like it, Khmer, Tibetan, Mongolian), the points of Hebrew, and signs that no language is written in, of
+ * which most are told byte by byte. Left at what a usual letter costs, a request of them would be let in for a tenth of its price.
  */
 const RARE_LETTERS: readonly (readonly [first: number, behind: number, tokens: number])[] = [
   [0x300, 0x360, 100],
+  [0x5a0, 0x5c0, 150],
   [0x700, 0x800, 150],
   [0x800, 0x900, 250],
+  [0xa00, 0xa80, 55],
+  [0xb00, 0xb80, 120],
+  [0xd80, 0xe00, 64],
+  [0xe80, 0xf00, 190],
   [0xf00, 0x1000, 150],
   [0x1000, 0x10a0, 60],
   [0x1100, 0x1200, 300],
