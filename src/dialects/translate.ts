@@ -61,6 +61,7 @@ export function translateRequest(
   if (isSame(client, upstream)) return editSame(body, client, upstream, terms);
   const decoded = decodeAcross(body, client, terms);
   const across = encodeAcross(decoded, upstream, terms);
+  refuseLostTurns(decoded.prompt.turns, [...decoded.dropped, ...across.dropped]);
   if (decoded.dropped.length + across.dropped.length === 0) return across;
   const lost = tellLost(across.dropped, body.value, client.ownNames);
   return { ...across, dropped: showPaths([...decoded.dropped, ...lost]) };
@@ -119,7 +120,6 @@ function decodeAcross(body: ObjectText, client: ClientDialect, { orders, memorie
   const read = client.decodeRequest(sent);
   const isExact = !client.hasObjectArguments || !calledInexactly(read.prompt.turns);
   const decoded = isExact ? read : client.decodeRequest(parseExactly(body.text) as Record<string, unknown>);
-  refuseLostTurns(decoded.prompt.turns);
   // While the model reasons, they are left out.
   if (!orders.dropSampling) refuseOddSampling(decoded.prompt);
   if (memories) restorePrompt(decoded.prompt, memories);
