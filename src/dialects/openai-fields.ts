@@ -83,9 +83,9 @@ export function namePictures({ pictures }: Prompt, dropped: string[]): void {
   if (pictures?.ratio !== undefined || pictures?.size !== undefined) dropped.push("image_config");
 }
 
-/** The client's name for its end user, under the older of two fields and under the newer, which is named in `dropped` where it says another one. */
+/** The client's name for its end user, under the newer of two fields or under the older, which is named in `dropped` where it says another one. */
 export function decodeUser(body: Record<string, unknown>, dropped: string[]): string | undefined {
   const [user, safety] = [stringOf(body["user"]), stringOf(body["safety_identifier"])];
-  if (user !== "" && safety !== "" && safety !== user) dropped.push("safety_identifier");
-  return cleanText(user || safety) || undefined;
+  if (user !== "" && safety !== "" && safety !== user) dropped.push("user");
+  return cleanText(safety || user) || undefined;
 }

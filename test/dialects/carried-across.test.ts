@@ -56,3 +56,14 @@ test("a user's turn that is a film and nothing else reaches Gemini, which sees f
   }
   expect(upstream.calls).toHaveLength(1);
 });
+
+test.each<[string, Wire, string | null]>([
+  ["both", { user: "bucket-7", safety_identifier: "ann" }, "user"],
+  ["the newer alone", { safety_identifier: "ann" }, null],
+  ["the older alone", { user: "ann" }, null],
+])("whom OpenAI is to hold responsible is named as the client names it: %s", async (_which, said, dropped) => {
+  upstream.always("/v1/responses", json({ id: "r", status: "completed", output: [], usage: {} }));
+  const response = await gateway.post("/v1/chat/completions", asking("chat", "responses/x", said));
+  expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, dropped]);
+  expect(upstream.calls[0]?.json).toMatchObject({ safety_identifier: "ann" });
+});

@@ -289,7 +289,7 @@ const TOLD: [DialectName, UpstreamDialectName, Wire, string[]][] = [
   ["messages", "gemini", { messages: [HELLO, { role: "assistant", content: "{" }] }, []],
   ["chat", "responses", { messages: [HELLO, { role: "assistant", content: "{" }] }, []],
   ["chat", "responses", { messages: [HELLO, { role: "assistant", content: "{", prefix: true }] }, ["prefill"]],
-  ["responses", "messages", { user: "u", safety_identifier: "s" }, ["safety_identifier"]],
+  ["responses", "messages", { user: "u", safety_identifier: "s" }, ["user"]],
   ["responses", "chat", { reasoning: { context: "all_turns", mode: "pro" } }, ["reasoning.context", "reasoning.mode"]],
   [
     "responses",

@@ -45,7 +45,7 @@ export const chat: Dialect = {
   ownNames: {
     max_tokens: ["max_completion_tokens", "max_tokens"],
     thinking: REASONING_FIELDS,
-    user: ["user", "safety_identifier"],
+    user: ["safety_identifier", "user"],
     // Clients of the older `functions` never said it: their form of a call has place for one.
     parallel_tool_calls: ["parallel_tool_calls"],
     "response_format.strict": "response_format.json_schema.strict",

@@ -32,7 +32,7 @@ export const responses: Dialect = {
   reasoningFields: ["reasoning.effort"],
   ownNames: {
     thinking: "reasoning.effort",
-    user: ["user", "safety_identifier"],
+    user: ["safety_identifier", "user"],
     reasoning_content: "reasoning",
     verbosity: "text.verbosity",
     // They steer a vendor's cache alone: an answer without it is the same.
