@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
-import { startApp, type TestApp, vendorAt } from "../support/app.ts";
-import { json, startUpstream, type Upstream } from "../support/upstream.ts";
-import type { ClientName, Wire } from "./crossing.ts";
+import { GENERATION_PATH, startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { json, sse, startUpstream, type Upstream } from "../support/upstream.ts";
+import { CLIENTS, type ClientName, chatStream, chunk, readBack, type Wire } from "./crossing.ts";
 
 /** What reaches an upstream of another dialect, and its client, though it comes in an unusual place or order. */
 
@@ -67,3 +67,48 @@ test.each<[string, Wire, string | null]>([
   expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, dropped]);
   expect(upstream.calls[0]?.json).toMatchObject({ safety_identifier: "ann" });
 });
+
+const piece = (call: Wire) => chunk({ tool_calls: [call] });
+/** Dialects.md 4.7: a call is begun once its name is known. */
+const LATE_NAMES: [string, Wire[]][] = [
+  [
+    "with an index",
+    [
+      piece({ index: 0, id: "a", type: "function", function: { arguments: '{"x":' } }),
+      piece({ index: 0, function: { arguments: "1}" } }),
+      piece({ index: 0, function: { name: "look" } }),
+    ],
+  ],
+  [
+    "amid its arguments, beside another call",
+    [
+      piece({ index: 0, id: "a", type: "function", function: { arguments: '{"x":' } }),
+      piece({ index: 1, id: "b", type: "function", function: { name: "other", arguments: "{}" } }),
+      piece({ index: 0, function: { name: "look", arguments: "1}" } }),
+    ],
+  ],
+  [
+    "without an index",
+    [
+      piece({ id: "a", type: "function", function: { arguments: '{"x":1}' } }),
+      piece({ type: "function", function: { name: "look" } }),
+    ],
+  ],
+];
+
+test.each(CLIENTS.flatMap((client) => LATE_NAMES.map(([how, pieces]) => [client, how, pieces] as const)))(
+  "a call whose name comes behind arguments is called by it, to a client of %s: %s",
+  async (client, _how, pieces) => {
+    upstream.always("/v1/chat/completions", sse(chatStream(...pieces, chunk({}, "tool_calls"))));
+    const response = await gateway.post(GENERATION_PATH[client], asking(client, "chat/x", { stream: true }));
+    const events = readBack(client, await response.text());
+    const at = events.findIndex(
+      (event) => event.type === "block-start" && event.block.kind === "tool-call" && event.block.name === "look",
+    );
+    expect(events[at]).toMatchObject({ block: { id: "a" } });
+    const [first] = events.flatMap((event, place) => (event.type === "block-end" && place > at ? [place] : []));
+    const text = events.slice(at, first).map((event) => (event.type === "block-delta" ? event.text : ""));
+    expect(text.join("")).toBe('{"x":1}');
+    expect(events.at(-1)).toMatchObject({ type: "finish", finish: { reason: "tool-calls" } });
+  },
+);

@@ -94,12 +94,16 @@ export class BlockWriter {
   #advance(out: Event[], all: boolean): void {
     for (let next = this.#waiting[0]; next; next = this.#waiting[0]) {
       if (!all && this.#open?.kind === "tool" && !isComplete(this.#open.slot)) return;
-      // A call that was only announced may still get more of its name (dialects.md 4.8 #16).
-      if (!all && next.kind === "tool" && next.slot.arguments === "" && this.#waiting.length === 1) return;
+      if (!all && next.kind === "tool" && this.#mayBeNamed(next.slot)) return;
       this.#waiting.shift();
       this.#close(out);
       this.#start(next, out);
     }
+  }
+
+  /** Whether a call's name may still come (dialects.md 4.7): nothing can be begun without one, and of a call that was only announced more of it may (4.8 #16). */
+  #mayBeNamed(slot: ToolSlot): boolean {
+    return slot.arguments === "" ? this.#waiting.length === 1 : slot.name === "";
   }
 
   #start(item: Item, out: Event[]): void {

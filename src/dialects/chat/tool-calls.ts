@@ -89,7 +89,9 @@ export class ToolTracker {
       if (fragment.index !== undefined) this.#byIndex.set(fragment.index, slot);
     }
     this.#last = slot;
-    if (fragment.name !== "" && slot.arguments === "") slot.name = joinName(slot.name, fragment.name);
+    // Behind arguments a name is a repeated one, unless none has come yet.
+    if (fragment.name !== "" && (slot.arguments === "" || slot.name === ""))
+      slot.name = joinName(slot.name, fragment.name);
     slot.arguments += fragment.arguments;
     slot.end.add(fragment.arguments);
     return slot;
@@ -105,7 +107,8 @@ export class ToolTracker {
     if (fragment.id !== "") {
       return this.#withId(fragment.id) ?? (fragment.name === "" ? last : undefined);
     }
-    if (!last || fragment.name === "") return last;
+    // A call that has arguments and no name yet is the one that is named now.
+    if (!last || fragment.name === "" || last.name === "") return last;
     const unfinished = last.arguments !== "" && !isComplete(last);
     return unfinished && last.name === fragment.name ? last : undefined;
   }
