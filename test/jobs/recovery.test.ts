@@ -16,7 +16,7 @@ import { PLAIN_CONFIG } from "../support/app.ts";
 import { makeFolder, removeFolder } from "../support/binary.ts";
 import { manualClock, settle } from "../support/clock.ts";
 import { until, within } from "../support/wait.ts";
-import { endHanging, hang, IMAGE, Painter, paintVendor } from "./lab.ts";
+import { endHanging, hang, IMAGE, Painter, PNG, paintVendor } from "./lab.ts";
 
 type Life = { app: App; store: Store; key: string; end(): Promise<void> };
 type Row = {
@@ -29,6 +29,9 @@ type Row = {
   tries: bigint;
   run_after_ms: bigint;
 };
+
+/** The name of an image's file. */
+const STORED = `${"0".repeat(32)}.png`;
 
 const folders: string[] = [];
 const lives: Life[] = [];
@@ -163,21 +166,37 @@ describe("a job whose process died while its vendor worked", () => {
     expect(second.app.book.verify()).toEqual([]);
   });
 
-  test("is looked after later where its end cannot be written at the start", async () => {
-    const folder = newFolder();
-    const { first, id } = await die(folder, new Painter("none"));
-    first.store.database.run(
-      "CREATE TRIGGER no BEFORE UPDATE ON image_job WHEN new.state = 'failed' BEGIN SELECT raise(ABORT, 'no'); END",
-    );
-    const clock = manualClock(Date.now());
-    const second = await live(folder, [paintVendor("paint", new Painter("none"))], undefined, clock);
-    for (let round = 0; round < 20; round++) await settle();
-    second.store.database.run("DROP TRIGGER no");
-    expect(row(second, id).state).toBe("dispatched");
-    await clock.advance(LEASE_MS + 2 * TICK_MS);
-    expect(await ended(second, id)).toMatchObject({ state: "failed", error_code: "interrupted" });
-    expect(claims(second)).toEqual(["returned"]);
-  });
+  test.each([
+    ["of which nobody can know", "", { state: "failed", error_code: "interrupted" }, "returned"],
+    ["at its second death", "crashes = 1", { state: "failed", error_code: "poisoned" }, "returned"],
+    ["whose image is in its file", `state = 'fetching', file = '${STORED}'`, { state: "succeeded" }, "counted"],
+  ])(
+    "%s is looked after later where its end cannot be written at the start, and whoever waits is told",
+    async (_name, left, end, claim) => {
+      const folder = newFolder();
+      const { first, id } = await die(folder, new Painter("none"));
+      const { database } = first.store;
+      if (left !== "") database.run(`UPDATE image_job SET ${left}`);
+      if (end.state === "succeeded") await first.app.jobs.files.save(STORED, PNG);
+      database.run(
+        `CREATE TRIGGER no BEFORE UPDATE ON image_job WHEN new.state = '${end.state}' BEGIN SELECT raise(ABORT, 'no'); END`,
+      );
+      const clock = manualClock(Date.now());
+      const second = await live(folder, [paintVendor("paint", new Painter("none"))], undefined, clock);
+      const asking = new Request(`http://localhost/v1/images/generations/${id}`, {
+        headers: { authorization: `Bearer ${second.key}`, prefer: "wait=60" },
+      });
+      const waited = Promise.resolve(second.app.gateway.answerRequest(asking));
+      for (let round = 0; round < 20; round++) await settle();
+      second.store.database.run("DROP TRIGGER no");
+      expect(["dispatched", "fetching"]).toContain(row(second, id).state);
+      await clock.advance(LEASE_MS + 2 * TICK_MS);
+      expect(await ended(second, id)).toMatchObject(end);
+      expect(claims(second)).toEqual([claim]);
+      const told = await within(waited, "the answer to whoever waits");
+      expect(await told.json()).toMatchObject({ id, status: end.state });
+    },
+  );
 
   test("is sent again with the same key where its vendor knows it by that", async () => {
     const folder = newFolder();
@@ -342,8 +361,7 @@ describe("a job whose process died while its vendor worked", () => {
   test("keeps nobody waiting while its file is looked for in a bucket that does not answer", async () => {
     const folder = newFolder();
     const [first, , , , waiting] = await fillSlots(folder);
-    const file = `${"0".repeat(32)}.png`;
-    lives[0]!.store.database.run("UPDATE image_job SET state = 'fetching', file = ? WHERE id = ?", [file, first!]);
+    lives[0]!.store.database.run("UPDATE image_job SET state = 'fetching', file = ? WHERE id = ?", [STORED, first!]);
     using silent = Bun.serve({ port: 0, fetch: () => new Promise<Response>(() => undefined) });
     const bucket = { bucket: "b", endpoint: silent.url.href, accessKeyId: "id", secretAccessKey: "secret" };
     const again = new Painter("none");
@@ -356,10 +374,9 @@ describe("a job whose process died while its vendor worked", () => {
   test("has its file looked for once at a time in a bucket that does not answer", async () => {
     const folder = newFolder();
     const [first] = await fillSlots(folder);
-    const file = `${"0".repeat(32)}.png`;
     const { database } = lives[0]!.store;
     database.run("DELETE FROM image_job WHERE id <> ?", [first!]);
-    database.run("UPDATE image_job SET state = 'fetching', file = ? WHERE id = ?", [file, first!]);
+    database.run("UPDATE image_job SET state = 'fetching', file = ? WHERE id = ?", [STORED, first!]);
     let asked = 0;
     const ask = () => {
       asked++;
