@@ -337,6 +337,23 @@ describe("a job whose process died while its vendor worked", () => {
     expect(found.creates.length).toBe(1);
   });
 
+  test("has until five minutes after it was taken, however long nobody ran", async () => {
+    const folder = newFolder();
+    const { first, id } = await die(folder, new Painter("resend"));
+    const clock = manualClock(Date.now());
+    await clock.advance(10_000);
+    first.store.database.run("UPDATE image_job SET deadline_ms = ?", [clock.now() + 50_000]);
+    const again = new Painter("resend");
+    again.create_ = [hang().script];
+    const second = await live(folder, [paintVendor("paint", again)], undefined, clock);
+    await until(() => again.running === 1, "the second call");
+    await clock.advance(49_999);
+    expect(row(second, id).state).toBe("dispatched");
+    await clock.advance(1);
+    expect(await ended(second, id)).toMatchObject({ state: "failed", error_code: "timeout" });
+    expect(claims(second)).toEqual(["returned"]);
+  });
+
   test("is gone on with before those that waited, which are sent when it has ended", async () => {
     const folder = newFolder();
     const painter = new Painter("resume");

@@ -6,7 +6,7 @@ import { LEASE_MS, SLOTS, TICK_MS, VENDOR_SLOTS } from "../../src/jobs/scheduler
 import { ConnectionLost } from "../../src/vendors/http/faults.ts";
 import { type ManualClock, manualClock, settle } from "../support/clock.ts";
 import { until, within } from "../support/wait.ts";
-import { hang, IMAGE, type ImageLab, Painter, startImageLab } from "./lab.ts";
+import { hang, IMAGE, type ImageLab, Painter, paintVendor, startImageLab } from "./lab.ts";
 
 let lab: ImageLab | undefined;
 afterEach(async () => {
@@ -495,6 +495,8 @@ describe("cancelling", () => {
 describe("slots and turns", () => {
   test("four at a vendor, eight in all", async () => {
     const { lab, painter, second } = await start();
+    const third = new Painter();
+    lab.gateway.app.addVendor(paintVendor("paint3", third));
     const held: { end(step: typeof IMAGE): void }[] = [];
     const holding = (at: Painter) => {
       at.create_ = Array.from({ length: 30 }, () => {
@@ -503,13 +505,14 @@ describe("slots and turns", () => {
         return each.script;
       });
     };
-    holding(painter);
-    holding(second);
+    for (const each of [painter, second, third]) holding(each);
     const jobs = [];
     for (let at = 0; at < 12; at++) jobs.push(await lab.create());
     for (let at = 0; at < 3; at++) jobs.push(await lab.create({ model: "paint2/any" }));
+    for (let at = 0; at < 2; at++) jobs.push(await lab.create({ model: "paint3/any" }));
     await until(() => painter.running === VENDOR_SLOTS && second.running === 3, "full slots");
-    expect(VENDOR_SLOTS * 2).toBe(SLOTS);
+    for (let round = 0; round < 20; round++) await settle();
+    expect([painter.running, second.running, third.running]).toEqual([VENDOR_SLOTS, 3, SLOTS - VENDOR_SLOTS - 3]);
     for (const { end } of held) end(IMAGE);
     for (const { id } of jobs) await lab.ended(id);
     expect([painter.most, second.most]).toEqual([VENDOR_SLOTS, 3]);
