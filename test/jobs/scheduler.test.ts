@@ -1,8 +1,10 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import { GatewayError } from "../../src/canon/errors.ts";
 import { JOB_MS } from "../../src/jobs/accept.ts";
+import { Closing } from "../../src/jobs/closing.ts";
 import { CREATE_MS } from "../../src/jobs/image-job.ts";
 import { LEASE_MS, SLOTS, TICK_MS, VENDOR_SLOTS } from "../../src/jobs/scheduler.ts";
+import { JobStore } from "../../src/jobs/store.ts";
 import { ConnectionLost } from "../../src/vendors/http/faults.ts";
 import { type ManualClock, manualClock, settle } from "../support/clock.ts";
 import { until, within } from "../support/wait.ts";
@@ -393,6 +395,33 @@ describe("cancelling", () => {
     expect(await lab.show(job.id)).toEqual(job);
     expect(lab.gateway.rows()).toHaveLength(VENDOR_SLOTS);
   });
+
+  test.each([
+    ["while the cancel is written", JobStore.prototype],
+    ["in the turn in which it is asked for", Closing.prototype],
+  ] as const)(
+    "reaches a vendor that gives its name for the work %s",
+    async (_name, at: { cancel(id: string): unknown }) => {
+      const { lab, painter } = await start(new Painter("resume"));
+      const work = hang();
+      painter.create_ = [work.script];
+      const { id } = await lab.create();
+      await until(() => painter.running === 1, "the call");
+      const { cancel } = at;
+      const cancelling = spyOn(at, "cancel").mockImplementation(function (this: typeof at, ...asked) {
+        const answer = cancel.apply(this, asked);
+        work.end(pending("late"));
+        return answer;
+      });
+      try {
+        expect(await lab.cancel(id)).toMatchObject({ error: { code: "cancelled" } });
+      } finally {
+        cancelling.mockRestore();
+      }
+      await until(() => painter.cancels.length > 0, "the vendor to be told");
+      expect([painter.cancels, painter.resumes]).toEqual([["late"], []]);
+    },
+  );
 
   test("counts though its vendor cannot be told", async () => {
     const { lab, painter } = await start();
