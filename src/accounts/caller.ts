@@ -1,7 +1,5 @@
 import type { Scope } from "../wire/scopes.ts";
 
-export { SCOPES, type Scope } from "../wire/scopes.ts";
-
 /** What a key may do, where that is less than its account may. */
 export type Narrowing = {
   /** Patterns of the models it may call: `openai/gpt-5`, `openai/*`. Absent: every model. */

@@ -1,5 +1,6 @@
 import { apiKey, type KeyKind } from "../db/schema.ts";
-import type { Caller, Narrowing, Scope } from "./caller.ts";
+import type { Scope } from "../wire/scopes.ts";
+import type { Caller, Narrowing } from "./caller.ts";
 import { type KeyLimits, NO_LIMITS } from "./key-wish.ts";
 import { isScope } from "./scopes.ts";
 

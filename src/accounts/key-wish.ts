@@ -9,9 +9,8 @@ import {
   MAX_USD,
   MODEL_PATTERN,
 } from "../wire/bounds.ts";
-import { TOKEN_SCOPES } from "../wire/scopes.ts";
+import { type Scope, TOKEN_SCOPES } from "../wire/scopes.ts";
 import { BadWish } from "./account-error.ts";
-import type { Scope } from "./caller.ts";
 import { isScope } from "./scopes.ts";
 
 const MODELS = new RegExp(MODEL_PATTERN);

@@ -27,8 +27,6 @@ import {
 import { checkLimits, type KeyLimits } from "./key-wish.ts";
 import { checkName } from "./name.ts";
 
-export type { KeyCaps, KeyRow } from "./key-row.ts";
-
 /** Before a key is looked up, changes by other processes are checked for if the last check is at least this old, ms. */
 const POLL_MS = 10;
 /** How often they are checked for without look-ups, for the sake of requests that are running, ms. */

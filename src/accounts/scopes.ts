@@ -1,5 +1,6 @@
 import { GatewayError } from "../canon/errors.ts";
-import { type Caller, SCOPES, type Scope } from "./caller.ts";
+import { SCOPES, type Scope } from "../wire/scopes.ts";
+import type { Caller } from "./caller.ts";
 
 /** The scope that each path needs; a path belongs to the first row that it equals or lies below. Counting tokens belongs to messages. */
 const PATHS: readonly (readonly [path: string, scope: Scope])[] = [

@@ -1,7 +1,6 @@
 import { DAY_MS } from "../lib/spans.ts";
 import { MAX_TOKEN_DAYS } from "../wire/bounds.ts";
-import type { TokenScope } from "../wire/scopes.ts";
-import type { Scope } from "./caller.ts";
+import type { Scope, TokenScope } from "../wire/scopes.ts";
 import type { NewKey } from "./keys.ts";
 
 /** A token's lifetime in days, and its cap in requests of a UTC day, where none is given (contract 4). The cap bounds the use of a token that leaked in a log. */

@@ -1,8 +1,8 @@
-import type { Scope } from "../accounts/caller.ts";
+import type { KeyRow } from "../accounts/key-row.ts";
 import type { KeyLimits } from "../accounts/key-wish.ts";
-import type { KeyRow } from "../accounts/keys.ts";
 import { parseUsd, toUsd } from "../lib/usd.ts";
 import { isAmount, MAX_USD } from "../wire/bounds.ts";
+import { SCOPES, type Scope } from "../wire/scopes.ts";
 import type { KeyLimitOptions } from "./options.ts";
 import { WrongUsage } from "./output.ts";
 import { readSpan } from "./since.ts";
@@ -50,7 +50,7 @@ export function readScopes<T extends Scope>(option: string, text: string, known:
 }
 
 /** What the options of a command limit of a key; `none` takes a limit away. What is not given is absent. Throws WrongUsage. */
-export function readLimits(options: KeyLimitOptions, known: readonly Scope[], now: number): Partial<KeyLimits> {
+export function readLimits(options: KeyLimitOptions, now: number): Partial<KeyLimits> {
   const take = <T>(text: string | undefined, read: (text: string) => T): T | null | undefined => {
     if (text === undefined) return undefined;
     return text === NONE ? null : read(text);
@@ -58,7 +58,7 @@ export function readLimits(options: KeyLimitOptions, known: readonly Scope[], no
   const limits: { [Name in keyof KeyLimits]: KeyLimits[Name] | undefined } = {
     expiresAt: take(options.expires, (text) => readExpiry(text, now)),
     models: take(options.models, readWords),
-    endpoints: take(options.endpoints, (text) => readScopes("--endpoints", text, known)),
+    endpoints: take(options.endpoints, (text) => readScopes("--endpoints", text, SCOPES)),
     capDayNano: take(options.capUsdDay, (text) => readUsd("--cap-usd-day", text)),
     capTotalNano: take(options.capUsd, (text) => readUsd("--cap-usd", text)),
     capRequestsDay: take(options.capRequestsDay, (text) => readCount("--cap-requests-day", text)),

@@ -1,6 +1,6 @@
 import { type Account, LOCAL } from "../accounts/accounts.ts";
-import { SCOPES } from "../accounts/caller.ts";
-import type { CreatedKey, KeyChange, KeyRow, NewKey } from "../accounts/keys.ts";
+import type { KeyRow } from "../accounts/key-row.ts";
+import type { CreatedKey, KeyChange, NewKey } from "../accounts/keys.ts";
 import { toKeyView } from "../http/admin/shape.ts";
 import { type Books, findAccount, withBooks } from "./context.ts";
 import { describeLimits, describeState, readLimits } from "./key-limits.ts";
@@ -29,7 +29,7 @@ export async function makeKeyFor(
 
 /** `sluice keys create`: makes a key, which is shown this once. `--json` prints {id, key, name, account} (contract 1). */
 export async function createKey(options: CreateKeyOptions): Promise<number> {
-  const limits = readLimits(options, SCOPES, Date.now());
+  const limits = readLimits(options, Date.now());
   return withBooks(
     options,
     async (books) => {
@@ -104,7 +104,7 @@ export function renameKey(name: string, to: string, options: FolderOptions & Jso
 
 /** `sluice keys change`: changes a key's limits from the next request on; `none` removes one. Throws WrongUsage when no change is given. */
 export async function changeKey(name: string, options: ChangeKeyOptions): Promise<number> {
-  const wanted: KeyChange = readLimits(options, SCOPES, Date.now());
+  const wanted: KeyChange = readLimits(options, Date.now());
   if (options.name !== undefined) wanted.name = options.name;
   if (Object.keys(wanted).length === 0) throw new WrongUsage("say what to change: --expires, --models, --cap-usd, …");
   return change(name, wanted, options);

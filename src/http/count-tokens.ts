@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 import { dialects } from "../dialects/index.ts";
-import { checkCountTokens } from "../dialects/messages/index.ts";
+import { checkCountTokens } from "../dialects/messages/check.ts";
 import { type CountRequest, countTokens } from "../relay/count-tokens.ts";
 import type { Tokenizer } from "../relay/tokenizer/tokenizer.ts";
 import { COUNTED_BY_HEADER } from "../wire/header-names.ts";

@@ -1,7 +1,5 @@
 import type { imageJob, JobState } from "../db/schema-jobs.ts";
 
-export type { JobState };
-
 /** A job as the store has it. */
 export type JobRow = typeof imageJob.$inferSelect;
 

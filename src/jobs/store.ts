@@ -1,16 +1,8 @@
 import { and, asc, count, desc, eq, gt, gte, inArray, isNotNull, lt, lte, max, ne, type SQL, sql } from "drizzle-orm";
 import type { Store } from "../db/open.ts";
-import { imageJob } from "../db/schema-jobs.ts";
+import { imageJob, type JobState } from "../db/schema-jobs.ts";
 import { BEHIND } from "./files.ts";
-import {
-  type JobError,
-  type JobEvent,
-  type JobRow,
-  type JobState,
-  nextState,
-  type ShownJob,
-  statesBefore,
-} from "./job.ts";
+import { type JobError, type JobEvent, type JobRow, nextState, type ShownJob, statesBefore } from "./job.ts";
 
 /** Who works on a job: a result of any other attempt, or of an earlier process, counts for nothing (reliability 5.2). */
 export type Fence = { id: string; attempt: number; boot: string };

@@ -1,4 +1,4 @@
-import type { KeyCaps } from "../accounts/keys.ts";
+import type { KeyCaps } from "../accounts/key-row.ts";
 import { GatewayError } from "../canon/errors.ts";
 import type { Store } from "../db/open.ts";
 import type { Writer } from "../db/writer.ts";

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { SCOPES } from "../../src/accounts/caller.ts";
 import { NO_LIMITS } from "../../src/accounts/key-wish.ts";
 import { describeLimits, describeState, readCount, readExpiry, readLimits, readUsd } from "../../src/cli/key-limits.ts";
 import { WrongUsage } from "../../src/cli/output.ts";
@@ -45,13 +44,13 @@ describe("what the options say", () => {
     }
   });
   test("none takes a limit away; what is not given is not there", () => {
-    expect(readLimits({ expires: "none", models: "a/*, b/c", capUsd: "1" }, SCOPES, NOW)).toEqual({
+    expect(readLimits({ expires: "none", models: "a/*, b/c", capUsd: "1" }, NOW)).toEqual({
       expiresAt: null,
       models: ["a/*", "b/c"],
       capTotalNano: 1_000_000_000n,
     });
-    expect(readLimits({}, SCOPES, NOW)).toEqual({});
-    expect(() => readLimits({ endpoints: "chat,chats" }, SCOPES, NOW)).toThrow(WrongUsage);
+    expect(readLimits({}, NOW)).toEqual({});
+    expect(() => readLimits({ endpoints: "chat,chats" }, NOW)).toThrow(WrongUsage);
   });
   test("in words", () => {
     expect(describeLimits(NO_LIMITS)).toBe("-");

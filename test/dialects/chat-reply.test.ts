@@ -5,16 +5,8 @@ import { chat } from "../../src/dialects/chat/index.ts";
 import type { Quirks } from "../../src/dialects/dialect.ts";
 import { JsonText } from "../../src/lib/json.ts";
 import { eventList } from "./chat-events.ts";
-import {
-  CONTEXT,
-  decodeText,
-  encodeText,
-  grammarFault,
-  outcomeOf,
-  recordsOf,
-  relabelText,
-  summarize,
-} from "./chat-run.ts";
+import { CONTEXT, decodeText, encodeText, outcomeOf, recordsOf, relabelText, summarize } from "./chat-run.ts";
+import { grammarFault } from "./diagonal.ts";
 
 type Wire = Record<string, unknown>;
 

@@ -3,8 +3,6 @@ import { chat } from "../../src/dialects/chat/index.ts";
 import type { Quirks, ReplyContext } from "../../src/dialects/dialect.ts";
 import { type Frame, FrameSplitter } from "../../src/dialects/frames.ts";
 
-export { grammarFault } from "./diagonal.ts";
-
 export const CONTEXT: ReplyContext = {
   model: "lab/tiny",
   replyId: "Reply1",

@@ -9,17 +9,8 @@ import { mayBePreopened, ThinkSplitter } from "../../src/dialects/chat/think-tag
 import type { Quirks } from "../../src/dialects/dialect.ts";
 import { JsonText } from "../../src/lib/json.ts";
 import { eventList } from "./chat-events.ts";
-import {
-  CONTEXT,
-  decodeText,
-  encodeText,
-  framesOf,
-  grammarFault,
-  outcomeOf,
-  recordsOf,
-  relabelText,
-  summarize,
-} from "./chat-run.ts";
+import { CONTEXT, decodeText, encodeText, framesOf, outcomeOf, recordsOf, relabelText, summarize } from "./chat-run.ts";
+import { grammarFault } from "./diagonal.ts";
 
 const FOLDER = new URL("../fixtures/chat/", import.meta.url);
 const DONE = "data: [DONE]\n\n";

@@ -2,8 +2,6 @@ import type { Event } from "../../src/canon/events.ts";
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { gemini } from "../../src/dialects/gemini/index.ts";
 
-export { grammarFault } from "./diagonal.ts";
-
 /** Reads SSE text, cut into the given chunks, as the relay does. */
 export function run(chunks: readonly string[]): Event[] {
   const splitter = new FrameSplitter();

@@ -9,8 +9,8 @@ import { gemini } from "../../src/dialects/gemini/index.ts";
 import { packProof } from "../../src/dialects/gemini/proof.ts";
 import { messages } from "../../src/dialects/messages/index.ts";
 import { countWork } from "../support/wait.ts";
-import { encodeIn } from "./diagonal.ts";
-import { grammarFault, plain, run } from "./gemini-run.ts";
+import { encodeIn, grammarFault } from "./diagonal.ts";
+import { plain, run } from "./gemini-run.ts";
 
 const ROOT = `${import.meta.dir}/../fixtures/gemini`;
 const cases = readdirSync(ROOT).sort();

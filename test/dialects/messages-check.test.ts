@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../src/canon/errors.ts";
-import { checkCountTokens, messages } from "../../src/dialects/messages/index.ts";
+import { checkCountTokens } from "../../src/dialects/messages/check.ts";
+import { messages } from "../../src/dialects/messages/index.ts";
 
 const valid = { model: "a/b", max_tokens: 10, messages: [{ role: "user", content: "hi" }] };
 const withContent = (content: unknown, role = "user") => ({ ...valid, messages: [{ role, content }] });

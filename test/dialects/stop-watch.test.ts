@@ -5,8 +5,8 @@ import { changeEvents } from "../../src/dialects/reply-changer.ts";
 import { StopWatch } from "../../src/dialects/stop-watch.ts";
 import { faultOf } from "../support/fault.ts";
 import { eventList } from "./chat-events.ts";
-import { grammarFault } from "./chat-run.ts";
 import { readBack, send, write } from "./crossing.ts";
+import { grammarFault } from "./diagonal.ts";
 
 /** What a watch lets out of a text cut at the given places. */
 function watched(stops: readonly string[], text: string, cuts: readonly number[]): { text: string; stop?: string } {

@@ -1,6 +1,8 @@
 import { deflateSync } from "node:zlib";
 import type { ImageRequest, ImageStep, ImageUpstream } from "../../src/vendors/image-upstream.ts";
-import { createImageUpstreams, type GuardedFetch, type ImageTools } from "../../src/vendors/images/index.ts";
+import type { ImageTools } from "../../src/vendors/images/engine.ts";
+import { createImageUpstreams } from "../../src/vendors/images/index.ts";
+import type { GuardedFetch } from "../../src/vendors/images/result.ts";
 import { registry } from "../../src/vendors/registry.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { type Call, startUpstream, type Upstream } from "../support/upstream.ts";

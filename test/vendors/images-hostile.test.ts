@@ -1,8 +1,7 @@
 import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import type { ImageStep } from "../../src/vendors/image-upstream.ts";
 import { MAX_IMAGE_BYTES } from "../../src/vendors/image-upstream.ts";
-import type { GuardedFetch } from "../../src/vendors/images/index.ts";
-import { RESULT_MS } from "../../src/vendors/images/result.ts";
+import { type GuardedFetch, RESULT_MS } from "../../src/vendors/images/result.ts";
 import { FetchFault, type FetchFaultCode } from "../../src/web/safe-fetch/fault.ts";
 import { type Answer, html, json, neverAnswer, redirect } from "../support/upstream.ts";
 import { guarded, startCanary } from "../web/fetch-lab.ts";

@@ -24,8 +24,6 @@ import { serverTools } from "./server-tools.ts";
 import { passesHeader } from "./version.ts";
 import { renameReply, withToolNames } from "./wire-names.ts";
 
-export { checkCountTokens } from "./check.ts";
-
 /** The wire protocol of Anthropic's SDKs and of Claude Code (interface 4.5; dialects.md 2). */
 export const messages: Dialect = {
   name: "messages",

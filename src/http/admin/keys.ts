@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
+import type { KeyRow } from "../../accounts/key-row.ts";
 import { capRule, type KeyLimits } from "../../accounts/key-wish.ts";
-import type { KeyList, KeyRow } from "../../accounts/keys.ts";
+import type { KeyList } from "../../accounts/keys.ts";
 import { toKey } from "../../accounts/tokens.ts";
 import { GatewayError, invalidField } from "../../canon/errors.ts";
 import { readInstant } from "../../lib/instant.ts";

@@ -1,5 +1,6 @@
 import type { Account } from "../../accounts/accounts.ts";
-import type { CreatedKey, KeyRow } from "../../accounts/keys.ts";
+import type { KeyRow } from "../../accounts/key-row.ts";
+import type { CreatedKey } from "../../accounts/keys.ts";
 import type { LedgerEntry, Posted } from "../../ledger/book.ts";
 import { formatUsd } from "../../ledger/price.ts";
 import { toUsd } from "../../lib/usd.ts";

@@ -17,8 +17,6 @@ import {
   type WireContext,
 } from "./wire.ts";
 
-export type { GuardedFetch } from "./result.ts";
-
 /** Most calls that one step may take: an upload, the request, a second try, the result. */
 const MAX_CALLS = 5;
 /** How long one poll may take, ms; the work goes on meanwhile. */

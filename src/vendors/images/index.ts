@@ -5,8 +5,6 @@ import { createUpstream, type ImageTools } from "./engine.ts";
 import { overKeys } from "./keyed.ts";
 import { rowOf } from "./rows.ts";
 
-export type { GuardedFetch, ImageTools } from "./engine.ts";
-
 /**
  * Finds what draws for a vendor: its own `images`, else its wire by its row (dialects.md 7); undefined for a vendor that draws nothing. One
  * upstream is made for each vendor and kept. `tools.fetchResult` is the guarded fetch (contract 9): results come from addresses that
