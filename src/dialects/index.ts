@@ -78,5 +78,5 @@ export const upstreamDialects: Readonly<Record<UpstreamDialectName, UpstreamDial
 export const upstreamFor = (
   client: ClientDialect,
   own: UpstreamDialectName,
-  best: UpstreamDialectName = own,
-): UpstreamDialect => upstreamDialects[client.name === own ? own : best];
+  best: UpstreamDialectName | undefined,
+): UpstreamDialect => upstreamDialects[client.name === own ? own : (best ?? own)];

@@ -10,7 +10,7 @@ import type { Book } from "../ledger/book.ts";
 import type { KeySpend } from "../limits/key-spend.ts";
 import type { Limiter } from "../limits/limiter.ts";
 import { OwnAccountView } from "../wire/account.ts";
-import { UsageList, UsageReceipt } from "../wire/usage.ts";
+import { UsageReceipt } from "../wire/usage.ts";
 import { toAccountView, toOwnKey } from "./account-shape.ts";
 import { toResponse } from "./answered.ts";
 import { authenticate } from "./credentials.ts";
@@ -93,7 +93,7 @@ export function accountRoutes(dependencies: AccountDependencies) {
           description:
             "Requests newest first, or put together with `group_by`; a page at a time, until `next_cursor` is null. With `format=csv` or `format=json` (or `Accept: text/csv`) all of it as one file, in which amounts are text with nine decimals.",
           parameters: usageParameters(OWN_GROUPINGS),
-          responses: usageReplies(UsageList),
+          responses: usageReplies(),
         },
       },
     )

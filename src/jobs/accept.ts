@@ -106,7 +106,7 @@ export class Acceptance {
    * Writes the job down, with its claim on allowance or wallet; `also` writes what belongs to it in the same transaction. Durable when it
    * resolves. Throws GatewayError as the checks do, and where the key's caps leave less than the image costs; StoreError as the writer does.
    */
-  async accept(order: ImageOrder, also?: (job: JobRow) => void): Promise<JobRow> {
+  async accept(order: ImageOrder, also: ((job: JobRow) => void) | undefined): Promise<JobRow> {
     const { jobs, writer, clock, holds } = this.parts;
     const createdMs = clock.now();
     // Ids grow with time, so that rows are appended to the table, and still cannot be guessed.

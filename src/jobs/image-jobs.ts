@@ -106,7 +106,7 @@ export class ImageJobs {
   }
 
   /** Takes a job and sets it to work. Durable when it resolves. See {@link Acceptance.accept}. */
-  async create(order: ImageOrder, also?: (job: JobRow) => void): Promise<JobRow> {
+  async create(order: ImageOrder, also: ((job: JobRow) => void) | undefined): Promise<JobRow> {
     const job = await this.acceptance.accept(order, also);
     this.#traces?.taken(job, order.origin);
     this.#scheduler.add(job);

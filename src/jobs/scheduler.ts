@@ -164,9 +164,9 @@ export class Scheduler {
   add(job: Waiting): void {
     const { clock } = this.parts;
     const now = clock.now();
-    const within = (ms: number, most: number) => Math.min(most, Math.max(0, ms));
-    this.#deadlines.set(job.id, clock.monotonic() + within(job.deadlineMs - now, JOB_MS));
-    const waitMs = within(job.runAfterMs - now, JOB_MS);
+    const within = (ms: number) => Math.min(JOB_MS, Math.max(0, ms));
+    this.#deadlines.set(job.id, clock.monotonic() + within(job.deadlineMs - now));
+    const waitMs = within(job.runAfterMs - now);
     if (waitMs > 0) this.#wakeLater(job, waitMs);
     else this.#queue.push(job);
     this.#keepTime();

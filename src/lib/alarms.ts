@@ -126,12 +126,13 @@ export class Alarms {
 
   #pop(): void {
     const last = this.#heap.pop();
-    if (last && this.#heap.length > 0) this.#sink(last, 0);
+    if (last && this.#heap.length > 0) this.#sink(last);
   }
 
-  #sink(alarm: Alarm, from: number): void {
+  /** Puts it in at the top, and each that is earlier above it. */
+  #sink(alarm: Alarm): void {
     const heap = this.#heap;
-    let at = from;
+    let at = 0;
     for (;;) {
       let below = 2 * at + 1;
       if (below >= heap.length) break;

@@ -23,7 +23,7 @@ function outputCeiling(
   entry: Entry,
   upstream: UpstreamDialect,
   quirks: Quirks,
-  paidFor?: number,
+  paidFor: number | undefined,
 ): number | undefined {
   const told = modelCeiling(intent, entry, upstream, quirks);
   const sent = told ?? intent.maxOutputTokens;

@@ -84,17 +84,17 @@ function writtenForm({ description }: TSchema): string | undefined {
   return description !== undefined && TELLS_FORM.test(description) ? description : undefined;
 }
 
-/** Two bounds in words, such as " from 1 to 20"; "" without any. `one` begins the words of a bound that stands alone. */
-function bounds(least: unknown, most: unknown, one: string, both = one): string {
+/** Two bounds in words, such as " of 1 to 20" or " of at least 1"; "" without any. `both` begins the words of two. */
+function bounds(least: unknown, most: unknown, both = " of"): string {
   if (least !== undefined && most !== undefined) return `${both} ${least} to ${most}`;
-  if (least !== undefined) return `${one} at least ${least}`;
-  return most === undefined ? "" : `${one} at most ${most}`;
+  if (least !== undefined) return ` of at least ${least}`;
+  return most === undefined ? "" : ` of at most ${most}`;
 }
 
 function numberForm(schema: TSchema, kind: string): string {
   const above = schema["exclusiveMinimum"];
   const most = schema["maximum"];
-  if (above === undefined) return kind + bounds(schema["minimum"], most, " of", " from");
+  if (above === undefined) return kind + bounds(schema["minimum"], most, " from");
   return `${kind} above ${above}${most === undefined ? "" : ` and of at most ${most}`}`;
 }
 
@@ -103,7 +103,7 @@ function stringForm(schema: TSchema): string {
   const form = "pattern" in schema ? writtenForm(schema) : undefined;
   if (form !== undefined) return form;
   if (least === 1 && most === undefined) return "a string that is not empty";
-  const length = bounds(least, most, " of");
+  const length = bounds(least, most);
   return length === "" ? "a string" : `a string${length} ${(most ?? least) === 1 ? "character" : "characters"}`;
 }
 
@@ -114,7 +114,7 @@ function listForm(schema: TSchema): string {
   const form = isOfWords ? writtenForm(schema) : undefined;
   if (form !== undefined) return form;
   const { minItems: least, maxItems: most } = schema as { minItems?: number; maxItems?: number };
-  const length = bounds(least, most, " of");
+  const length = bounds(least, most);
   if (length !== "") return `a list${length} ${(most ?? least) === 1 ? "item" : "items"}`;
   return items["type"] === "string" ? "a list of strings" : "a list";
 }

@@ -81,7 +81,7 @@ function examineAbsence(dataFolder: string): Finding {
 export function examineStore(
   dataFolder: string,
   running: boolean,
-  figures?: Config["plans"],
+  figures: Config["plans"] | undefined,
 ): { findings: Finding[]; newestAt?: number } {
   const path = storePath(dataFolder);
   try {

@@ -131,7 +131,13 @@ function inOrder(messages: readonly unknown[], orders: Orders, quirks: Quirks): 
   return mindsRoleOrder(quirks, orders) ? inRoleOrder(opened) : opened;
 }
 
-function amendMessages(list: EditList, orders: Orders, quirks: Quirks, choiceHint?: string, formatHint?: string): void {
+function amendMessages(
+  list: EditList,
+  orders: Orders,
+  quirks: Quirks,
+  choiceHint: string | undefined,
+  formatHint: string | undefined,
+): void {
   const messages = list.body["messages"];
   if (!Array.isArray(messages)) return;
   const sound = soundMessages(toFunctionMessages(messages, quirks));

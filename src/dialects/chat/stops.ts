@@ -29,7 +29,11 @@ export function saidStops(body: Wire, quirks: Quirks): unknown {
 }
 
 /** `changes` with the stop sequences that this vendor is not told, which the gateway looks for in the reply (dialects.md 4.1). */
-export function withUnsaidStops(body: Wire, quirks: Quirks, changes?: ReplyChanges): ReplyChanges | undefined {
+export function withUnsaidStops(
+  body: Wire,
+  quirks: Quirks,
+  changes: ReplyChanges | undefined,
+): ReplyChanges | undefined {
   const unsaid = unsaidStops(body, quirks);
   return unsaid.length === 0 ? changes : { ...changes, stops: watchable(unsaid, []) };
 }

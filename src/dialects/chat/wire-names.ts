@@ -137,5 +137,8 @@ export const renameReply = ({ choices }: Wire, rename: Rename): Edits =>
   Array.isArray(choices) ? { choices: choices.map((choice) => renameChosen(choice, rename)) } : {};
 
 /** `changes` with the way back of what {@link nameEdits} renames: the vendor's name → the client's. */
-export const withToolNames = (body: Wire, quirks: Quirks, changes?: ReplyChanges): ReplyChanges | undefined =>
-  withOriginalNames(mapOf(body, quirks), changes);
+export const withToolNames = (
+  body: Wire,
+  quirks: Quirks,
+  changes: ReplyChanges | undefined,
+): ReplyChanges | undefined => withOriginalNames(mapOf(body, quirks), changes);

@@ -129,7 +129,7 @@ class Walk {
     private readonly replace: Replace,
     private readonly items: readonly unknown[],
     private readonly textType: "text" | "input_text",
-    private readonly onOther?: OnOther,
+    private readonly onOther: OnOther | undefined,
   ) {}
 
   /**

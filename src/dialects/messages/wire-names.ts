@@ -65,5 +65,8 @@ export function renameReply(value: Body, rename: Rename): Edits {
 }
 
 /** `changes` with the way back of what {@link nameEdits} renames: the vendor's name → the client's. */
-export const withToolNames = (body: Body, quirks: Quirks, changes?: ReplyChanges): ReplyChanges | undefined =>
-  withOriginalNames(mapOf(body, quirks), changes);
+export const withToolNames = (
+  body: Body,
+  quirks: Quirks,
+  changes: ReplyChanges | undefined,
+): ReplyChanges | undefined => withOriginalNames(mapOf(body, quirks), changes);

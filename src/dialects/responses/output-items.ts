@@ -110,7 +110,7 @@ export function finishItem(
   text: string,
   signature: string,
   answering: Answering,
-  annotations: readonly Item[] = [],
+  annotations: readonly Item[],
 ): Item {
   const { kind } = block;
   if (kind === "text") {

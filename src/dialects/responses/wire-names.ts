@@ -79,6 +79,5 @@ export function renameReply(value: Item, rename: Rename): Edits {
   return renameResponse(value, rename);
 }
 
-/** `changes` with the way back of what {@link nameEdits} renames: the vendor's name → the client's. */
-export const withToolNames = (body: Item, changes?: ReplyChanges): ReplyChanges | undefined =>
-  withOriginalNames(mapOf(body), changes);
+/** The way back of what {@link nameEdits} renames: the vendor's name → the client's. */
+export const withToolNames = (body: Item): ReplyChanges | undefined => withOriginalNames(mapOf(body), undefined);

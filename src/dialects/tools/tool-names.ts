@@ -123,7 +123,7 @@ const originalNames = (mapped: ReadonlyMap<string, string>): ReadonlyMap<string,
 /** `changes` with the original names of a body's tools, if any was renamed. */
 export const withOriginalNames = (
   mapped: ReadonlyMap<string, string> | undefined,
-  changes?: ReplyChanges,
+  changes: ReplyChanges | undefined,
 ): ReplyChanges | undefined => (mapped ? { ...changes, toolNames: originalNames(mapped) } : changes);
 
 /** Whether two tools are the same but for their places. */

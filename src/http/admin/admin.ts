@@ -4,7 +4,7 @@ import { GROUPINGS } from "../../ledger/usage-report.ts";
 import { listModels } from "../../vendors/models-list.ts";
 import type { Vendor } from "../../vendors/vendor.ts";
 import { PageOf, VendorView } from "../../wire/admin.ts";
-import { UsageList, UsageReceipt } from "../../wire/usage.ts";
+import { UsageReceipt } from "../../wire/usage.ts";
 import { showReceipt } from "../account.ts";
 import { methodNotAllowed } from "../errors.ts";
 import { errorReplies, HIDDEN, jsonReply } from "../openapi-detail.ts";
@@ -67,7 +67,7 @@ export function adminRoutes(dependencies: AdminDependencies) {
           tags: ADMIN_TAGS,
           summary: "Usage of all accounts",
           parameters: [ACCOUNT_PARAMETER, ...usageParameters(GROUPINGS)],
-          responses: { ...usageReplies(UsageList), ...errorReplies("chat", ["not_found"]) },
+          responses: { ...usageReplies(), ...errorReplies("chat", ["not_found"]) },
         },
       },
     )

@@ -47,7 +47,7 @@ export function jobAnswer(job: ShownJob, link: LinkOf, requestId: string, status
 }
 
 /** Counts a look at jobs against the caller's plan; how its limit stands then. Throws RateLimited. */
-export function takePoll(limiter: Limiter, caller: Caller, jobId?: string): RateState | undefined {
+export function takePoll(limiter: Limiter, caller: Caller, jobId: string | undefined): RateState | undefined {
   const permit = limiter.take(caller, "image-poll", jobId === undefined ? {} : { jobId });
   permit.release();
   return permit.state;

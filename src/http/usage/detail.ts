@@ -1,5 +1,5 @@
-import type { TSchema } from "@sinclair/typebox";
 import type { Grouping } from "../../ledger/usage-report.ts";
+import { UsageList } from "../../wire/usage.ts";
 import { errorReplies, jsonReply } from "../openapi-detail.ts";
 import { DEFAULT_PAGE, MAX_PAGE } from "../query.ts";
 import { FORMATS } from "./query.ts";
@@ -44,8 +44,8 @@ export function usageParameters(groupings: readonly Grouping[]) {
 }
 
 /** The answers of a usage list, as `detail.responses`. */
-export function usageReplies(list: () => TSchema) {
-  const reply = jsonReply(list, "A page of requests or groups, or a file.");
+export function usageReplies() {
+  const reply = jsonReply(UsageList, "A page of requests or groups, or a file.");
   const content = { ...reply.content, "text/csv": { schema: { type: "string" as const } } };
   return { 200: { ...reply, content }, ...errorReplies("chat") };
 }

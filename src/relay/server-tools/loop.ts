@@ -268,7 +268,7 @@ export class ServedLoop {
     return block.kind === "opaque" && this.#half.isClients?.(block.value) === true;
   }
 
-  async #run(calls: readonly ServedCall[], onAnswered?: () => void): Promise<ServedOutcome[]> {
+  async #run(calls: readonly ServedCall[], onAnswered: (() => void) | undefined): Promise<ServedOutcome[]> {
     const outcomes: ServedOutcome[] = new Array(calls.length);
     const left = calls.entries();
     const runInTurn = async () => {
@@ -348,7 +348,7 @@ export class ServedLoop {
     }
   }
 
-  async #ask<T>(receive: (opened: Opened) => T | Promise<T>, onAsk?: () => void): Promise<T> {
+  async #ask<T>(receive: (opened: Opened) => T | Promise<T>, onAsk: (() => void) | undefined): Promise<T> {
     onAsk?.();
     const { meter } = this.job.exchange;
     meter.asked = true;
@@ -363,7 +363,7 @@ export class ServedLoop {
     thrown: unknown,
     askedAt: number,
     receive: (opened: Opened) => T | Promise<T>,
-    onAsk?: () => void,
+    onAsk: (() => void) | undefined,
   ): Promise<T> {
     const { job } = this;
     const { exchange, abort } = job;

@@ -11,7 +11,7 @@ type Signer = {
     vendor: Vendor,
     method: "GET" | "POST",
     request: UpstreamRequest,
-    proxy?: string,
+    proxy: string | undefined,
   ): Promise<Readonly<Record<string, string>>>;
   /** Whether the answer refuses the proof in `headers`, and a proof made now would be another one. Prepares that one. */
   renew(vendor: Vendor, headers: Readonly<Record<string, string>>, answer: Answered): Promise<boolean>;
@@ -57,7 +57,7 @@ export async function authorize(
   vendor: Vendor,
   method: "GET" | "POST",
   request: UpstreamRequest,
-  proxy?: string,
+  proxy: string | undefined,
 ): Promise<UpstreamRequest> {
   const signer = SIGNERS[vendor.auth];
   if (!signer) return request;

@@ -4,7 +4,7 @@ export class ConnectFailed extends Error {
 
   constructor(
     readonly code: string,
-    options?: ErrorOptions,
+    options: ErrorOptions,
   ) {
     super(`No connection could be made (${code}).`, options);
   }
@@ -19,7 +19,7 @@ export class ConnectionLost extends Error {
 export class NoFileLeft extends Error {
   override readonly name = "NoFileLeft";
 
-  constructor(options?: ErrorOptions) {
+  constructor(options: ErrorOptions) {
     super("No connection could be made: as many files are open as this process may open.", options);
   }
 }

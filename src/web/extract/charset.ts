@@ -95,7 +95,7 @@ function isHardlyBroken(text: string): boolean {
  * The text of a page's bytes: by its byte order mark, the server's word, its own word, the escapes of Japanese mail, UTF-8, a guess, windows-1252, in that
  * order (web-and-mcp.md C4). `whole`: the bytes were not cut off. Never throws; bytes that mean nothing become replacement characters.
  */
-export function decodeText(bytes: Uint8Array, charset: string | undefined, whole = true): string {
+export function decodeText(bytes: Uint8Array, charset: string | undefined, whole: boolean): string {
   const head = Buffer.from(bytes.subarray(0, LOOKED_AT)).toString("latin1");
   const named = decoderOf(byMark(bytes)) ?? decoderOf(charset) ?? decoderOf(byPage(head));
   if (named) return named.decode(bytes);

@@ -113,7 +113,7 @@ const isSource = (type: string, said: DocumentKind | undefined): boolean =>
  * What a document is: what its first bytes show, else what its server says, else text where it may be text or its bytes can be nothing else. Undefined for
  * images, sound, archives and other formats that hold no text for a reader (web-and-mcp.md C4). `type`, `charset`: as {@link parseContentType} gives them.
  */
-export function kindOf(type: string, bytes: Uint8Array, charset?: string): DocumentKind | undefined {
+export function kindOf(type: string, bytes: Uint8Array, charset: string | undefined): DocumentKind | undefined {
   const head = Buffer.from(bytes.subarray(0, SHOWING)).toString("latin1");
   const shown = byBytes(head, type);
   const said = byType(type);

@@ -8,8 +8,8 @@ import type { WebTools } from "../tools/tools.ts";
 import {
   INTERNAL_ERROR,
   INVALID_PARAMS,
+  InvalidParams,
   REFUSED,
-  RpcFault,
   type RpcMessage,
   UNKNOWN_METHOD,
   VERSIONS,
@@ -108,7 +108,7 @@ export class McpServer {
   async #run({ id, params }: Request, call: Omit<WebCall, "dialect">): Promise<McpAnswer> {
     try {
       if (!isObject(params) || typeof params["name"] !== "string") {
-        throw new RpcFault(INVALID_PARAMS, "params must hold the tool's name.");
+        throw new InvalidParams("params must hold the tool's name.");
       }
       const { name, arguments: args = {} } = params as { name: string; arguments?: unknown };
       const result = await callTool(name, args, this.parts, { ...call, dialect: "mcp" });
@@ -117,7 +117,7 @@ export class McpServer {
       // The client does not wait for it any more, but its request is still open and needs an answer.
       if (call.signal.reason instanceof Cancelled) return faultAnswer(REFUSED, "The call was cancelled.", id);
       call.signal.throwIfAborted();
-      if (thrown instanceof RpcFault) return faultAnswer(thrown.code, thrown.message, id);
+      if (thrown instanceof InvalidParams) return faultAnswer(INVALID_PARAMS, thrown.message, id);
       this.parts.log.error("mcp", { request: call.requestId, ...errorFields(thrown) });
       return faultAnswer(INTERNAL_ERROR, "Something went wrong inside the gateway.", id);
     }

@@ -21,15 +21,9 @@ export type RpcMessage =
   | { kind: "note"; cancels?: string | number }
   | { kind: "fault"; code: number; message: string; id: RpcId };
 
-/** A fault of a request, told inside HTTP 200. */
-export class RpcFault extends Error {
-  override readonly name = "RpcFault";
-  constructor(
-    readonly code: number,
-    message: string,
-  ) {
-    super(message);
-  }
+/** What is wrong with a request's `params`: told as {@link INVALID_PARAMS}, inside HTTP 200. */
+export class InvalidParams extends Error {
+  override readonly name = "InvalidParams";
 }
 
 const fault = (message: string, id: RpcId = null): RpcMessage => ({

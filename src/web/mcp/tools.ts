@@ -6,7 +6,7 @@ import { FetchArguments, SearchArguments } from "../../wire/web.ts";
 import type { WebCall } from "../tools/meter.ts";
 import { describePage, writePage, writeResults } from "../tools/text.ts";
 import { isFault, readFetchArguments, readSearchArguments, type WebTools } from "../tools/tools.ts";
-import { INVALID_PARAMS, RpcFault } from "./message.ts";
+import { InvalidParams } from "./message.ts";
 
 /** The key of a result's `_meta` that holds the state of the allowance: beside the text, so that it takes no room in a model's context (web-and-mcp.md F). */
 const USAGE = "sluice/usage";
@@ -62,7 +62,7 @@ type Runner = (args: unknown, tools: WebTools, call: WebCall) => Promise<ToolRes
 
 const search: Runner = async (args, tools, call) => {
   const query = readSearchArguments(args);
-  if (isFault(query)) throw new RpcFault(INVALID_PARAMS, query.message);
+  if (isFault(query)) throw new InvalidParams(query.message);
   const { value } = await tools.search(query, call);
   const { results, notes, cached } = value;
   const said = { query: value.query, notice: WEB_FRAME, ...(notes.length > 0 && { notes }) };
@@ -72,7 +72,7 @@ const search: Runner = async (args, tools, call) => {
 
 const fetch: Runner = async (args, tools, call) => {
   const asked = readFetchArguments(args);
-  if (isFault(asked)) throw new RpcFault(INVALID_PARAMS, asked.message);
+  if (isFault(asked)) throw new InvalidParams(asked.message);
   const { value: pages } = await tools.fetch(asked.urls, asked.max_content_tokens, call);
   return {
     content: pages.map((page, at) => text(writePage(page, at, pages.length))),
@@ -97,7 +97,7 @@ function failed(error: GatewayError): ToolResult {
 }
 
 /**
- * Runs a tool. Throws RpcFault for an unknown tool and for arguments that are not valid; whatever goes wrong afterwards is a
+ * Runs a tool. Throws InvalidParams for an unknown tool and for arguments that are not valid; whatever goes wrong afterwards is a
  * result with `isError` (interface 4.9, 7). Throws the signal's reason once that is aborted.
  */
 export async function callTool(
@@ -107,14 +107,14 @@ export async function callTool(
   call: WebCall,
 ): Promise<ToolResult> {
   const run = RUNNERS.get(name);
-  if (!run) throw new RpcFault(INVALID_PARAMS, `There is no tool ${JSON.stringify(name.slice(0, 100))} here.`);
-  if (!isObject(args)) throw new RpcFault(INVALID_PARAMS, "arguments must be an object.");
+  if (!run) throw new InvalidParams(`There is no tool ${JSON.stringify(name.slice(0, 100))} here.`);
+  if (!isObject(args)) throw new InvalidParams("arguments must be an object.");
   let result: ToolResult;
   try {
     result = await run(args, tools, call);
   } catch (thrown) {
     call.signal.throwIfAborted();
-    if (thrown instanceof RpcFault) throw thrown;
+    if (thrown instanceof InvalidParams) throw thrown;
     const error = toGatewayError(thrown);
     if (error.code === "internal_error") log.error("web-tool", { request: call.requestId, ...errorFields(thrown) });
     result = failed(error);
