@@ -15,20 +15,19 @@ import { fingerprint } from "../../relay/idempotency.ts";
 import type { IdempotencyStore } from "../../relay/idempotency-store.ts";
 import { refuseLoss, tellLoss } from "../../relay/prepare.ts";
 import { recordRefusal } from "../../relay/record.ts";
-import { IMAGE_TYPES } from "../../vendors/image-upstream.ts";
-import { ImageJobList, ImageJobView, ImageRequestBody } from "../../wire/images.ts";
 import { toResponse } from "../answered.ts";
 import type { RequestServer } from "../asked.ts";
 import { MAX_IMAGE_REQUEST_BYTES, readJson } from "../body/body.ts";
 import { authenticate } from "../credentials.ts";
 import { addHeaders, errorResponse, methodNotAllowed, noteFault } from "../errors.ts";
-import { answerOnce, IDEMPOTENCY_PARAMETER } from "../idempotency.ts";
-import { errorReplies, HIDDEN, jsonBody, jsonReply, PUBLIC_ERRORS, STRICT_PARAMETER } from "../openapi-detail.ts";
+import { answerOnce } from "../idempotency.ts";
+import { HIDDEN } from "../openapi-detail.ts";
 import { ownJson } from "../own-json.ts";
 import { queryOf } from "../query.ts";
 import { rateHeaders } from "../rate-headers.ts";
 import { pathOf, requestIdOf } from "../request.ts";
 import { Work } from "../work.ts";
+import { CANCEL_DETAIL, CREATE_DETAIL, FILE_DETAIL, LIST_DETAIL, SHOW_DETAIL } from "./detail.ts";
 import { answerFile } from "./files.ts";
 import {
   answerPoll,
@@ -41,7 +40,7 @@ import {
   requireJob,
   takePoll,
 } from "./poll.ts";
-import { DEFAULT_PAGE, lostFields, MAX_PAGE, MAX_WAIT_SECONDS, readOrder, readPage, readWait } from "./request.ts";
+import { lostFields, readOrder, readPage, readWait } from "./request.ts";
 import { toJobList, toJobView } from "./shape.ts";
 
 /** What the image endpoints need. */
@@ -225,61 +224,6 @@ class ImageEndpoints {
   }
 }
 
-const WAIT_PARAMETER = {
-  name: "Prefer",
-  in: "header" as const,
-  required: false,
-  description: `\`wait=N\`: answer as soon as the job has ended, or after N seconds, at most ${MAX_WAIT_SECONDS}.`,
-  schema: { type: "string" as const },
-};
-const ID_PARAMETER = { name: "id", in: "path" as const, required: true, schema: { type: "string" as const } };
-const TAGS = ["Images"];
-
-const CREATE_DETAIL = {
-  tags: TAGS,
-  summary: "Create an image job",
-  description:
-    "Answers 202 with the job; ask for it until it has ended. One image is one unit, free in the plan's allowance of 24 hours and from the wallet beyond it; failed and cancelled jobs cost nothing.",
-  parameters: [IDEMPOTENCY_PARAMETER, WAIT_PARAMETER, STRICT_PARAMETER],
-  requestBody: jsonBody(ImageRequestBody),
-  responses: {
-    "202": jsonReply(ImageJobView, "The job was accepted."),
-    ...errorReplies("chat", [
-      ...(["insufficient_quota", "deposit_required", "model_not_found", "not_found"] as const),
-      ...(["too_many_inflight_jobs", "allowance_exhausted", "model_unpriced", "vendor_not_configured"] as const),
-      ...(["idempotency_in_progress", "idempotency_key_reused", "upstream_overloaded"] as const),
-    ]),
-  },
-};
-const LIST_DETAIL = {
-  tags: TAGS,
-  summary: "List image jobs",
-  description: "The account's jobs, newest first. Pass `next_before` as `before` until it is null.",
-  parameters: [
-    { name: "before", in: "query" as const, required: false, schema: { type: "string" as const } },
-    {
-      ...{ name: "limit", in: "query" as const, required: false },
-      schema: { type: "integer" as const, minimum: 1, maximum: MAX_PAGE, default: DEFAULT_PAGE },
-    },
-  ],
-  responses: { "200": jsonReply(ImageJobList, "A page of jobs."), ...errorReplies("chat") },
-};
-const SHOW_DETAIL = {
-  tags: TAGS,
-  summary: "Poll an image job",
-  description: "While it is processing, `retry-after` says when to ask again.",
-  parameters: [ID_PARAMETER, WAIT_PARAMETER],
-  responses: { "200": jsonReply(ImageJobView, "The job."), ...errorReplies("chat", ["not_found"]) },
-};
-const CANCEL_DETAIL = {
-  tags: TAGS,
-  summary: "Cancel an image job",
-  description:
-    "A job that has not ended fails with the code `cancelled` and costs nothing; one that has stays as it is.",
-  parameters: [ID_PARAMETER],
-  responses: { "200": jsonReply(ImageJobView, "The job as it is now."), ...errorReplies("chat", ["not_found"]) },
-};
-
 /** `/v1/images/generations` (interface 4.1 to 4.3, contract 8). */
 export function imageRoutes(dependencies: ImageDependencies) {
   const endpoints = new ImageEndpoints(dependencies);
@@ -296,31 +240,12 @@ export function imageRoutes(dependencies: ImageDependencies) {
     .all(one, methodNotAllowed("GET, HEAD, DELETE"), HIDDEN);
 }
 
-const PICTURE = Object.fromEntries(
-  IMAGE_TYPES.map((type) => [type, { schema: { type: "string" as const, format: "binary" } }]),
-);
-const FILE_REPLIES = {
-  "200": { description: "The image.", content: PICTURE },
-  "206": { description: "The part of it that `Range` asks for.", content: PICTURE },
-  "302": { description: "It is kept elsewhere: `location` leads there." },
-  "304": { description: "It is what `If-None-Match` names." },
-  "416": { description: "It has no such part." },
-  ...errorReplies("chat", ["not_found"], PUBLIC_ERRORS),
-};
-
 /** `/v1/images/files/{name}`: what `data[].url` leads to (contract 3). Needs no key. */
 export function imageFileRoutes({ jobs, cdnUrl }: Pick<ImageDependencies, "jobs" | "cdnUrl">) {
   const path = `${FILES_PATH}/:name`;
   return new Elysia({ name: "sluice-image-files" })
     .get(path, ({ request, params }) => answerFile(request, params.name, jobs, cdnUrl !== undefined), {
-      detail: {
-        tags: TAGS,
-        summary: "An image",
-        description: "PNG, JPEG or WebP; takes `Range`. Its name is all that is needed to see it.",
-        security: [],
-        parameters: [{ name: "name", in: "path" as const, required: true, schema: { type: "string" as const } }],
-        responses: FILE_REPLIES,
-      },
+      detail: FILE_DETAIL,
     })
     .all(path, methodNotAllowed("GET, HEAD"), HIDDEN);
 }
