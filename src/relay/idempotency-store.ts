@@ -37,7 +37,7 @@ export type Answer = Head & { body: string };
 export type Kept = Head & { packed: Buffer };
 
 /** What asking with a key comes to: the request is the caller's to run, or its answer is there. */
-export type Claimed = { kind: "run"; claim: Claim } | { kind: "kept"; answer: Kept; requestId: string };
+export type Claimed = { kind: "run"; claim: Claim } | { kind: "kept"; answer: Kept };
 
 type Row = typeof idempotency.$inferSelect;
 
@@ -252,7 +252,7 @@ export class IdempotencyStore {
 function readKept(row: Row): Claimed {
   if (row.body === null) throw unknownOutcome(row, TOO_LARGE);
   const headers = JSON.parse(row.headers ?? "{}") as Record<string, string>;
-  return { kind: "kept", requestId: row.requestId, answer: { status: row.status ?? 0, headers, packed: row.body } };
+  return { kind: "kept", answer: { status: row.status ?? 0, headers, packed: row.body } };
 }
 
 /** The body of an answer that comes whole. */
