@@ -15,7 +15,7 @@ import { isKeysFault } from "../vendors/health.ts";
 import { keysOf } from "../vendors/keys.ts";
 import { MAX_ERROR_BYTES, readCapped, readRefusal, send } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
-import { findEntry } from "./generate.ts";
+import { findEntry } from "./find-entry.ts";
 import type { GenerateRequest, Services } from "./job.ts";
 import { planOrders } from "./orders.ts";
 import { namesAt } from "./prepare.ts";

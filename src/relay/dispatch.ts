@@ -1,27 +1,16 @@
-import type { Route } from "../catalog/entry.ts";
-import type { ReplyContext } from "../dialects/dialect.ts";
-import { upstreamDialects, upstreamFor } from "../dialects/index.ts";
-import { randomName } from "../lib/id.ts";
 import { type Answer, BegunAnswer, type Read } from "../vendors/answer.ts";
 import type { Way } from "../vendors/health.ts";
 import { send } from "../vendors/send.ts";
-import type { Vendor } from "../vendors/vendor.ts";
 import { failureOf } from "./failure.ts";
 import type { Job } from "./job.ts";
 import { keepLessons, learnFromRefusal } from "./lessons/learn-from-refusal.ts";
-import { NEWER, wantsNewer } from "./lessons/newer-dialect.ts";
+import { makeTarget } from "./make-target.ts";
 import { mendHistory } from "./mend-history.ts";
 import { type Asked, prepare, refuseLoss, withFartherLoss } from "./prepare.ts";
 import { EVENT_STREAM, JSON_TYPE, readableType, refuse } from "./read-reply.ts";
 import { inlineMedia } from "./remote-media.ts";
-import type { Candidate } from "./routes.ts";
 import { Tries } from "./routes-tries.ts";
 import type { Target } from "./target.ts";
-
-/** What a target is made of. */
-export type Targeted = Pick<Job, "request" | "services" | "intent" | "newer"> & {
-  exchange: { readonly estimatedInput: number };
-};
 
 /**
  * Tries the ways to the model until one answers; another one only while nothing has reached the client (reliability 6.2). Throws GatewayError
@@ -49,54 +38,6 @@ export async function tryRoutes<T>(job: Job, attempt: (target: Target, way: Way)
       if (!learnFromRefusal(error, job, target, target.opened)) candidate = await tries.next(candidate, error);
     }
   }
-}
-
-/** One of the model's routes, as a target; undefined when its vendor is switched off. */
-export function targetOf(job: Targeted, route: Route): Target | undefined {
-  const vendor = job.services.vendor(route.vendor);
-  return vendor && makeTarget(job, route, vendor);
-}
-
-/** Where a later call of the same reply goes, along another way: what its writer knows stays. */
-export function turnTo({ context }: Target, { route, vendor }: Pick<Candidate, "route" | "vendor">, job: Job): Target {
-  delete context.changes;
-  return { ...makeTarget(job, route, vendor), context };
-}
-
-/** What a reply's writer knows of its request. */
-class AttemptContext implements ReplyContext {
-  readonly model: string;
-  readonly replyId = randomName(24);
-  readonly created: number;
-  readonly wantsUsage: boolean;
-  changes?: ReplyContext["changes"];
-  upstreamModel?: string;
-  hidesReasoning?: boolean;
-
-  constructor(private readonly job: Targeted) {
-    const { intent, services } = job;
-    this.model = intent.model;
-    this.wantsUsage = intent.wantsUsage;
-    if (intent.hidesReasoning) this.hidesReasoning = true;
-    this.created = Math.floor(services.clock.now() / 1000);
-  }
-
-  get estimatedInputTokens(): number {
-    return this.job.exchange.estimatedInput;
-  }
-}
-
-function makeTarget(job: Targeted, route: Route, vendor: Vendor): Target {
-  const { client } = job.request;
-  return {
-    route,
-    vendor,
-    upstream: wantsNewer(job, vendor, route)
-      ? upstreamDialects[NEWER]
-      : upstreamFor(client, vendor.dialect, route.dialect),
-    client,
-    context: new AttemptContext(job),
-  };
 }
 
 /**

@@ -1,9 +1,8 @@
 import { planOf } from "../accounts/plans.ts";
 import { requireModel } from "../accounts/scopes.ts";
-import { GatewayError, invalidField, toGatewayError } from "../canon/errors.ts";
+import { GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import type { Intent } from "../canon/intent.ts";
-import type { Catalog } from "../catalog/catalog.ts";
 import type { Entry } from "../catalog/entry.ts";
 import { inOwnForms } from "../dialects/own-forms.ts";
 import type { Hold, HoldRequest } from "../ledger/ledger.ts";
@@ -15,6 +14,7 @@ import { type Chunks, type PieceTaker, tellLater } from "./chunks.ts";
 import { dispatch, lookInto, open, tryRoutes, typeOf } from "./dispatch.ts";
 import { Ended } from "./ended.ts";
 import { Exchange, tollHeaders } from "./exchange.ts";
+import { findEntry } from "./find-entry.ts";
 import type { GenerateRequest, Job, Reply, Services } from "./job.ts";
 import { withoutStrays } from "./lessons/stray-fields.ts";
 import { Listener } from "./listener.ts";
@@ -22,7 +22,6 @@ import { noteFailure } from "./note-failure.ts";
 import { paymentOf, pricesOf, termsOf } from "./payment.ts";
 import { tellLoss } from "./prepare.ts";
 import { EVENT_STREAM, JSON_TYPE, type Reading, readWhole, type Whole } from "./read-reply.ts";
-import { refuseModel } from "./refuse-model.ts";
 import { Visit } from "./running.ts";
 import type { ServedLoop } from "./server-tools/loop.ts";
 import { serveTools } from "./server-tools/server-tools.ts";
@@ -82,14 +81,6 @@ export async function generate(request: GenerateRequest, services: Services): Pr
     visit.end();
     throw error;
   }
-}
-
-/** The model's entry. Throws GatewayError: invalid_request for a model that generates no text, else as {@link refuseModel} does. */
-export function findEntry(catalog: Catalog, model: string): Entry {
-  const entry = catalog.find(model);
-  if (entry?.modality === "chat") return entry;
-  if (entry) throw invalidField("model", `The model ${entry.id} is of modality ${entry.modality}: it cannot chat.`);
-  return refuseModel(catalog, model, "GET /v1/models");
 }
 
 function hold(

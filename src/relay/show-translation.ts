@@ -13,10 +13,10 @@ import { PLAIN_PARAMETER, REQUEST_ID } from "../vendors/outgoing.ts";
 import { toUpstreamRequest } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { STRICT_HEADER } from "../wire/header-names.ts";
-import { type Targeted, targetOf } from "./dispatch.ts";
-import { findEntry } from "./generate.ts";
+import { findEntry } from "./find-entry.ts";
 import type { Job, Services } from "./job.ts";
 import { withoutStrays } from "./lessons/stray-fields.ts";
+import { makeTarget, type Targeted } from "./make-target.ts";
 import { mendHistory } from "./mend-history.ts";
 import { type Asked, prepare } from "./prepare.ts";
 import { showMedia } from "./remote-media.ts";
@@ -84,14 +84,15 @@ function maskHeaders(vendor: Vendor, headers: Record<string, string>): Record<st
 function showRoute(asked: Asked & Targeted & Pick<Job, "served">, route: Route): ShownRoute {
   const named = { vendor: route.vendor, model: route.model };
   try {
-    const target = targetOf(asked, route);
-    if (!target) throw new GatewayError("vendor_not_configured", "This route's vendor is switched off.");
+    const vendor = asked.services.vendor(route.vendor);
+    if (!vendor) throw new GatewayError("vendor_not_configured", "This route's vendor is switched off.");
+    const target = makeTarget(asked, route, vendor);
     const { orders, dropped, sending } = prepare(
       showMedia(mendHistory(showTools(asked, target), target), target),
       target,
     );
-    const { url, headers, body } = toUpstreamRequest(target.vendor, sending);
-    const shown = { url: maskUrl(url), headers: maskHeaders(target.vendor, headers), body };
+    const { url, headers, body } = toUpstreamRequest(vendor, sending);
+    const shown = { url: maskUrl(url), headers: maskHeaders(vendor, headers), body };
     return { ...named, request: { dialect: target.upstream.name, ...shown, reasoning: orders.reasoning, dropped } };
   } catch (thrown) {
     return { ...named, error: toGatewayError(thrown) };

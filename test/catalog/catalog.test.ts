@@ -3,7 +3,7 @@ import { GatewayError } from "../../src/canon/errors.ts";
 import { createCatalog, requirePrefix, type VendorPolicy } from "../../src/catalog/catalog.ts";
 import { MODALITIES, toChatEntry } from "../../src/catalog/entry.ts";
 import { builtInRows, type CatalogRow } from "../../src/catalog/rows.ts";
-import { refuseModel } from "../../src/relay/refuse-model.ts";
+import { refuseModel } from "../../src/relay/find-entry.ts";
 import { faultOf } from "../support/fault.ts";
 import { listed } from "../support/listed.ts";
 

@@ -11,7 +11,7 @@ import type { Drawing, ImageJobs } from "../../jobs/image-jobs.ts";
 import type { JobRow } from "../../jobs/job.ts";
 import { isObject } from "../../lib/json.ts";
 import { type Pixels, readRatio } from "../../lib/pixels.ts";
-import { refuseModel } from "../../relay/refuse-model.ts";
+import { refuseModel } from "../../relay/find-entry.ts";
 import { MAX_PROMPT } from "../../wire/bounds.ts";
 import { checkImageRequest, ImageRequestBody } from "../../wire/images.ts";
 import { readLimit } from "../query.ts";

@@ -9,10 +9,11 @@ import {
 import { isSame } from "../../dialects/translate.ts";
 import { editObject, JsonText } from "../../lib/json.ts";
 import type { Way } from "../../vendors/health.ts";
-import { type Opened, open, turnTo } from "../dispatch.ts";
+import { type Opened, open } from "../dispatch.ts";
 import { failureOf } from "../failure.ts";
 import type { Job } from "../job.ts";
 import { keepLessons, learnFromRefusal } from "../lessons/learn-from-refusal.ts";
+import { turnTo } from "../make-target.ts";
 import { Tries } from "../routes-tries.ts";
 import type { Target } from "../target.ts";
 import { countMedia, estimateInputTokens } from "../tokens/estimate.ts";

@@ -1,9 +1,18 @@
-import { GatewayError } from "../canon/errors.ts";
+import { GatewayError, invalidField } from "../canon/errors.ts";
 import { type Catalog, type Listing, requirePrefix } from "../catalog/catalog.ts";
+import type { Entry } from "../catalog/entry.ts";
 import { registry, variableOf } from "../vendors/registry.ts";
 
 /** Characters of an unknown model ID that an error repeats. */
 const MAX_SHOWN_ID = 128;
+
+/** The entry of a model that generates text. Throws GatewayError: invalid_request for one that generates none, else as {@link refuseModel} does. */
+export function findEntry(catalog: Catalog, model: string): Entry {
+  const entry = catalog.find(model);
+  if (entry?.modality === "chat") return entry;
+  if (entry) throw invalidField("model", `The model ${entry.id} is of modality ${entry.modality}: it cannot chat.`);
+  return refuseModel(catalog, model, "GET /v1/models");
+}
 
 /**
  * Refuses a model that {@link Catalog.find} does not have. `list`: where those are listed that it has. Throws GatewayError: model_not_found, also for
