@@ -396,32 +396,30 @@ describe("cancelling", () => {
     expect(lab.gateway.rows()).toHaveLength(VENDOR_SLOTS);
   });
 
-  test.each([
+  test.each<[string, object]>([
     ["while the cancel is written", JobStore.prototype],
     ["in the turn in which it is asked for", Closing.prototype],
-  ] as const)(
-    "reaches a vendor that gives its name for the work %s",
-    async (_name, at: { cancel(id: string): unknown }) => {
-      const { lab, painter } = await start(new Painter("resume"));
-      const work = hang();
-      painter.create_ = [work.script];
-      const { id } = await lab.create();
-      await until(() => painter.running === 1, "the call");
-      const { cancel } = at;
-      const cancelling = spyOn(at, "cancel").mockImplementation(function (this: typeof at, ...asked) {
-        const answer = cancel.apply(this, asked);
-        work.end(pending("late"));
-        return answer;
-      });
-      try {
-        expect(await lab.cancel(id)).toMatchObject({ error: { code: "cancelled" } });
-      } finally {
-        cancelling.mockRestore();
-      }
-      await until(() => painter.cancels.length > 0, "the vendor to be told");
-      expect([painter.cancels, painter.resumes]).toEqual([["late"], []]);
-    },
-  );
+  ])("reaches a vendor that gives its name for the work %s", async (_name, parts) => {
+    const { lab, painter } = await start(new Painter("resume"));
+    const work = hang();
+    painter.create_ = [work.script];
+    const { id } = await lab.create();
+    await until(() => painter.running === 1, "the call");
+    const at = parts as { cancel(...asked: unknown[]): unknown };
+    const { cancel } = at;
+    const cancelling = spyOn(at, "cancel").mockImplementation(function (this: unknown, ...asked) {
+      const answer = cancel.apply(this, asked);
+      work.end(pending("late"));
+      return answer;
+    });
+    try {
+      expect(await lab.cancel(id)).toMatchObject({ error: { code: "cancelled" } });
+    } finally {
+      cancelling.mockRestore();
+    }
+    await until(() => painter.cancels.length > 0, "the vendor to be told");
+    expect([painter.cancels, painter.resumes]).toEqual([["late"], []]);
+  });
 
   test("counts though its vendor cannot be told", async () => {
     const { lab, painter } = await start();
