@@ -79,6 +79,21 @@ describe("pages of every kind", () => {
       "# Pilot\n\nBring ships in.\n\nBy night.",
     ],
     [
+      "an article on programs, which is no HTML",
+      { "@type": "TechArticle", articleBody: "If a <b and c> d, then a Map<string, number> of <T> is returned." },
+      "# Pilot\n\nIf a \\<b and c> d, then a Map\\<string, number> of \\<T> is returned.",
+    ],
+    [
+      "HTML that shows a tag",
+      { "@type": "TechArticle", articleBody: "<p>A block is a &lt;div&gt;.</p><p>A line is a &lt;span&gt;.</p>" },
+      "# Pilot\n\nA block is a \\<div>.\n\nA line is a \\<span>.",
+    ],
+    [
+      "an article with characters as HTML has them",
+      { "@type": "Article", articleBody: "The pilot&#8217;s boat &amp; the ship.\n\nIt is &lt; 3 m." },
+      "# Pilot\n\nThe pilot’s boat & the ship.\n\nIt is < 3 m.",
+    ],
+    [
       "a question",
       { "@type": "QAPage", mainEntity: { "@type": "Question", text: "How high is the tide at noon?" } },
       "# Pilot\n\nHow high is the tide at noon?",

@@ -89,15 +89,18 @@ function baseOf(written: string | undefined, url: string): string {
   return base && /^https?:$/.test(base.protocol) ? base.href : url;
 }
 
-/** How HTML shows in a text, and how it does where it was escaped once more. */
-const TAG = /<\/?[a-z][^<>]*>/i;
-const ESCAPED_TAG = /&lt;\/?[a-z]/i;
+/** How HTML shows in a text: by an element that descriptions have. In other angle brackets stands what the text says itself, such as a type of a program. */
+const TAG =
+  /<\/?(?:a|b|blockquote|br|code|div|em|figure|font|h[1-6]|hr|i|img|li|ol|p|pre|section|span|strong|su[bp]|table|td|th|tr|u|ul)(?:\s{1,9}[a-z-]{1,40}=[^<>]*)?\s{0,9}\/?>/i;
+/** A text in which characters are written as HTML has them, though it may be none; or which is HTML that was escaped once more. */
+const ENTITY = /&(?:#\w{1,8}|[a-z]{2,8});/i;
 
 /** What a page of programs says of itself to those who run none: what is written for search engines, as jobs and articles have all of their text there, or its summary. */
 function selfDescription(root: Element, summary: string | undefined, base: string): string[] {
   const told = linkedText(root);
   if (told.length <= (summary?.length ?? 0)) return summary ? [escapeText(summary)] : [];
-  const text = ESCAPED_TAG.test(told) ? textOf(parseTree(told).root) : told;
+  const isEscaped = !TAG.test(told) && ENTITY.test(told);
+  const text = isEscaped ? textOf(parseTree(told.replaceAll("<", "&lt;")).root) : told;
   return TAG.test(text) ? toMarkdown(parseTree(text).root, base) : paragraphs(text).map(escapeText);
 }
 
