@@ -315,12 +315,18 @@ describe("caps of a key (contract 4)", () => {
     expect((await held.settle(used(100, 5_200))).flags).toBeUndefined();
   });
 
-  test("what an account can only pay in slices is collected from a stream, under a key's cap too", async () => {
-    const { hold } = await open({ capTotalNano: cost(8_000n) });
-    const terms = { premium: false, sliced: false, collectable: true, unseenOutput: 0 };
-    const held = await hold({ maxOutputTokens: 8_000, payment: { windowNano: cost(4_096n), ...terms } });
-    expect([held.ceiling, held.short, held.asStream]).toEqual([undefined, false, true]);
-  });
+  test.each([
+    ["that leaves no more", cost(8_000n)],
+    ["that leaves plenty", cost(80_000n)],
+  ])(
+    "what an account can only pay in slices is collected from a stream, under a key's cap too %s",
+    async (_what, cap) => {
+      const { hold } = await open({ capTotalNano: cap });
+      const terms = { premium: false, sliced: false, collectable: true, unseenOutput: 0 };
+      const held = await hold({ maxOutputTokens: 8_000, payment: { windowNano: cost(4_096n), ...terms } });
+      expect([held.ceiling, held.short, held.asStream]).toEqual([undefined, false, true]);
+    },
+  );
 
   test("what a key can only pay in slices is collected from a stream, where its account pays nothing", async () => {
     const { hold } = await open({ capTotalNano: cost(8_000n) });
