@@ -1,9 +1,10 @@
 import { join, resolve } from "node:path";
+import type { Environment } from "../lib/environment.ts";
 import { ConfigError } from "./faults.ts";
 
 /** What decides where the data folder is. */
 export type Place = {
-  environment: Readonly<Record<string, string | undefined>>;
+  environment: Environment;
   platform: NodeJS.Platform;
   /** The user's home folder; "" where there is none. */
   home: string;

@@ -1,11 +1,10 @@
+import type { Environment } from "../lib/environment.ts";
 import { entryOf } from "../lib/json.ts";
 import { isLoopback } from "../lib/loopback.ts";
 import { completed, withoutBlanks, withoutWays } from "../vendors/from-environment.ts";
 import type { AuthForm, DrawingSettings, Vendor, VendorRow } from "../vendors/vendor.ts";
 import { type ModelSetting, toCamelCase, type VendorSetting } from "./schema.ts";
 import { readKey, readUrl } from "./values.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /** What decides which vendors are switched on. */
 export type VendorSources = {

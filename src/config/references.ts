@@ -1,10 +1,11 @@
+import type { Environment } from "../lib/environment.ts";
 import { isObject } from "../lib/json.ts";
 import { messageOf } from "../lib/message-of.ts";
 import { type Fault, isSecret, type Steps } from "./faults.ts";
 
 /** Where the values of `${NAME}` and `file:PATH` come from. */
 export type Sources = {
-  environment: Readonly<Record<string, string | undefined>>;
+  environment: Environment;
   /** The trimmed text of a secret's file. Throws an Error whose message says what is wrong, without the content. */
   readSecret(path: string): string;
 };

@@ -1,3 +1,4 @@
+import type { Environment } from "../lib/environment.ts";
 import { ENGINES, type SearchSource } from "../web/search/search.ts";
 import type { WebSetting } from "./schema.ts";
 import { readKey, readUrl } from "./values.ts";
@@ -23,8 +24,6 @@ function toSource(row: Row, { engines = {} }: SearchSetting, environment: Enviro
   const address = trimmed(setting.base_url) ?? (row.keys === "none" ? fromEnvironment : undefined);
   return { engine: row.id, ...(apiKey && { apiKey }), ...(address && { baseUrl: address }) };
 }
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The reader of a row's variable: it holds the address of an engine without keys, else a key. */
 const readerOf = ({ keys }: Row) => (keys === "none" ? readUrl : readKey);

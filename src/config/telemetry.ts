@@ -1,11 +1,10 @@
+import type { Environment } from "../lib/environment.ts";
 import { percentDecode } from "../lib/percent-decode.ts";
 import type { Sampling } from "../observe/spans.ts";
 import type { TraceSettings } from "../observe/traces.ts";
 import { readCertificate, readPrivateKey } from "./pem.ts";
 import type { ConfigFile } from "./schema.ts";
 import { HEADER_NAME, HEADER_VALUE, type Reader, readUrl, readWhole } from "./values.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 const DEFAULT_SERVICE = "sluice";
 const TRACES_PATH = "/v1/traces";

@@ -1,3 +1,4 @@
+import type { Environment } from "../lib/environment.ts";
 import { nearest } from "./nearest.ts";
 
 /** The `SLUICE_*` variables that are known. `SLUICE_API_KEY` is read by clients, not by this program. */
@@ -24,7 +25,7 @@ const isServiceLink = (name: string, value: string) =>
   /^SLUICE_(SERVICE|PORT)_/.test(name) || (name === "SLUICE_PORT" && /^(tcp|udp):\/\//.test(value));
 
 /** The non-empty `SLUICE_*` variables, trimmed, and a warning for each that this program does not know. */
-export function ownVariables(environment: Readonly<Record<string, string | undefined>>): {
+export function ownVariables(environment: Environment): {
   own: Record<string, string>;
   warnings: string[];
 } {

@@ -1,6 +1,6 @@
 import type { Memories, MemoryBlock, ReasoningMemory } from "../canon/memory.ts";
 import type { Part, Prompt, Turn } from "../canon/prompt.ts";
-import type { Edits } from "../lib/json.ts";
+import { type Edits, isObject, listOf } from "../lib/json.ts";
 import { detailsPart } from "./reasoning-details.ts";
 
 /** An assistant turn of a client's body, as far as remembered reasoning is looked up by it. */
@@ -41,6 +41,22 @@ export class Anchor {
   add(text: string): void {
     if (this.wanted && text !== "") this.value = Bun.hash.wyhash(text, this.value);
   }
+}
+
+/** Edits of a body with `messages`: each assistant's message of which something is remembered, as `write` gives it. */
+export function restoreMessages(
+  body: Record<string, unknown>,
+  memories: Memories,
+  write: (message: Record<string, unknown>, memory: ReasoningMemory) => Record<string, unknown>,
+): Edits {
+  let number = -1;
+  const messages = listOf(body["messages"]).map((message) => {
+    if (!isObject(message) || message["role"] !== "assistant") return message;
+    number++;
+    const memory = memories.get(number);
+    return memory ? write(message, memory) : message;
+  });
+  return { messages };
 }
 
 /** How the blocks of one wire, or the parts of a turn, are read and made. */

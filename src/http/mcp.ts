@@ -10,6 +10,7 @@ import {
   PARSE_ERROR,
   REFUSED,
   type RpcMessage,
+  type RpcRequest,
   readMessage,
   VERSIONS,
   writeFault,
@@ -189,7 +190,6 @@ function parseMessage(text: string): RpcMessage {
   return readMessage(first === "[" ? [] : null);
 }
 
-type RpcRequest = Extract<RpcMessage, { kind: "request" }>;
 type Asked = { caller: Caller; message: RpcRequest; text: string; work: Work | undefined };
 
 async function answerRequest(

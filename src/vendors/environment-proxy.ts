@@ -1,8 +1,7 @@
+import type { Environment } from "../lib/environment.ts";
 import { isInIpRange, parseIp, parseIpRange } from "../lib/ip-range.ts";
 import { isLoopback } from "../lib/loopback.ts";
 import type { Vendor } from "./vendor.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Set to 1, the environment's proxies are used for calls to vendors; otherwise they are taken out of it at the start (reliability 2 #21). */
 const SWITCH = "SLUICE_USE_ENV_PROXY";

@@ -1,7 +1,6 @@
+import type { Environment } from "../lib/environment.ts";
 import { registry } from "./registry.ts";
 import type { KeyWay, Vendor, VendorRow } from "./vendor.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A variable's value without blanks at its ends; undefined when nothing is left. */
 const variable = (environment: Environment, name: string): string | undefined => environment[name]?.trim() || undefined;

@@ -1,7 +1,7 @@
 import type { Memories, ReasoningMemory } from "../../canon/memory.ts";
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import { detailFields, detailsOf } from "../reasoning-details.ts";
-import { Anchor, type Conversation, type ReplayHalf, type SpokenTurn } from "../replay.ts";
+import { Anchor, type Conversation, type ReplayHalf, restoreMessages, type SpokenTurn } from "../replay.ts";
 import { contentText, reasoningSignature, reasoningText, thoughtField } from "./delta.ts";
 
 type Wire = Record<string, unknown>;
@@ -49,14 +49,7 @@ function fieldsOf(memory: ReasoningMemory, field: string): Wire {
 /** Writes reasoning into the field in which this vendor wants it back (dialects.md 4.8 #8). */
 function restore(body: Wire, memories: Memories, field: string | undefined): Edits {
   if (field === undefined) return {};
-  let number = -1;
-  const messages = listOf(body["messages"]).map((message) => {
-    if (!isObject(message) || message["role"] !== "assistant") return message;
-    number++;
-    const memory = memories.get(number);
-    return memory ? { ...message, ...fieldsOf(memory, field) } : message;
-  });
-  return { messages };
+  return restoreMessages(body, memories, (message, memory) => ({ ...message, ...fieldsOf(memory, field) }));
 }
 
 /** Stands for reasoning that is lost, where a vendor refuses a call without any: the shortest text that is not empty (dialects.md 4.8 #8). */

@@ -1,11 +1,9 @@
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import type { Quirks, ReplyChanges } from "../dialect.ts";
-import { chatNames, SaidNames, withOriginalNames } from "../tools/tool-names.ts";
+import { chatNames, type Rename, renameBy, SaidNames, withOriginalNames } from "../tools/tool-names.ts";
 import { isVendorsOwn } from "./decode-tools.ts";
 
 type Wire = Record<string, unknown>;
-/** A name as the vendor takes it. */
-type Rename = (name: string) => string;
 type Names = { add(name: string): unknown };
 
 /** Where a chat body keeps the name of a tool: inside `function` and `custom`, or, in the older form, right there (dialects.md 1.1). */
@@ -116,9 +114,10 @@ const FIELDS: Readonly<Record<string, (value: unknown, rename: Rename) => unknow
 export function nameEdits(body: Wire, quirks: Quirks): Edits | undefined {
   const mapped = mapOf(body, quirks);
   if (!mapped) return undefined;
+  const rename = renameBy(mapped);
   const edits: Edits = {};
   for (const [field, write] of Object.entries(FIELDS)) {
-    if (body[field] != null) edits[field] = write(body[field], (name) => mapped.get(name) ?? name);
+    if (body[field] != null) edits[field] = write(body[field], rename);
   }
   return edits;
 }

@@ -1,7 +1,15 @@
 import type { Memories } from "../../canon/memory.ts";
-import { type Edits, isObject, listOf, objectsOf, stringOf } from "../../lib/json.ts";
+import { type Edits, objectsOf, stringOf } from "../../lib/json.ts";
 import { asShown, isUnsigned } from "../reasoning-proof.ts";
-import { Anchor, type Conversation, type Loom, type ReplayHalf, type SpokenTurn, weave } from "../replay.ts";
+import {
+  Anchor,
+  type Conversation,
+  type Loom,
+  type ReplayHalf,
+  restoreMessages,
+  type SpokenTurn,
+  weave,
+} from "../replay.ts";
 import { isThinking } from "./tool-loop.ts";
 
 type Block = Record<string, unknown>;
@@ -60,16 +68,11 @@ const BLOCKS: Loom<Block> = {
   sign: (block) => block,
 };
 
-function restore(body: Block, memories: Memories): Edits {
-  let number = -1;
-  const messages = listOf(body["messages"]).map((message) => {
-    if (!isObject(message) || message["role"] !== "assistant") return message;
-    number++;
-    const memory = memories.get(number);
-    return memory ? { ...message, content: weave(memory, blocksOf(message["content"]), BLOCKS) } : message;
-  });
-  return { messages };
-}
+const restore = (body: Block, memories: Memories): Edits =>
+  restoreMessages(body, memories, (message, memory) => ({
+    ...message,
+    content: weave(memory, blocksOf(message["content"]), BLOCKS),
+  }));
 
 /** Clients of this dialect send its blocks back as they came; some leave thinking out of a tool loop all the same. */
 export const replay: ReplayHalf = { forgets: false, bareTexts: true, read, restore };

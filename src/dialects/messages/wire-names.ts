@@ -1,11 +1,17 @@
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import { mapListIn } from "../../lib/map-changed.ts";
 import type { Quirks, ReplyChanges } from "../dialect.ts";
-import { messagesNames, type NameRule, SaidNames, withOriginalNames } from "../tools/tool-names.ts";
+import {
+  messagesNames,
+  type NameRule,
+  type Rename,
+  renameBy,
+  renamed,
+  SaidNames,
+  withOriginalNames,
+} from "../tools/tool-names.ts";
 
 type Body = Record<string, unknown>;
-/** A name as the vendor takes it. */
-type Rename = (name: string) => string;
 type Named = Body & { name: string };
 
 /** A tool that the client named: typed ones have the vendor's own names. */
@@ -33,8 +39,6 @@ function namesIn(body: Body, rule: NameRule): SaidNames {
 const mapOf = (body: Body, quirks: Quirks): ReadonlyMap<string, string> | undefined =>
   namesIn(body, messagesNames(quirks)).map();
 
-const renamed = (holder: Named, rename: Rename): Body => ({ ...holder, name: rename(holder.name) });
-
 const renameCalls = (message: unknown, rename: Rename): unknown =>
   isObject(message)
     ? mapListIn(message, "content", (block) => (isCall(block) ? renamed(block, rename) : block))
@@ -47,7 +51,7 @@ const renameCalls = (message: unknown, rename: Rename): unknown =>
 export function nameEdits(body: Body, quirks: Quirks): Edits | undefined {
   const mapped = mapOf(body, quirks);
   if (!mapped) return undefined;
-  const rename: Rename = (name) => mapped.get(name) ?? name;
+  const rename = renameBy(mapped);
   const { tools, tool_choice: choice, messages } = body;
   return {
     ...(Array.isArray(tools) && { tools: tools.map((tool) => (isNamed(tool) ? renamed(tool, rename) : tool)) }),

@@ -1,10 +1,8 @@
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import type { ReplyChanges } from "../dialect.ts";
-import { OPENAI_NAMES, SaidNames, withOriginalNames } from "../tools/tool-names.ts";
+import { OPENAI_NAMES, type Rename, renameBy, renamed, SaidNames, withOriginalNames } from "../tools/tool-names.ts";
 import { type Item, isCallType } from "./items.ts";
 
-/** A name as the vendor takes it. */
-type Rename = (name: string) => string;
 type Named = Item & { name: string };
 
 /** What is called by the client's name for it: functions and custom tools, offered or chosen. */
@@ -30,10 +28,10 @@ function namesIn({ tools, tool_choice: choice, input }: Item): SaidNames {
 
 const mapOf = (body: Item): ReadonlyMap<string, string> | undefined => namesIn(body).map();
 
-const renamed = (holder: Named, rename: Rename): Item => ({ ...holder, name: rename(holder.name) });
-
 const renameTools = (tools: readonly unknown[], rename: Rename): unknown[] =>
   tools.map((tool) => (isNamed(tool) ? renamed(tool, rename) : tool));
+
+const renameItem = (item: unknown, rename: Rename): unknown => (isCall(item) ? renamed(item, rename) : item);
 
 function renameChoice(choice: Item, rename: Rename): Item {
   if (isNamed(choice)) return renamed(choice, rename);
@@ -47,16 +45,14 @@ function renameChoice(choice: Item, rename: Rename): Item {
 export function nameEdits(body: Item): Edits | undefined {
   const mapped = mapOf(body);
   if (!mapped) return undefined;
-  const rename: Rename = (name) => mapped.get(name) ?? name;
+  const rename = renameBy(mapped);
   const { tools, tool_choice: choice, input } = body;
   return {
     ...(Array.isArray(tools) && { tools: renameTools(tools, rename) }),
     ...(isObject(choice) && { tool_choice: renameChoice(choice, rename) }),
-    ...(Array.isArray(input) && { input: input.map((item) => (isCall(item) ? renamed(item, rename) : item)) }),
+    ...(Array.isArray(input) && { input: input.map((item) => renameItem(item, rename)) }),
   };
 }
-
-const renameItem = (item: unknown, rename: Rename): unknown => (isCall(item) ? renamed(item, rename) : item);
 
 /** Edits of a response, in which its calls, and the tools of the request that it repeats, have other names. */
 function renameResponse({ output, tools, tool_choice: choice }: Item, rename: Rename): Edits {

@@ -116,6 +116,21 @@ export class SaidNames {
   }
 }
 
+/** What a tool that is called by one name is called by on the other side. */
+export type Rename = (name: string) => string;
+
+/** By a map of those that are called otherwise: all others keep their names. */
+export const renameBy =
+  (mapped: ReadonlyMap<string, string>): Rename =>
+  (name) =>
+    mapped.get(name) ?? name;
+
+/** What holds a tool's name, with the other one. */
+export const renamed = (holder: Record<string, unknown> & { name: string }, rename: Rename) => ({
+  ...holder,
+  name: rename(holder.name),
+});
+
 /** The inverse of {@link mapNames}: the upstream's name → the client's. */
 const originalNames = (mapped: ReadonlyMap<string, string>): ReadonlyMap<string, string> =>
   new Map([...mapped].map(([name, fitted]) => [fitted, name]));
@@ -151,9 +166,9 @@ export function withoutTwins<T extends { name?: unknown }>(
   return kept.length === tools.length ? tools : kept;
 }
 
-function renameTurn(turn: Turn, renamed: (name: string) => string): Turn {
+function renameTurn(turn: Turn, rename: Rename): Turn {
   if (!turn.parts.some((part) => part.type === "tool-call")) return turn;
-  const parts = turn.parts.map((part) => (part.type === "tool-call" ? { ...part, name: renamed(part.name) } : part));
+  const parts = turn.parts.map((part) => (part.type === "tool-call" ? { ...part, name: rename(part.name) } : part));
   return { ...turn, parts };
 }
 
@@ -171,14 +186,14 @@ export function fitToolNames(
   const tools = withoutTwins(prompt.tools, dropped, placeOf);
   const mapped = mapNames(namesOf(prompt), rule);
   if (!mapped) return { prompt: tools === prompt.tools ? prompt : { ...prompt, tools: [...tools] } };
-  const renamed = (name: string) => mapped.get(name) ?? name;
+  const rename = renameBy(mapped);
   const choice = prompt.toolChoice;
   return {
     prompt: {
       ...prompt,
-      tools: tools.map((tool) => ({ ...tool, name: renamed(tool.name) })),
-      ...(choice?.type === "tool" && { toolChoice: { type: "tool", name: renamed(choice.name) } }),
-      turns: prompt.turns.map((turn) => renameTurn(turn, renamed)),
+      tools: tools.map((tool) => ({ ...tool, name: rename(tool.name) })),
+      ...(choice?.type === "tool" && { toolChoice: { type: "tool", name: rename(choice.name) } }),
+      turns: prompt.turns.map((turn) => renameTurn(turn, rename)),
     },
     toolNames: originalNames(mapped),
   };

@@ -27,9 +27,8 @@ export type RawPage = {
   maxTokens: number;
 };
 
-/** A document as Markdown. */
-export type ReadPage = Cut & {
-  kind: DocumentKind;
+/** What is known of a document beside its text. */
+type Known = {
   title?: string;
   published?: string;
   language?: string;
@@ -38,14 +37,12 @@ export type ReadPage = Cut & {
   movedTo?: string;
 };
 
+/** A document as Markdown. */
+export type ReadPage = Cut & Known & { kind: DocumentKind };
+
 /** What a document says, before it is cut to its room. */
-type Content = {
+type Content = Known & {
   blocks: string[];
-  title?: string;
-  published?: string;
-  language?: string;
-  note?: string;
-  movedTo?: string;
   /** More was there than was read. */
   cut?: boolean;
 };

@@ -21,6 +21,9 @@ export type RpcMessage =
   | { kind: "note"; cancels?: string | number }
   | { kind: "fault"; code: number; message: string; id: RpcId };
 
+/** A client's request, which is to be answered. */
+export type RpcRequest = Extract<RpcMessage, { kind: "request" }>;
+
 /** What is wrong with a request's `params`: told as {@link INVALID_PARAMS}, inside HTTP 200. */
 export class InvalidParams extends Error {
   override readonly name = "InvalidParams";
