@@ -7,7 +7,7 @@ import type { Clock } from "../lib/clock.ts";
 import { retryAfterSeconds } from "../lib/http1/retry-after.ts";
 import { JsonText } from "../lib/json.ts";
 import { type Answer, isOk } from "../vendors/answer.ts";
-import { MAX_REPLY_BYTES, readCapped, readRefusal } from "../vendors/send.ts";
+import { MAX_REPLY_BYTES, readCapped, readRefusal } from "../vendors/read-answer.ts";
 import { SHOULD_RETRY_HEADER } from "../wire/header-names.ts";
 import { type Ending, orQuiet, QuietEnd, type Step, StreamReader } from "./stream-reader.ts";
 import { decoderOf, type Target } from "./target.ts";

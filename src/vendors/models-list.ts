@@ -5,12 +5,13 @@ import { upstreamDialects } from "../dialects/index.ts";
 import { isObject } from "../lib/json.ts";
 import { ResponseAnswer } from "./answer.ts";
 import { authorize } from "./auth/authorize.ts";
+import { fetchUpstream } from "./fetch-upstream.ts";
 import { isKeysFault } from "./health.ts";
 import { rowOf } from "./images/rows.ts";
 import { keysOf } from "./keys.ts";
 import { isPlausible, readListed } from "./listed-facts.ts";
 import { upstreamHeaders, upstreamUrl } from "./outgoing.ts";
-import { fetchUpstream, readCapped, readRefusal } from "./send.ts";
+import { readCapped, readRefusal } from "./read-answer.ts";
 import type { Vendor } from "./vendor.ts";
 
 /** The largest page of a model list that is read, bytes. Featherless' has 22,000 names in 7.8 MB (PipedreamHQ/pipedream #21840), and more to come. */

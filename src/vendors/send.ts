@@ -1,25 +1,16 @@
-import { GatewayError } from "../canon/errors.ts";
 import type { Abort } from "../lib/abort.ts";
-import { errorCode } from "../lib/error-code.ts";
 import { writeFields } from "../lib/http1/fields.ts";
 import { type Text, wholeText } from "../lib/json.ts";
-import { hasNoFileLeft } from "../lib/open-files.ts";
-import { type Answer, ResponseAnswer, readText } from "./answer.ts";
+import { type Answer, ResponseAnswer } from "./answer.ts";
 import { askSigned, isSigned } from "./auth/authorize.ts";
+import { connectionError, toBrokenBody } from "./connection-faults.ts";
+import { fetchUpstream, isRedirect, redirected, refuseRedirect } from "./fetch-upstream.ts";
 import type { CallRules } from "./http/call.ts";
-import { ConnectFailed, ConnectionLost, NoFileLeft } from "./http/faults.ts";
 import { Pool } from "./http/pool.ts";
 import { type Address, addressOf, writeHead } from "./http/request.ts";
 import { toResponse, unpack } from "./http/unpack.ts";
 import { REQUEST_ID, upstreamHeaders, upstreamUrl } from "./outgoing.ts";
 import type { UpstreamRequest, Vendor } from "./vendor.ts";
-
-/** The largest whole reply that is read, bytes. The 16 MiB of reliability 6.3 are meant for text: a 4K image as a PNG in base64 takes some 30 MiB. */
-export const MAX_REPLY_BYTES = 48 * 1024 * 1024;
-/** The most that is read of an error answer, bytes (reliability 6.3). */
-export const MAX_ERROR_BYTES = 64 * 1024;
-/** How long the body of an error answer is waited for, ms: its status, which tells the most, is known already. */
-const REFUSAL_MS = 2_000;
 
 /** One generation call to a vendor. */
 export type Sending = {
@@ -165,7 +156,7 @@ async function sendSpecially(
     onSent?.();
     const answer = await vendor.serve(given);
     if (!(answer instanceof Response)) return answer;
-    return new ResponseAnswer(isRedirect(answer) ? refuseRedirect(answer) : answer);
+    return new ResponseAnswer(refuseRedirect(answer));
   }
   const ask = (request: UpstreamRequest) => sendOverNetwork(vendor, request, abort, onSent);
   const answer = await askSigned(vendor, "POST", given, ask, (refused) => refused.cancel());
@@ -188,117 +179,3 @@ async function sendOverNetwork(
 }
 
 const usesFetch = ({ proxy }: Vendor): boolean => proxy !== undefined || process.env[CLIENT] === "fetch";
-
-/**
- * One call over the network, with the rules of {@link send}. A GET carries no body.
- * Redirects are not followed, Bun's own 300 s limit is off (runtime.md 0.3) and the environment's proxies are ignored.
- */
-export async function fetchUpstream(...asked: Parameters<typeof fetchUnfollowed>): Promise<Response> {
-  const response = await fetchUnfollowed(...asked);
-  return isRedirect(response) ? refuseRedirect(response) : response;
-}
-
-/** {@link fetchUpstream}, but for redirects: one of these is given as the answer that it is. */
-export async function fetchUnfollowed(
-  method: "GET" | "POST" | "PUT" | "DELETE",
-  request: Omit<UpstreamRequest, "body"> & { body: string | FormData },
-  proxy?: string,
-): Promise<Response> {
-  const { url, headers, body, signal } = request;
-  try {
-    return await fetch(url, {
-      method,
-      headers,
-      body: method === "GET" ? null : body,
-      signal,
-      redirect: "manual",
-      timeout: false,
-      proxy: proxy ?? false,
-    });
-  } catch (thrown) {
-    throw signal.aborted ? signal.reason : connectionError(method === "GET" ? asUnsent(thrown) : thrown);
-  }
-}
-
-const isRedirect = ({ status }: { status: number }) => status >= 300 && status <= 399;
-
-function redirected(status: number): GatewayError {
-  const message = "The vendor's address answers with a redirect. The operator has to check the vendor's base URL.";
-  return new GatewayError("upstream_error", message, { retry: false, cause: { status } });
-}
-
-function refuseRedirect(response: Response): never {
-  new ResponseAnswer(response).cancel();
-  throw redirected(response.status);
-}
-
-/** Codes of a connection that never came about: nothing of the request was read. Any other failure counts as one that may have run. */
-const NEVER_CONNECTED =
-  /^(?:ECONNREFUSED|ConnectionRefused|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EADDRNOTAVAIL|FailedToOpenSocket|ERR_INVALID_URL|\w*CERT\w*|UNABLE_TO_\w+|HOSTNAME_MISMATCH|INVALID_CA|\w*PROXY\w*)$/;
-/** Codes of Bun's client for TLS that was never agreed upon, and for TLS that broke while a request was at work: they are the same. */
-const TLS_BROKE = /^(?:EPROTO|ERR_(?:TLS|SSL)_\w+)$/;
-
-/** A GET runs nothing at the vendor, so that one whose TLS broke counts like a connection that never came about. */
-const asUnsent = (thrown: unknown): unknown =>
-  TLS_BROKE.test(errorCode(thrown)) ? new ConnectFailed(errorCode(thrown), { cause: thrown }) : thrown;
-
-function connectionError(thrown: unknown): GatewayError {
-  if (thrown instanceof ConnectFailed || NEVER_CONNECTED.test(errorCode(thrown))) {
-    if (hasNoFileLeft()) return noFileLeft(thrown);
-    return new GatewayError("upstream_unreachable", "The vendor cannot be reached from this gateway.", {
-      cause: thrown,
-    });
-  }
-  return lost(thrown, "The vendor closed the connection before it answered.");
-}
-
-function noFileLeft(thrown: unknown): GatewayError {
-  const message = "The gateway has as many connections open as its system lets it. Try again in a moment.";
-  const cause = new NoFileLeft({ cause: thrown });
-  return new GatewayError("upstream_overloaded", message, { retryAfterSeconds: 1, cause });
-}
-
-/** The error for a connection that broke, with this sentence: it is not known what the vendor has done, so the request is not tried again. */
-function lost(thrown: unknown, sentence: string): GatewayError {
-  const { message = String(thrown) } = thrown as { message?: string };
-  const cause = thrown instanceof ConnectionLost ? thrown : new ConnectionLost(message, { cause: thrown });
-  return new GatewayError("upstream_error", sentence, { retry: false, cause });
-}
-
-/**
- * A body as text, at most about `maxBytes` of it. What was cut is no longer valid JSON and is refused where it is parsed.
- * Throws what aborted the call, or GatewayError (upstream_error) when the connection broke under way.
- */
-export function readCapped(answer: Answer, maxBytes: number): string | Promise<string> {
-  const text = answer.text(maxBytes);
-  return typeof text === "string" ? text : text.catch(tellBroken);
-}
-
-/**
- * What an error answer says. Its status is known, and stands: words that break off, cannot be unpacked or do not come are none (""). Throws what aborted the
- * call.
- */
-export async function readRefusal(answer: Answer): Promise<string> {
-  const timer = setTimeout(() => answer.cancel(), REFUSAL_MS);
-  try {
-    // Piece by piece: with Bun's client, reading all at once could not be given up.
-    return await readText(answer, MAX_ERROR_BYTES);
-  } catch (thrown) {
-    if (isBrokenConnection(thrown)) return "";
-    throw thrown;
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-function tellBroken(thrown: unknown): never {
-  throw toBrokenBody(thrown);
-}
-
-/** Whether the connection broke, or the body could not be unpacked: such errors have a code that is a word. What aborted the call has none. */
-const isBrokenConnection = (thrown: unknown) =>
-  thrown instanceof ConnectionLost || (!(thrown instanceof GatewayError) && errorCode(thrown) !== "");
-
-/** What reading a body threw: a GatewayError (upstream_error) in its place where the connection broke, else itself. For code that reads a body by itself. */
-export const toBrokenBody = (thrown: unknown): unknown =>
-  isBrokenConnection(thrown) ? lost(thrown, "The vendor's answer broke off before its end.") : thrown;

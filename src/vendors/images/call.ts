@@ -1,8 +1,10 @@
 import type { Clock } from "../../lib/clock.ts";
 import { ResponseAnswer } from "../answer.ts";
 import { askSigned } from "../auth/authorize.ts";
+import { toBrokenBody } from "../connection-faults.ts";
+import { fetchUpstream } from "../fetch-upstream.ts";
 import { upstreamHeaders, upstreamUrl } from "../outgoing.ts";
-import { fetchUpstream, readRefusal, toBrokenBody } from "../send.ts";
+import { readRefusal } from "../read-answer.ts";
 import type { Vendor } from "../vendor.ts";
 import { type Answer, type Call, type ImageRow, RequestFault } from "./wire.ts";
 

@@ -2,9 +2,9 @@ import { GatewayError } from "../../canon/errors.ts";
 import { sniffMediaType } from "../../dialects/media/type.ts";
 import { isLoopback } from "../../lib/loopback.ts";
 import { isOk, ResponseAnswer } from "../answer.ts";
+import { fetchUnfollowed } from "../fetch-upstream.ts";
 import { IMAGE_TYPES, MAX_IMAGE_BYTES, TOO_LARGE_IMAGE } from "../image-upstream.ts";
 import { upstreamHeaders } from "../outgoing.ts";
-import { fetchUnfollowed } from "../send.ts";
 import type { Vendor } from "../vendor.ts";
 import { type ApiTools, readBytes, TooLarge } from "./call.ts";
 

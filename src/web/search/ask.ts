@@ -4,7 +4,8 @@ import { retryAfterSeconds } from "../../lib/http1/retry-after.ts";
 import { isObject } from "../../lib/json.ts";
 import { HOUR_MS } from "../../lib/spans.ts";
 import { ResponseAnswer } from "../../vendors/answer.ts";
-import { fetchUpstream, readCapped } from "../../vendors/send.ts";
+import { fetchUpstream } from "../../vendors/fetch-upstream.ts";
+import { readCapped } from "../../vendors/read-answer.ts";
 import { limit } from "../safe-fetch/time.ts";
 import type { EngineAnswer, EngineCall, Refusal, SearchEngine } from "./engine.ts";
 
