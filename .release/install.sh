@@ -138,7 +138,10 @@ unpack() {
 
 # Runs the new one beside its place, since the folder for temporary files may forbid it, and moves it in whole.
 put_in_place() {
-  mkdir -p "$to" || fail "cannot make $to"
+  mkdir -p -- "$to" || fail "cannot make $to"
+  # As the PATH has it: from the root, and with no slash at its end.
+  whole="$(CDPATH="" cd -- "$to" && pwd)" || fail "cannot enter $to"
+  to="$whole"
   [ ! -d "$to/sluice" ] || fail "$to/sluice is a folder"
   fresh="$to/.sluice-new-$$"
   cp "$work/${archive%.tar.*}/sluice" "$fresh" || fail "cannot write to $to"

@@ -143,6 +143,17 @@ describe("the install script", () => {
     expect(asked).toEqual([]);
   });
 
+  test("knows a folder of the PATH however it is written, and names one that is not there as a PATH takes it", async () => {
+    mkdirSync(join(folder, "bin"));
+    const given = (to: string) => ["--from", `http://127.0.0.1:${server.port}`, "--to", to, "--target", TARGET];
+    const path = `${process.env["PATH"]}:${join(folder, "bin")}`;
+    for (const to of [`${join(folder, "bin")}/`, "bin", "./bin//"]) {
+      const there = await install({ args: given(to), env: { PATH: path } });
+      expect(there).toEqual({ code: 0, stderr: `Sluice 9.8.7 is in ${installed()}.\n` });
+      expect((await install({ args: given(to) })).stderr).toContain(`Add ${join(folder, "bin")} to your PATH`);
+    }
+  });
+
   test("says how it is used, when asked", () => {
     const { exitCode, stderr } = Bun.spawnSync(["sh", SCRIPT, "--help"], { stderr: "pipe" });
     expect([exitCode, stderr.toString()]).toEqual([
