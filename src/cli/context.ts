@@ -115,7 +115,8 @@ export async function withBooks<T>(
   const path = storePath(folder);
   const isNew = !isThere(path);
   if (isNew && !create) {
-    throw new Failure(`there is no store in ${folder} yet; \`sluice\` makes one at its first start`);
+    const made = "`sluice` makes one at its first start";
+    throw new Failure(`there is no store in ${folder} yet; ${made}. A server's own folder is named with --data.`);
   }
   const store = openForCommand(folder, sound);
   const writer = new Writer(store);
