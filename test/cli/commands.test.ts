@@ -239,7 +239,9 @@ describe("keys", () => {
   test("faults end with 1 and a sentence, no stack", async () => {
     const nothing = await sluice(folder, ["keys", "list"]);
     expect(nothing).toMatchObject({ code: 1, stdout: "" });
-    expect(nothing.stderr).toMatch(/^error: there is no store in .* yet; `sluice` makes one at its first start\. A server's own folder is named with --data\.\n$/);
+    expect(nothing.stderr).toMatch(
+      /^error: there is no store in .* yet; `sluice` makes one at its first start\. A server's own folder is named with --data\.\n$/,
+    );
     expect(dataExists()).toBe(false);
     await sluice(folder, ["keys", "create"]);
     const stranger = await sluice(folder, ["keys", "create", "--account", "nobody"]);
