@@ -95,6 +95,8 @@ test("doctor says why a vendor is not reached, and what to do of every fault", a
     ["busy", `${upstream.url}busy/v1`],
     ["bare", `${upstream.url}bare`],
     ["old", `${upstream.url}bare/v1`],
+    // As Google's address for models of other makers is, and DeepInfra's.
+    ["inner", `${upstream.url}bare/v1/projects/p-1/endpoints/openapi`],
   ].map(([id, url]) => `  - { id: ${id}, dialect: chat, base_url: "${url}", api_key: k }\n`);
   const path = join(folder, "vendors.yaml");
   writeFileSync(path, `vendors:\n${rows.join("")}`, { mode: 0o600 });
@@ -109,8 +111,10 @@ test("doctor says why a vendor is not reached, and what to do of every fault", a
     state: "note",
     advice: `check base_url: most servers want /v1 at its end, and ${upstream.url}bare has none`,
   });
-  expect(of("old")).toMatchObject({ state: "note", detail: of("bare")!.detail });
-  expect(of("old")?.advice).toBeUndefined();
+  for (const versioned of [of("old"), of("inner")]) {
+    expect(versioned).toMatchObject({ state: "note", detail: of("bare")!.detail });
+    expect(versioned?.advice).toBeUndefined();
+  }
 });
 
 test("of a certificate whose time is another one, doctor says to look at the clock too", async () => {

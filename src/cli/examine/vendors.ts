@@ -76,11 +76,11 @@ function diagnoseUnreached(check: string, host: string, error: GatewayError): Fi
   return fault(check, detail, known?.advice ?? "check base_url, the network, and a firewall in between");
 }
 
-/** Whether the address, which no row of the registry has, lacks what nearly all servers of its dialect have at its end (contract 2). */
+/** Whether the address, which no row of the registry has, lacks what nearly all servers of its dialect have at its end, or in it (contract 2). */
 const lacksVersion = ({ dialect, modality, baseUrl }: Vendor) =>
   (dialect === "chat" || dialect === "responses") &&
   modality !== "image" &&
-  !/\/v\d\w*$/.test(baseUrl) &&
+  !/\/v\d\w*(?:\/|$)/.test(baseUrl) &&
   !registry.some((row) => row.baseUrl === baseUrl);
 
 /** What a vendor's refusal to list its models says about it. `key`: which of several keys it was asked with, in words. */
