@@ -119,6 +119,8 @@ export type Orders = {
   isReasoningIgnored?: boolean;
   /** Reasoning is active: it was asked for, or the model reasons unasked. */
   isReasoningActive: boolean;
+  /** The model is known to reason, and nothing of it can be steered: it is told nothing, and may be shown what it thought earlier. */
+  reasonsUnsteered?: boolean;
   /** temperature, top_p and top_k are removed, since reasoning is active (interface 4.8). Not where the vendor cannot be told that reasoning is wanted. */
   dropSampling: boolean;
   /** Top-level wire fields that this vendor or model refuses. */

@@ -101,6 +101,7 @@ export function planOrders(
   };
   if (maxOutputTokens !== undefined) orders.maxOutputTokens = maxOutputTokens;
   if (ignoresReasoning(wish, reasoning)) orders.isReasoningIgnored = true;
+  if (entry.capabilities.reasoning && !entry.reasoning) orders.reasonsUnsteered = true;
   return orders;
 }
 

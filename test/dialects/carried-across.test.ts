@@ -16,6 +16,10 @@ beforeAll(async () => {
       vendorAt(upstream, "responses"),
       { ...vendorAt(upstream, "chat", "gemini"), dialect: "gemini" },
     ],
+    models: [
+      { id: "responses/thinks", capabilities: { reasoning: true } },
+      { id: "responses/plain", capabilities: { reasoning: false } },
+    ],
   });
 });
 afterAll(async () => {
@@ -110,5 +114,26 @@ test.each(CLIENTS.flatMap((client) => LATE_NAMES.map(([how, pieces]) => [client,
     const text = events.slice(at, first).map((event) => (event.type === "block-delta" ? event.text : ""));
     expect(text.join("")).toBe('{"x":1}');
     expect(events.at(-1)).toMatchObject({ type: "finish", finish: { reason: "tool-calls" } });
+  },
+);
+
+/** Contract 7, dialects.md 5.1: without what it thought amid a tool loop a model goes on worse. */
+test.each([
+  ["responses/thinks", true],
+  ["responses/plain", false],
+])(
+  "what a model without a control of its reasoning thought goes back to it where its row says that it reasons: %s",
+  async (model, shown) => {
+    upstream.always("/v1/responses", json({ id: "r", status: "completed", output: [], usage: {} }));
+    const thought = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "sealed" };
+    const call = { type: "function_call", call_id: "c", name: "look", arguments: "{}" };
+    const result = { type: "function_call_output", call_id: "c", output: "r" };
+    const include = ["reasoning.encrypted_content"];
+    const input = [{ role: "user", content: "Hi" }, thought, call, result];
+    const response = await gateway.post("/v1/responses", { model, input, include });
+    expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, shown ? null : "reasoning"]);
+    const sent = upstream.calls[0]?.json as Wire;
+    expect(sent["input"]).toEqual(shown ? input : input.filter((item) => item !== thought));
+    expect(sent["include"]).toEqual(shown ? include : undefined);
   },
 );

@@ -67,8 +67,8 @@ function withToolsInReach(reasoning: unknown, { reasoning: own, tools }: Wire): 
 const isBeyondMinimal = (tool: unknown): boolean => isObject(tool) && BEYOND_MINIMAL.test(stringOf(tool["type"]));
 
 /** Whether the model will not reason, as far as the orders tell: then it is neither asked for reasoning nor shown any. */
-const isMute = ({ reasoning, isReasoningActive }: Orders): boolean =>
-  reasoning.kind === "nothing" && !isReasoningActive;
+const isMute = ({ reasoning, isReasoningActive, reasonsUnsteered }: Orders): boolean =>
+  reasoning.kind === "nothing" && !isReasoningActive && reasonsUnsteered !== true;
 
 /** Tells a proof that is known not to be this vendor's. */
 const isAnothers = (proof: unknown, { isForeignProof }: Orders): boolean =>
