@@ -37,7 +37,7 @@ describe("accounts", () => {
     const { accounts, keys, local, first } = await withLocal();
     expect(local).toMatchObject({ name: "local", plan: "local" });
     expect(await accounts.ensureLocal()).toBeUndefined();
-    expect(await Promise.all([accounts.ensureLocal(), accounts.ensureLocal()])).toEqual([undefined, undefined]);
+    expect(await Promise.all([accounts.ensureLocal(), accounts.ensureLocal()])).toStrictEqual([undefined, undefined]);
     expect(accounts.list()).toEqual([local]);
     expect(keys.list()).toHaveLength(1);
     expect(keys.find(first.key)).toEqual({ accountId: local.id, plan: "local", keyId: first.id });

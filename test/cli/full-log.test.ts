@@ -124,7 +124,7 @@ test.skipIf(!hasLimits)(
     await makeRoom(gateway);
     expect(await ask(gateway)).toBe(200);
     await until(() => lines().some((line) => line.includes("left-out")), "the request log to go on");
-    expect(lines().map((line) => isJson(line) && JSON.parse(line).status)).toEqual([200, 200, undefined]);
+    expect(lines().map((line) => isJson(line) && JSON.parse(line).status)).toStrictEqual([200, 200, undefined]);
     expect(JSON.parse(lines()[2] ?? "")).toMatchObject({ event: "left-out", lines: 1 });
   },
 );

@@ -59,8 +59,8 @@ describe("vendors that are on", () => {
       resolve({ OPENAI_API_KEY: "env" }, [{ id: "openai", ...row }]).vendors.map(({ env }) => env);
     expect(place({ base_url: "http://proxy/v1" })).toEqual(["OPENAI_API_KEY"]);
     expect(place({ api_key: "env" })).toEqual(["OPENAI_API_KEY"]);
-    expect(place({ api_key: "row" })).toEqual([undefined]);
-    expect(place({ api_keys: ["row", "env"] })).toEqual([undefined]);
+    expect(place({ api_key: "row" })).toStrictEqual([undefined]);
+    expect(place({ api_keys: ["row", "env"] })).toStrictEqual([undefined]);
   });
 
   test("a registry vendor without a key stays off and says so; with auth none it is on", () => {

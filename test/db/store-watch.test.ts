@@ -36,7 +36,7 @@ test("a store that is full is tried once a second until it takes writes again, a
   await clock.advance(1);
   expect(watch.failing).toBe(false);
   expect(writer.failing).toBeUndefined();
-  expect(told).toEqual(["disk-full", undefined]);
+  expect(told).toStrictEqual(["disk-full", undefined]);
   expect(clock.pending).toBe(0);
   expect(store.database.prepare("SELECT count(*) FROM idempotency").values()).toEqual([[0n]]);
   await writer.run(fill(store, "b"));

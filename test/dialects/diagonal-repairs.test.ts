@@ -395,7 +395,7 @@ describe("names of tools that a dialect does not take, on the messages and the r
     expect(bedrock.text).toMatch(/"n{55}_[0-9a-f]{8}"/);
 
     const { body, text, dropped } = send(RESPONSES, inResponses);
-    expect((body["tools"] as Wire[]).map(({ name }) => name)).toEqual(["files_read", "files_write", undefined]);
+    expect((body["tools"] as Wire[]).map(({ name }) => name)).toStrictEqual(["files_read", "files_write", undefined]);
     expect(body["tool_choice"]).toMatchObject({ tools: [{ type: "function", name: "files_read" }] });
     expect((body["input"] as Wire[])[1]?.["name"]).toMatch(/^n{55}_[0-9a-f]{8}$/);
     expect([text.includes("files."), dropped]).toEqual([false, []]);

@@ -66,7 +66,7 @@ test("a choice among some of the tools leaves these alone to a vendor that knows
   };
   expect(await sent("other", choice("required", "a"))).toEqual([["a"], "required"]);
   expect(await sent("other", choice("auto", "b", "a"))).toEqual([["a", "b"], "auto"]);
-  expect(await sent("other", choice("auto", "z"))).toEqual([undefined, undefined]);
+  expect(await sent("other", choice("auto", "z"))).toStrictEqual([undefined, undefined]);
   // Who may not be forced is told so in words, and of the allowed tools alone.
   expect(await sent("free", choice("required", "b"))).toEqual([["b"], "auto"]);
   expect(upstream.calls.at(-1)?.text).toContain("calling one of the tools");
@@ -105,7 +105,7 @@ test("betas of a header stand in the body where the version does, and nowhere el
     const body = { model: `${vendor}/x`, max_tokens: 9, messages: [hello] };
     expect((await gateway.post("/v1/messages", body, { headers })).status).toBe(200);
   }
-  expect(upstream.calls.map((call) => (call.json as Wire)["anthropic_beta"])).toEqual([["beta-1"], undefined]);
+  expect(upstream.calls.map((call) => (call.json as Wire)["anthropic_beta"])).toStrictEqual([["beta-1"], undefined]);
 });
 
 test("what the model's vendor cannot be told is a 400 in the client's dialect, and nothing is sent", async () => {

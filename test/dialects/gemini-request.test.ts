@@ -146,7 +146,7 @@ describe("contents", () => {
     expect(results).toEqual(calls);
     expect(idsOf("gemini-flash-latest")[1]).toEqual(calls);
     for (const older of ["gemini-2.5-pro", "gemma-4-31b-it"]) {
-      expect(idsOf(older)).toEqual([new Array(4).fill(undefined), new Array(4).fill(undefined)]);
+      expect(idsOf(older)).toStrictEqual([new Array(4).fill(undefined), new Array(4).fill(undefined)]);
     }
   });
 

@@ -388,7 +388,7 @@ describe("cancelling", () => {
     const job = await lab.cancel(running[0]!.id);
     expect(job).toMatchObject({ status: "failed", error: { code: "cancelled" } });
     await within(runs[0]!.aborted, "the end of the call");
-    expect(painter.cancels).toEqual([undefined]);
+    expect(painter.cancels).toStrictEqual([undefined]);
     expect((await lab.ended(waiting.id)).status).toBe("succeeded");
     for (const { end } of runs) end(IMAGE);
     for (const { id } of running.slice(1)) expect((await lab.ended(id)).status).toBe("succeeded");

@@ -120,7 +120,7 @@ describe("a responses server of which nothing is known", () => {
       };
       const thinking = { messages: [{ role: "user", content: "Hi" }], reasoning_effort: "high" };
       for (const _ of [0, 1]) expect(await say("/v1/chat/completions", thinking)).toEqual([200, null]);
-      expect(summaries()).toEqual(["auto", undefined, undefined]);
+      expect(summaries()).toStrictEqual(["auto", undefined, undefined]);
       expect(upstream.calls.map((call) => (call.json as Wire)["reasoning"])).toMatchObject(
         Array(3).fill({ effort: "high" }),
       );
@@ -135,7 +135,7 @@ describe("a responses server of which nothing is known", () => {
       expect(summaries().slice(4)).toEqual(["auto"]);
       await clock.advance(PLAIN_MS);
       expect(await say("/v1/chat/completions", thinking)).toEqual([200, null]);
-      expect(summaries().slice(5)).toEqual(["auto", undefined]);
+      expect(summaries().slice(5)).toStrictEqual(["auto", undefined]);
     },
   );
 
@@ -372,7 +372,7 @@ describe("a messages server whose model thinks, and that wants it back behind ca
       expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, "thinking"]);
       expect(upstream.calls.map((one) => (one.json as Wire)["tool_choice"])).toEqual([choice, choice]);
       expect((await ask(body)).status).toBe(200);
-      expect(seen()).toEqual([undefined, OFF, undefined]);
+      expect(seen()).toStrictEqual([undefined, OFF, undefined]);
     },
   );
 
@@ -405,7 +405,7 @@ describe("a messages server whose model thinks, and that wants it back behind ca
       await own.stop();
     }
     const budget = (tokens: number) => ({ type: "enabled", budget_tokens: tokens });
-    expect(seen()).toEqual([{ type: "adaptive" }, budget(10_000), budget(4_000), OFF, undefined]);
+    expect(seen()).toStrictEqual([{ type: "adaptive" }, budget(10_000), budget(4_000), OFF, undefined]);
   });
 
   /** TensorRT-LLM's words for each choice, and LMDeploy's for the one that its parsers may lack. */

@@ -64,7 +64,7 @@ describe("a Claude model of a name that nobody knows", () => {
           ...[200, attempts, "temperature"],
         ]);
       }
-      expect(told()).toEqual([0.3, undefined, undefined]);
+      expect(told()).toStrictEqual([0.3, undefined, undefined]);
     },
   );
 

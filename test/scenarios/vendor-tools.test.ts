@@ -392,7 +392,7 @@ describe("tools that a conversation brings itself", () => {
     const { status, dropped, sent } = await claude(told(READ, ADVISER, SEARCHING));
     expect([status, dropped, sent.length]).toEqual([200, "messages[1].content[1]", 2]);
     expect(lines(sent[0], "messages")).toEqual(told(READ));
-    expect(lines(sent[0], "tools")?.map(({ name, type }) => [name, type])).toEqual([["web_search", undefined]]);
+    expect(lines(sent[0], "tools")?.map(({ name, type }) => [name, type])).toStrictEqual([["web_search", undefined]]);
     expect(searchRows()).toMatchObject([{ chargedNano: 10_000_000n }]);
   });
 

@@ -70,7 +70,7 @@ describe("what goes out", () => {
     const safeFetch = guarded({ allowHosts });
     await safeFetch(upstream.url, PLAIN);
     await safeFetch(upstream.url, PLAIN);
-    expect(upstream.calls.map(({ headers }) => headers["cookie"])).toEqual([undefined, undefined]);
+    expect(upstream.calls.map(({ headers }) => headers["cookie"])).toStrictEqual([undefined, undefined]);
   });
 });
 
