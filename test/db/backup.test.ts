@@ -112,23 +112,27 @@ describe("a backup", () => {
     expect(readdirSync(home).filter((name) => name.startsWith("second"))).toEqual([]);
   });
 
-  test("leaves alone what another one to the same name has written so far, and removes what a killed one left", () => {
+  test("leaves alone what another one to the same name has written so far, and removes what a killed one left, and nothing else", () => {
     const { home, store } = place();
-    for (const [part, hours] of [
+    const backups = join(home, "backups");
+    makePrivateFolder(backups);
+    const files = [
       ["busy.db.other.partial", 0],
       ["busy.db.killed.partial", 2],
-    ] as const) {
-      writeFileSync(join(home, part), "half");
+      ["busy.db.older", 2],
+      ["busy.txt", 2],
+      ["films.db.killed.partial", 2],
+    ] as const;
+    for (const [name, hours] of files) {
+      writeFileSync(join(backups, name), "half");
       const touched = Date.now() / 1_000 - hours * 3_600;
-      utimesSync(join(home, part), touched, touched);
+      utimesSync(join(backups, name), touched, touched);
     }
-    backupStore(store, join(home, "busy.db"));
+    backupStore(store, join(backups, "busy.db"));
     store.close();
-    expect(
-      readdirSync(home)
-        .filter((name) => name.startsWith("busy"))
-        .sort(),
-    ).toEqual(["busy.db", "busy.db.other.partial"]);
+    expect(readdirSync(backups).sort()).toEqual([
+      ...["busy.db", "busy.db.older", "busy.db.other.partial", "busy.txt", "films.db.killed.partial"],
+    ]);
   });
 
   test("does not take the place of one to the same name that was whole before it", () => {
