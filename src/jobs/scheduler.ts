@@ -50,7 +50,6 @@ type Run = {
   abort: AbortController;
   work?: ImageWork;
   upstream?: ImageUpstream;
-  job?: JobRow;
   /** Resolves when it is over. */
   over: Promise<void>;
 };
@@ -242,7 +241,6 @@ export class Scheduler {
       const job = await this.#claim(run);
       if (!job) return;
       this.#deadlines.delete(run.id);
-      run.job = job;
       await this.#close(run, job, await this.#work(run, job), deadline);
     } catch (thrown) {
       this.#tellLost(run.id, thrown);
