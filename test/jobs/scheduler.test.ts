@@ -287,7 +287,7 @@ describe("time", () => {
     expect(lab.claims()).toMatchObject([{ state: "returned", charged: 0n }]);
   });
 
-  test("five minutes from acceptance are the end, for jobs that run and for jobs that wait", async () => {
+  test("five minutes from acceptance are the end, for jobs that run, for jobs that wait and for who waits for them", async () => {
     const { lab, clock, painter } = await start(new Painter("resume"));
     painter.create_ = [pending("endless")];
     painter.resume_ = [pending("endless", 10_000)];
@@ -297,8 +297,12 @@ describe("time", () => {
     await settle();
     await clock.advance(JOB_MS - 1_000);
     for (const { id } of jobs) expect((await lab.show(id)).status).toBe("processing");
+    // Of one that waits for a place.
+    const asked = lab.get(`/${jobs.at(-1)!.id}`, { prefer: "wait=60" });
+    await clock.armed(60_000);
     await clock.advance(1_000 + TICK_MS);
     for (const { id } of jobs) expect(await lab.ended(id)).toMatchObject({ error: { code: "timeout" } });
+    expect(await (await within(asked, "the answer to whoever waits")).json()).toMatchObject({ status: "failed" });
     expect(painter.creates).toHaveLength(VENDOR_SLOTS);
     expect(painter.cancels).toEqual(Array.from({ length: VENDOR_SLOTS }, () => "endless"));
     expect(lab.claims().every(({ state }) => state === "returned")).toBe(true);
@@ -377,16 +381,19 @@ describe("time", () => {
 });
 
 describe("cancelling", () => {
-  test("reaches the vendor, frees the slot, and what comes later counts for nothing", async () => {
-    const { lab, painter } = await start();
+  test("reaches the vendor and whoever waits, frees the slot, and what comes later counts for nothing", async () => {
+    const { lab, clock, painter } = await start();
     const runs = Array.from({ length: VENDOR_SLOTS }, () => hang());
     painter.create_ = [...runs.map(({ script }) => script), IMAGE];
     const running = [];
     for (const _ of runs) running.push(await lab.create());
     const waiting = await lab.create();
     await until(() => painter.running === VENDOR_SLOTS, "full slots");
+    const asked = lab.get(`/${running[0]!.id}`, { prefer: "wait=60" });
+    await clock.armed(60_000);
     const job = await lab.cancel(running[0]!.id);
     expect(job).toMatchObject({ status: "failed", error: { code: "cancelled" } });
+    expect(await (await within(asked, "the answer to whoever waits")).json()).toEqual(job);
     await within(runs[0]!.aborted, "the end of the call");
     expect(painter.cancels).toStrictEqual([undefined]);
     expect((await lab.ended(waiting.id)).status).toBe("succeeded");
