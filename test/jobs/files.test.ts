@@ -330,6 +330,19 @@ describe("what is left behind", () => {
     expect([(await sweeper.sweep()).jobs, await files.has(file)]).toEqual([1, false]);
   });
 
+  test("in a gateway that has run for long, each job is forgotten when its time is over", async () => {
+    const clock = manualClock();
+    const { sweeper, finish } = await makeWorld(clock);
+    await finish(clock.now());
+    await clock.advance(89.5 * DAY_MS);
+    expect((await sweeper.sweep()).jobs).toBe(0);
+    await clock.advance(DAY_MS);
+    expect((await sweeper.sweep()).jobs).toBe(1);
+    await finish(clock.now());
+    clock.setWall(clock.now() + 100 * DAY_MS);
+    expect((await sweeper.sweep()).jobs).toBe(0);
+  });
+
   test("a round is made a minute after the start and every hour, behind one that failed too, until there is a stop", async () => {
     const HOUR_MS = 3_600_000;
     const clock = manualClock();
