@@ -7,34 +7,15 @@ import { Chooser, type Flags } from "./chooser.ts";
 import { findDataFolder, type Place } from "./data-folder.ts";
 import { ConfigError } from "./faults.ts";
 import { configPlaces, findConfigFile } from "./file.ts";
+import { modelWarnings } from "./model-warnings.ts";
 import { type KnownVendors, readConfigFile, readPlans } from "./read-file.ts";
 import type { ConfigFile, ModelSetting, PlanSetting, VendorSetting, WebSetting } from "./schema.ts";
 import { chooseSearch } from "./search.ts";
+import { chooseServer, type ServerSettings } from "./server.ts";
 import { chooseTelemetry } from "./telemetry.ts";
-import {
-  readFlag,
-  readHost,
-  readList,
-  readLogLevel,
-  readOrigin,
-  readPort,
-  readProxy,
-  readSeconds,
-  readUrl,
-  readWord,
-} from "./values.ts";
+import { fileUrl, readFlag, readLogLevel, readSeconds, readWord } from "./values.ts";
 import { ownVariables } from "./variables.ts";
-import {
-  allowedHosts,
-  authorityWarnings,
-  closedRouteWarnings,
-  exposureWarnings,
-  listeningWarnings,
-  lostModelWarnings,
-  lostPriceWarnings,
-  tierCacheWarnings,
-  tokenPriceWarnings,
-} from "./warnings.ts";
+import { authorityWarnings, exposureWarnings, listeningWarnings } from "./warnings.ts";
 
 /** Everything that the configuration depends on, passed in so that it can be tested. */
 export type LoadContext = Place & KnownVendors & { flags: Flags };
@@ -47,21 +28,7 @@ export type Config = {
   file: string | undefined;
   /** The paths where a configuration file is looked for, to be watched for changes. */
   places: readonly string[];
-  server: {
-    host: string;
-    port: number;
-    /** The port was chosen by a person: it is not replaced by another when taken. */
-    portWasGiven: boolean;
-    /** The address that clients use, without a slash at the end. */
-    publicUrl: string | undefined;
-    /** Address of the image files, without a slash at the end. */
-    cdnUrl: string | undefined;
-    corsOrigins: readonly string[];
-    /** IP addresses and ranges of proxies whose `X-Forwarded-For` is believed. */
-    trustedProxies: readonly string[];
-    /** Host names, without port, that requests may name beside the loopback names. */
-    allowedHosts: readonly string[];
-  };
+  server: ServerSettings;
   vendors: readonly VendorSetting[];
   models: readonly ModelSetting[];
   plans: Readonly<Record<string, PlanSetting>>;
@@ -90,8 +57,6 @@ export type Config = {
   warnings: readonly string[];
 };
 
-const DEFAULT_HOST = "127.0.0.1";
-const DEFAULT_PORT = 4600;
 /** The cut-off of a blocking request (interface 8). */
 export const DEFAULT_BLOCKING_SECONDS = 95;
 /** Days: a year, and the month that is being closed. */
@@ -119,17 +84,8 @@ export function loadConfig(context: LoadContext): Config {
   const { own, warnings } = ownVariables(context.environment);
   const { dataFolder, given, path } = findFile(context, own);
   const { file, raw } = path === undefined ? { file: {}, raw: {} } : readConfigFile(path, context);
-  const server = file.server ?? {};
   const chooser = new Chooser(flags, own);
-  const host = chooser.take("SLUICE_HOST", readHost, "host") ?? readHost.from(server.host ?? DEFAULT_HOST)!;
-  const givenPort = chooser.take("SLUICE_PORT", readPort, "port") ?? server.port;
-  const publicUrl = chooser.take("SLUICE_PUBLIC_URL", readUrl, "publicUrl") ?? fileUrl(server.public_url);
-  const cdnUrl = chooser.take("SLUICE_CDN_URL", readUrl, "cdnUrl") ?? fileUrl(server.cdn_url);
-  const corsOrigins =
-    chooser.take("SLUICE_CORS_ORIGINS", readList(readOrigin)) ??
-    server.cors_origins?.map((origin) => readOrigin.from(origin)!) ??
-    [];
-  const trustedProxies = chooser.take("SLUICE_TRUSTED_PROXIES", readList(readProxy)) ?? server.trusted_proxies ?? [];
+  const server = chooseServer(chooser, file.server ?? {});
   const blockingSeconds = chooser.take("SLUICE_BLOCKING_SECONDS", readSeconds) ?? file.limits?.blocking_seconds;
   const localDiscovery = chooser.take("SLUICE_LOCAL_DISCOVERY", readFlag) ?? file.local_discovery ?? true;
   const logLevel = chooser.take("SLUICE_LOG_LEVEL", readLogLevel) ?? DEFAULT_LOG_LEVEL;
@@ -137,28 +93,17 @@ export function loadConfig(context: LoadContext): Config {
   for (const [name, reader] of SWITCHES) chooser.take(name, reader);
   if (chooser.faults.length > 0) throw new ConfigError(chooser.faults, chooser.fromFlags);
   const search = chooseSearch(file.web ?? {}, context.environment);
-  warnings.push(...listeningWarnings(host, publicUrl), ...search.warnings);
+  const { vendors = [], models = [] } = file;
+  warnings.push(...listeningWarnings(server), ...search.warnings);
   warnings.push(...authorityWarnings(context.environment["NODE_EXTRA_CA_CERTS"]));
   if (path !== undefined) warnings.push(...exposureWarnings(path, raw, context.platform));
-  const vendorIds = vendorIdsOf(file.vendors ?? [], context);
-  const models = file.models ?? [];
-  warnings.push(...lostModelWarnings(models, vendorIds), ...closedRouteWarnings(models, file.vendors ?? []));
-  warnings.push(...tokenPriceWarnings(models), ...tierCacheWarnings(models), ...lostPriceWarnings(models));
+  warnings.push(...modelWarnings(models, vendors, vendorIdsOf(vendors, context)));
   return {
     dataFolder,
     file: path,
     places: configPlaces(given, dataFolder, context.workingFolder),
-    server: {
-      host,
-      port: givenPort ?? DEFAULT_PORT,
-      portWasGiven: givenPort !== undefined,
-      publicUrl,
-      cdnUrl,
-      corsOrigins,
-      trustedProxies,
-      allowedHosts: allowedHosts(host, [publicUrl, cdnUrl]),
-    },
-    vendors: (file.vendors ?? []).map(trimBaseUrl),
+    server,
+    vendors: vendors.map(trimBaseUrl),
     models,
     plans: file.plans ?? {},
     web: file.web ?? {},
@@ -205,8 +150,6 @@ function readImages({ images: { keep_days: keepDays = DEFAULT_IMAGE_DAYS, storag
   const settings: BucketSettings = { bucket, ...keys, ...place };
   return { keepDays, bucket: publicUrl ? { ...settings, publicUrl: fileUrl(publicUrl) } : settings };
 }
-
-const fileUrl = (written: string | undefined) => (written === undefined ? undefined : readUrl.from(written));
 
 const trimBaseUrl = (row: VendorSetting): VendorSetting =>
   row.base_url === undefined ? row : { ...row, base_url: fileUrl(row.base_url) };

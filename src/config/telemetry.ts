@@ -77,28 +77,94 @@ function readPairs(
   return { pairs, odd };
 }
 
-/** Reads a variable of OpenTelemetry's by its name; undefined where it is not set, or is not valid, which leads to a warning. */
-type ReadVariable = <T>(name: string, reader: Reader<T>) => T | undefined;
+/** OpenTelemetry's variables. One that is not valid may be meant for other programs: it counts as one that is not set, and a sentence is added to `warnings`. */
+class Variables {
+  constructor(
+    private readonly environment: Environment,
+    readonly warnings: string[],
+  ) {}
 
-/** Which traces are sent, by `OTEL_TRACES_SAMPLER`; undefined where that is not set: then the client's own sampling decides. */
-function readSampling(read: ReadVariable): Sampling | undefined {
-  const sampler = read("OTEL_TRACES_SAMPLER", readSampler);
-  if (!sampler) return undefined;
-  return { byParent: sampler.byParent, ratio: sampler.ratio ?? read("OTEL_TRACES_SAMPLER_ARG", readRatio) ?? 1 };
+  /** A variable as it is written; undefined where it is not set, or blank. */
+  text(name: string): string | undefined {
+    return this.environment[name]?.trim() || undefined;
+  }
+
+  read<T>(name: string, reader: Reader<T>): T | undefined {
+    const text = this.text(name);
+    const value = text === undefined ? undefined : reader.from(text);
+    if (text !== undefined && value === undefined) {
+      this.warnings.push(`${name} is left aside: expected ${reader.what}, found another text.`);
+    }
+    return value;
+  }
+
+  /** The pairs of a variable, as {@link readPairs} reads them. */
+  pairs(name: string, fits = (written: string, _value: string) => written !== ""): [name: string, value: string][] {
+    const { pairs, odd } = readPairs(this.text(name) ?? "", fits);
+    if (odd) {
+      this.warnings.push(
+        `${name}: what is not name=value, with commas between and values percent-encoded, is left aside.`,
+      );
+    }
+    return pairs;
+  }
+
+  /** The full name of an exporter's variable: the one for traces alone where that is set, else the one for all signals. */
+  exporter(name: string): string {
+    const ofTraces = `OTEL_EXPORTER_OTLP_TRACES_${name}`;
+    return this.text(ofTraces) === undefined ? `OTEL_EXPORTER_OTLP_${name}` : ofTraces;
+  }
 }
 
-/** The certificates for the connection to the collector; undefined where no variable names any. `exporter` gives a variable's full name. */
-function readTls(read: ReadVariable, exporter: (name: string) => string, warnings: string[]): TraceSettings["tls"] {
-  const names = [exporter("CLIENT_CERTIFICATE"), exporter("CLIENT_KEY")] as const;
+/** Which traces are sent, by `OTEL_TRACES_SAMPLER`; undefined where that is not set: then the client's own sampling decides. */
+function readSampling(variables: Variables): Sampling | undefined {
+  const sampler = variables.read("OTEL_TRACES_SAMPLER", readSampler);
+  if (!sampler) return undefined;
+  const { byParent, ratio } = sampler;
+  return { byParent, ratio: ratio ?? variables.read("OTEL_TRACES_SAMPLER_ARG", readRatio) ?? 1 };
+}
+
+/** The certificates for the connection to the collector; undefined where no variable names any. */
+function readTls(variables: Variables): TraceSettings["tls"] {
+  const { warnings } = variables;
+  const names = [variables.exporter("CLIENT_CERTIFICATE"), variables.exporter("CLIENT_KEY")] as const;
   const told = warnings.length;
-  const ca = read(exporter("CERTIFICATE"), readCertificate);
-  const cert = read(names[0], readCertificate);
-  const key = read(names[1], readPrivateKey);
+  const ca = variables.read(variables.exporter("CERTIFICATE"), readCertificate);
+  const cert = variables.read(names[0], readCertificate);
+  const key = variables.read(names[1], readPrivateKey);
   const own = cert !== undefined && key !== undefined ? { cert, key } : undefined;
   const halves = cert !== undefined || key !== undefined;
   if (halves && !own && warnings.length === told)
     warnings.push(`${names.join(" and ")} are left aside: each needs the other.`);
   return ca === undefined && !own ? undefined : { ...(ca !== undefined && { ca }), ...own };
+}
+
+/** The address to which traces are sent: of the file, else of a variable; undefined where there is none, or they are switched off. */
+function readAddress(own: string | undefined, variables: Variables): string | undefined {
+  const base = own ?? variables.text("OTEL_EXPORTER_OTLP_ENDPOINT");
+  const exact = own === undefined ? variables.text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") : undefined;
+  const endpoint = exact ?? base;
+  // Without an address no traces are sent, and no warning is due: the other variables may be there for other programs.
+  if (endpoint === undefined) return undefined;
+  if (variables.read("OTEL_SDK_DISABLED", readSwitch)) return undefined;
+  if (variables.read("OTEL_TRACES_EXPORTER", readExporter) === false) return undefined;
+  const address = readUrl.from(endpoint);
+  if (address === undefined) {
+    // It comes from a variable: the file's was checked with the file.
+    const name = exact === undefined ? "OTEL_EXPORTER_OTLP_ENDPOINT" : "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
+    variables.warnings.push(`No traces are sent: of ${name} expected ${readUrl.what}, found another text.`);
+    return undefined;
+  }
+  return exact === undefined && !address.endsWith(TRACES_PATH) ? `${address}${TRACES_PATH}` : address;
+}
+
+// A line break at the end of a value, which was encoded together with it, is no part of it.
+const isHeader = (name: string, value: string) => HEADER_NAME.test(name) && HEADER_VALUE.test(value.trim());
+
+/** The headers that go with traces: those of the file over those of the variables. */
+function readHeaders(own: Readonly<Record<string, string>>, variables: Variables): Record<string, string> {
+  const written = [...variables.pairs(variables.exporter("HEADERS"), isHeader), ...Object.entries(own)];
+  return Object.fromEntries(written.map(([name, value]) => [name.toLowerCase(), value.trim()]));
 }
 
 /**
@@ -111,61 +177,24 @@ export function chooseTelemetry(
   environment: Environment,
   warnings: string[],
 ): TraceSettings | undefined {
-  const read = (name: string) => environment[name]?.trim() || undefined;
-  const readAs: ReadVariable = (name, reader) => {
-    const text = read(name);
-    const value = text === undefined ? undefined : reader.from(text);
-    if (text !== undefined && value === undefined) {
-      warnings.push(`${name} is left aside: expected ${reader.what}, found another text.`);
-    }
-    return value;
-  };
-  const readPairsOf = (name: string, fits = (written: string, _value: string) => written !== "") => {
-    const { pairs, odd } = readPairs(read(name) ?? "", fits);
-    if (odd)
-      warnings.push(`${name}: what is not name=value, with commas between and values percent-encoded, is left aside.`);
-    return pairs;
-  };
-  const own = telemetry?.otlp_endpoint;
-  const base = own ?? read("OTEL_EXPORTER_OTLP_ENDPOINT");
-  const exact = own === undefined ? read("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") : undefined;
-  const endpoint = exact ?? base;
-  // Without an address no traces are sent, and no warning is due: the other variables may be there for other programs.
-  if (endpoint === undefined) return undefined;
-  if (readAs("OTEL_SDK_DISABLED", readSwitch) || readAs("OTEL_TRACES_EXPORTER", readExporter) === false)
-    return undefined;
-  const address = readUrl.from(endpoint);
-  if (address === undefined) {
-    // It comes from a variable: the file's was checked with the file.
-    const name = exact === undefined ? "OTEL_EXPORTER_OTLP_ENDPOINT" : "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
-    warnings.push(`No traces are sent: of ${name} expected ${readUrl.what}, found another text.`);
-    return undefined;
-  }
-  const sampling = readSampling(readAs);
+  const variables = new Variables(environment, warnings);
+  const url = readAddress(telemetry?.otlp_endpoint, variables);
+  if (url === undefined) return undefined;
+  const sampling = readSampling(variables);
   if (sampling?.ratio === 0 && !sampling.byParent) return undefined;
-  /** The full name of an exporter's variable: the one for traces alone where that is set, else the one for all signals. */
-  const exporter = (name: string) => {
-    const ofTraces = `OTEL_EXPORTER_OTLP_TRACES_${name}`;
-    return read(ofTraces) === undefined ? `OTEL_EXPORTER_OTLP_${name}` : ofTraces;
-  };
-  readAs(exporter("PROTOCOL"), readProtocol);
-  const { "service.name": named, ...resource } = Object.fromEntries(readPairsOf("OTEL_RESOURCE_ATTRIBUTES"));
-  // A line break at the end of a value, which was encoded together with it, is no part of it.
-  const isHeader = (name: string, value: string) => HEADER_NAME.test(name) && HEADER_VALUE.test(value.trim());
-  const given = readPairsOf(exporter("HEADERS"), isHeader);
-  const written = [...given, ...Object.entries(telemetry?.headers ?? {})];
-  const headers = Object.fromEntries(written.map(([name, value]) => [name.toLowerCase(), value.trim()]));
+  variables.read(variables.exporter("PROTOCOL"), readProtocol);
+  const { "service.name": named, ...resource } = Object.fromEntries(variables.pairs("OTEL_RESOURCE_ATTRIBUTES"));
   return {
-    url: exact === undefined && !address.endsWith(TRACES_PATH) ? `${address}${TRACES_PATH}` : address,
-    headers,
-    serviceName: telemetry?.service_name ?? read("OTEL_SERVICE_NAME") ?? (named || DEFAULT_SERVICE),
+    url,
+    headers: readHeaders(telemetry?.headers ?? {}, variables),
+    serviceName: telemetry?.service_name ?? variables.text("OTEL_SERVICE_NAME") ?? (named || DEFAULT_SERVICE),
     resource,
     sampling,
-    timeoutMs: readAs(exporter("TIMEOUT"), readMilliseconds),
-    everyMs: readAs("OTEL_BSP_SCHEDULE_DELAY", readMilliseconds),
-    maxWaiting: readAs("OTEL_BSP_MAX_QUEUE_SIZE", readSpans),
-    maxBatch: readAs("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", readSpans),
-    packed: readAs(exporter("COMPRESSION"), readPacked),
-    tls: readTls(readAs, exporter, warnings),
+    timeoutMs: variables.read(variables.exporter("TIMEOUT"), readMilliseconds),
+    everyMs: variables.read("OTEL_BSP_SCHEDULE_DELAY", readMilliseconds),
+    maxWaiting: variables.read("OTEL_BSP_MAX_QUEUE_SIZE", readSpans),
+    maxBatch: variables.read("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", readSpans),
+    packed: variables.read(variables.exporter("COMPRESSION"), readPacked),
+    tls: readTls(variables),
   };
 }

@@ -52,6 +52,10 @@ export const readUrl: Reader<string> = {
   },
 };
 
+/** An address of a checked file, as {@link readUrl} reads it. */
+export const fileUrl = (written: string | undefined): string | undefined =>
+  written === undefined ? undefined : readUrl.from(written);
+
 /** Origins of desktop programs that are made of web pages (`app://obsidian.md`, `tauri://localhost`, `file://`), and `null`, which any page may have. */
 const APP_ORIGIN = /^(?:(?!https?:)[a-z][a-z0-9+.-]*:\/\/[a-z0-9._:-]*|null)$/;
 
