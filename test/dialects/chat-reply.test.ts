@@ -21,10 +21,9 @@ const REPLY = {
   usage: { prompt_tokens: 20, completion_tokens: 6, total_tokens: 26, cost: 0.1 },
 };
 
-const replyWith = (message: Wire, choice: Wire = {}, top: Wire = {}) => ({
+const replyWith = (message: Wire, choice: Wire = {}) => ({
   ...REPLY,
   choices: [{ index: 0, message: { role: "assistant", content: null, ...message }, finish_reason: "stop", ...choice }],
-  ...top,
 });
 
 const read = (body: unknown, quirks: Quirks = {}) => summarize(chat.decodeReply(body, { quirks }));

@@ -11,8 +11,8 @@ const messagesOf = (body: Wire) => body["messages"] as Wire[];
 
 describe("a last assistant turn on the messages diagonal (dialects.md 2.1, 2.9)", () => {
   const conversation = (content: unknown): Wire => ({ messages: [hello, { role: "assistant", content }] });
-  const ask = (upstreamModel: string, body: Wire, orders: Wire = {}) =>
-    send({ ...DIAGONAL, orders: { upstreamModel, reasoning: { kind: "keep" }, ...orders } }, body);
+  const ask = (upstreamModel: string, body: Wire) =>
+    send({ ...DIAGONAL, orders: { upstreamModel, reasoning: { kind: "keep" } } }, body);
 
   test.each([
     ["a string", "So: "],

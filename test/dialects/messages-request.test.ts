@@ -10,7 +10,7 @@ const cache = { type: "ephemeral" };
 const decode = (fields: object) =>
   messages.decodeRequest({ model: "a/b", max_tokens: 10, messages: [{ role: "user", content: "hi" }], ...fields });
 const turnsOf = (content: unknown, role = "user") => decode({ messages: [{ role, content }] });
-const partsOf = (content: unknown, role = "user") => turnsOf(content, role).prompt.turns[0]?.parts;
+const partsOf = (content: unknown) => turnsOf(content).prompt.turns[0]?.parts;
 
 /** The refusal of a request that is at fault itself. */
 function refusal(call: () => unknown): GatewayError {

@@ -517,10 +517,10 @@ describe("an array that does not say what it holds (OpenAI: array schema missing
 });
 
 describe("a strict schema for OpenAI (dialects.md 4.8 #32)", () => {
-  const closed = (properties: Wire, required = Object.keys(properties)) => ({
+  const closed = (properties: Wire) => ({
     type: "object",
     properties,
-    required,
+    required: Object.keys(properties),
     additionalProperties: false,
   });
   test.each([

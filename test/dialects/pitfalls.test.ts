@@ -37,9 +37,9 @@ type Pitfall = {
 const PNG = "iVBORw0KGgoAAAANSUhEUg==";
 const hello: Wire = { role: "user", content: "Hi" };
 const text = (value: string) => ({ type: "text", text: value });
-const use = (id: string, name = "f", input: Wire = {}) => ({ type: "tool_use", id, name, input });
+const use = (id: string) => ({ type: "tool_use", id, name: "f", input: {} });
 const given = (id: string, content: unknown) => ({ type: "tool_result", tool_use_id: id, content });
-const call = (id: string, args = "{}", name = "f") => ({ id, type: "function", function: { name, arguments: args } });
+const call = (id: string, args = "{}") => ({ id, type: "function", function: { name: "f", arguments: args } });
 const tool = { type: "function", function: { name: "f", parameters: { type: "object", properties: {} } } };
 
 /** A messages client that ran two tools at once, and said something beside their results. */
@@ -52,11 +52,11 @@ const LOOP: Wire = {
 };
 
 /** A chat conversation whose assistant made one call. */
-const called = (args: string, content: unknown = null, result: unknown = "ok"): Wire => ({
+const called = (args: string): Wire => ({
   messages: [
     hello,
-    { role: "assistant", content, tool_calls: [call("a", args)] },
-    { role: "tool", tool_call_id: "a", content: result },
+    { role: "assistant", content: null, tool_calls: [call("a", args)] },
+    { role: "tool", tool_call_id: "a", content: "ok" },
   ],
 });
 
@@ -65,8 +65,8 @@ const turnsTo = (to: UpstreamName, body: Wire, quirks: Quirks = {}) =>
   messagesOf(send({ from: "messages", to, quirks }, body).body);
 
 /** What a chat vendor's stream means. */
-const eventsOf = (sse: string, quirks: Quirks = {}): Event[] => {
-  const decoder = dialects.chat.decoder({ quirks });
+const eventsOf = (sse: string): Event[] => {
+  const decoder = dialects.chat.decoder({ quirks: {} });
   const splitter = new FrameSplitter();
   const frames = [...splitter.push(sse), ...splitter.end()];
   return [...frames.flatMap((frame) => decoder.push(frame)), ...decoder.end()];
@@ -75,8 +75,7 @@ const eventsOf = (sse: string, quirks: Quirks = {}): Event[] => {
 const last = (events: readonly Event[]) => events.at(-1);
 const joined = (events: readonly Event[]) =>
   events.flatMap((event) => (event.type === "block-delta" ? [event.text] : [])).join("");
-const toolChunk = (index: number, more: Wire, finish: string | null = null) =>
-  chunk({ tool_calls: [{ index, ...more }] }, finish);
+const toolChunk = (more: Wire) => chunk({ tool_calls: [{ index: 0, ...more }] });
 
 /** A messages vendor's stream around the given records. */
 const messagesStream = (...records: (Wire & { type: string })[]) =>
@@ -219,9 +218,9 @@ const PITFALLS: Record<number, Pitfall> = {
     what: "argument fragments may split anywhere and are never trimmed",
     show() {
       const args = '{"a":" \\u00e9 \\ud83d\\ude00 "}';
-      const pieces = args.split("").map((piece) => toolChunk(0, { function: { arguments: piece } }));
+      const pieces = args.split("").map((piece) => toolChunk({ function: { arguments: piece } }));
       const sse = chatStream(
-        toolChunk(0, { id: "c", function: { name: "f", arguments: "" } }),
+        toolChunk({ id: "c", function: { name: "f", arguments: "" } }),
         ...pieces,
         chunk({}, "tool_calls"),
       );

@@ -11,7 +11,7 @@ const remove = (which: Wire) => ({ type: "tool_removal", tool: which });
 
 const hello = { role: "user", content: "Hi" };
 const told = (...content: Wire[]) => ({ role: "system", content });
-const at = (index: number, message = 1) => `messages[${message}].content[${index}]`;
+const at = (index: number) => `messages[1].content[${index}]`;
 
 /** What a chat vendor is offered, and what is named as lost. */
 function cross(tools: Wire[], ...messages: Wire[]) {

@@ -29,8 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => lab.stop());
 
-const get = async (path: string, key = team.key, headers: Record<string, string> = {}) =>
-  lab.ask(key, path, { headers });
+const get = (path: string, key = team.key) => lab.ask(key, path);
 const dataOf = (body: Json) => body["data"] as Json[];
 /** The wall clock so long from now, or at the beginning of tomorrow, as the gateway writes it. */
 const inHours = (hours: number) => new Date(lab.clock.now() + hours * 3_600_000).toISOString();

@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => lab.stop());
 
 const get = (path: string) => lab.ask(lab.admin, path);
-const post = (path: string, body: unknown, method = "POST") => lab.ask(lab.admin, path, { body, method });
+const post = (path: string, body: unknown) => lab.ask(lab.admin, path, { body, method: "POST" });
 const errorOf = (told: { status: number; body: Json }) => {
   const { code, param } = told.body["error"] as Json;
   return [told.status, code, param];

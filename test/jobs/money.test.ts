@@ -21,7 +21,8 @@ afterEach(async () => {
 
 type Fault = { error: Record<string, unknown> & { code: string } };
 
-async function start(plan: string, painter = new Painter()) {
+async function start(plan: string) {
+  const painter = new Painter();
   const clock = manualClock(Date.UTC(2026, 4, 1, 10));
   const made = await startImageLab({ clock, painter });
   lab = made;

@@ -22,7 +22,7 @@ export type Books = {
   /** What the background complained of. */
   faults: unknown[];
   /** A deposit into the account's wallet. */
-  fund(nano: bigint, accountId?: string): Promise<void>;
+  fund(nano: bigint): Promise<void>;
   /** Another process on the same store, as after a crash. */
   restart(): OpenLedger;
 };
@@ -37,8 +37,8 @@ export function openBooks(clock = manualClock()): Books {
   let payments = 0;
   return {
     ...{ store, writer, clock, opened, faults, ledger: opened.ledger, book: opened.book },
-    async fund(amountNano, accountId = ACCOUNT) {
-      await opened.book.deposit({ accountId, amountNano, reference: `payment-${payments++}` });
+    async fund(amountNano) {
+      await opened.book.deposit({ accountId: ACCOUNT, amountNano, reference: `payment-${payments++}` });
     },
     restart: () => openLedger(store, writer, options),
   };

@@ -26,14 +26,17 @@ const counts = (input: number, output: number, more = {}): Event => ({
   usage: { ...NO_USAGE, input, output, ...more },
 });
 
-function metered(events: Event[], estimatedInput = 50) {
+/** Input tokens by the gateway's own estimate. */
+const ESTIMATED = 50;
+
+function metered(events: Event[]) {
   const meter = new Meter(manualClock());
   // One at a time and all at once must come to the same.
   const other = new Meter(manualClock());
   for (const event of events) meter.take([event]);
   other.take(events);
-  expect(other.usage(() => estimatedInput)).toEqual(meter.usage(() => estimatedInput));
-  return { meter, ...meter.usage(() => estimatedInput) };
+  expect(other.usage(() => ESTIMATED)).toEqual(meter.usage(() => ESTIMATED));
+  return { meter, ...meter.usage(() => ESTIMATED) };
 }
 
 describe("usage", () => {

@@ -23,9 +23,9 @@ function ledgerWith() {
   const writer = new Writer(store);
   const clock = manualClock();
   const { ledger } = openLedger(store, writer, { clock });
-  const hold = (requestId: string, more: { accountId?: string; keyId?: string; model?: string } = {}) =>
+  const hold = (requestId: string) =>
     ledger.hold({
-      ...{ requestId, accountId: "acct_1", keyId: "key_1", model: "anthropic/claude-x", ...more },
+      ...{ requestId, accountId: "acct_1", keyId: "key_1", model: "anthropic/claude-x" },
       ...{ dialect: "messages", stream: true, estimateInput: () => 7 },
     });
   const rows = () => store.query.query.usage.findMany().sync();

@@ -2,7 +2,6 @@ import { encodePng, newPicture } from "../../src/vendors/builtin/canvas-picture.
 
 /** Vendors by what they offer after a crash (reliability 5.3). */
 export const KINDS = ["plain", "named", "keyed"] as const;
-export type Kind = (typeof KINDS)[number];
 
 /** USD and nano-USD of one image beyond the allowance. */
 export const UNIT_USD = 0.02;

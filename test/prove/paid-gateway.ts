@@ -121,12 +121,11 @@ local_discovery: false
   }
 
   /** Posts a chat request with an account's key. */
-  ask(key: string, body: Record<string, unknown>, signal?: AbortSignal): Promise<Response> {
+  ask(key: string, body: Record<string, unknown>): Promise<Response> {
     return fetch(`${this.url}/v1/chat/completions`, {
       method: "POST",
       headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
       body: JSON.stringify({ model: MODEL, ...body }),
-      ...(signal && { signal }),
     });
   }
 }

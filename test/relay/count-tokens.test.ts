@@ -71,9 +71,9 @@ function png(width: number, height: number): string {
   bytes.writeUInt32BE(height, 20);
   return bytes.toString("base64");
 }
-const image = (data: string, mediaType = "image/png") => ({
+const image = (data: string) => ({
   type: "image",
-  source: { type: "base64", media_type: mediaType, data },
+  source: { type: "base64", media_type: "image/png", data },
 });
 const TOOL = {
   name: "get_tide",

@@ -2,7 +2,7 @@ import { expect } from "bun:test";
 import type { Clock } from "../../src/lib/clock.ts";
 import { BEHIND_PROXY, startApp, type TestApp, type UsageRow, vendorAt } from "../support/app.ts";
 import { startUpstream, type Upstream } from "../support/upstream.ts";
-import { HIDDEN_MODEL, type Mode, readRecords, type Side, type SseRecord } from "./wires.ts";
+import { HIDDEN_MODEL, type Mode, type Side, type SseRecord } from "./wires.ts";
 
 export const PATH: Record<Side, string> = { chat: "/v1/chat/completions", messages: "/v1/messages" };
 
@@ -193,9 +193,4 @@ export function charged(rows: readonly UsageRow[]) {
     vendor,
     error,
   }));
-}
-
-/** A stream read to its end, as records. */
-export async function readStream(response: Response): Promise<SseRecord[]> {
-  return readRecords(await response.text());
 }

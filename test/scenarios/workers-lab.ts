@@ -203,7 +203,7 @@ export function countEach<T extends string | number>(values: readonly T[]): Reco
 }
 
 /** Reads a stream as far as it comes. `whole`: it ended as it should. */
-export async function readStream(response: Response): Promise<{ text: string; whole: boolean }> {
+async function readStream(response: Response): Promise<{ text: string; whole: boolean }> {
   let text = "";
   const decoder = new TextDecoder();
   try {

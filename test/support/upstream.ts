@@ -63,8 +63,6 @@ export type Upstream = {
   called(index?: number): Promise<Call>;
   /** Forgets calls and scripts. */
   reset(): void;
-  /** Connections open at this moment. */
-  readonly connections: number;
   close(): void;
 };
 
@@ -356,9 +354,6 @@ export function startUpstream(): Upstream {
       return calls[index] as Call;
     },
     reset: () => book.reset(),
-    get connections() {
-      return book.open.size;
-    },
     close() {
       server.stop(true);
     },

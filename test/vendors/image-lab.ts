@@ -105,21 +105,15 @@ export function openLab(id: string, { vendor: more = {}, fetchResult, pollCallMs
 /** Polls before a test says that the work never ends. */
 const MAX_POLLS = 20;
 
-/** Follows the work to its end, without the pauses; every step on the way is kept in `steps`. */
-export async function follow(
-  draw: ImageUpstream,
-  wanted: ImageRequest,
-  steps: ImageStep[] = [],
-  signal: AbortSignal = new AbortController().signal,
-): Promise<ImageStep> {
+/** Follows the work to its end, without the pauses. */
+export async function follow(draw: ImageUpstream, wanted: ImageRequest): Promise<ImageStep> {
+  const { signal } = new AbortController();
   let step = await draw.create(wanted, signal);
   for (let polls = 0; step.kind === "pending"; polls++) {
-    steps.push(step);
     if (polls >= MAX_POLLS) throw new Error("the work never ends");
     const { source: _source, ...rest } = wanted;
     step = await draw.resume!(step.resumeId, rest, signal);
   }
-  steps.push(step);
   return step;
 }
 

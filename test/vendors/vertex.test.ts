@@ -55,8 +55,7 @@ const open = () => new AbortController().signal;
 /** The token that calls carry. */
 const tokenOf = async (tokens: GoogleTokens, key: string, signal = open()) =>
   (await tokens.headers(key, signal))["authorization"]?.replace("Bearer ", "");
-const tokenAnswer = (token: string, seconds = 3600) =>
-  json({ access_token: token, expires_in: seconds, token_type: "Bearer" });
+const tokenAnswer = (token: string) => json({ access_token: token, expires_in: 3600, token_type: "Bearer" });
 
 describe("a service account's token", () => {
   test("is asked for with a signed assertion that its key proves", async () => {

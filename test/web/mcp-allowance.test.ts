@@ -575,8 +575,8 @@ describe("ends", () => {
     const engine = startUpstream();
     engine.always("/search", neverAnswer());
     const other = await startMcpLab({ sources: [{ engine: "exa", apiKey: "the-key", baseUrl: engine.url }] });
-    const search = (query: string, id: string | number, key?: string) =>
-      other.send(request("tools/call", { name: "web_search", arguments: { query } }, id), key ? { key } : {});
+    const search = (query: string, id: string | number) =>
+      other.send(request("tools/call", { name: "web_search", arguments: { query } }, id));
     const giveUp = async (requestId: unknown, key?: string) => {
       const params = { requestId, reason: "The user wants something else." };
       const note = { jsonrpc: "2.0", method: "notifications/cancelled", params };

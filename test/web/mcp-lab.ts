@@ -31,7 +31,7 @@ export type McpLab = {
   /** Sends a message (or text that is to pass for one). */
   send(message: unknown, options?: { key?: string; path?: string; headers?: Record<string, string> }): Promise<Told>;
   /** Calls a tool; the result of its answer. */
-  call(name: string, args: unknown, key?: string, headers?: Record<string, string>): Promise<ToolResult>;
+  call(name: string, args: unknown, key?: string): Promise<ToolResult>;
   tenant(plan: string, depositUsd?: string): Promise<Tenant>;
   /** A narrow token of the first account. */
   token(callsPerDay?: number, scopes?: ("web" | "images:read")[]): Promise<string>;
@@ -117,8 +117,8 @@ export async function startMcpLab(
       return resolve;
     },
     send,
-    async call(name, args, key = gateway.key, headers = {}) {
-      const { status, json, text } = await send(request("tools/call", { name, arguments: args }), { key, headers });
+    async call(name, args, key = gateway.key) {
+      const { status, json, text } = await send(request("tools/call", { name, arguments: args }), { key });
       if (status !== 200 || !json["result"]) throw new Error(`${status} ${text}`);
       return json["result"] as ToolResult;
     },

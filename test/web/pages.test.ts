@@ -49,8 +49,8 @@ describe("pages of every kind", () => {
   });
 
   /** A page of programs alone, with what it writes for search engines. */
-  const shellWith = (data: unknown, summary = "A pilot's work.") =>
-    `<title>Pilot</title><meta name="description" content="${summary}"><script type="application/ld+json">${
+  const shellWith = (data: unknown) =>
+    `<title>Pilot</title><meta name="description" content="A pilot's work."><script type="application/ld+json">${
       typeof data === "string" ? data : JSON.stringify(data)
     }</script><script src="/app.js"></script><div id="root"></div>`;
 
