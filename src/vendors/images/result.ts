@@ -2,7 +2,7 @@ import { GatewayError } from "../../canon/errors.ts";
 import { sniffMediaType } from "../../dialects/media/type.ts";
 import { isLoopback } from "../../lib/loopback.ts";
 import { isOk, ResponseAnswer } from "../answer.ts";
-import { fetchUnfollowed } from "../fetch-upstream.ts";
+import { fetchUnfollowed, isRedirect } from "../fetch-upstream.ts";
 import { IMAGE_TYPES, MAX_IMAGE_BYTES, TOO_LARGE_IMAGE } from "../image-upstream.ts";
 import { upstreamHeaders } from "../outgoing.ts";
 import type { Vendor } from "../vendor.ts";
@@ -115,8 +115,8 @@ async function fetchOwn(url: URL, { vendor, tools, signal }: FetchParts): Promis
 }
 
 /** Where a redirect leads, null for any other answer: some vendors' links are short ones to where their files lie. The vendor's key is not sent there. */
-function readTarget({ status, headers }: Response, from: URL): URL | null {
-  const location = status >= 300 && status <= 399 ? headers.get("location") : null;
+function readTarget(response: Response, from: URL): URL | null {
+  const location = isRedirect(response) ? response.headers.get("location") : null;
   return location === null ? null : URL.parse(location, from.href);
 }
 
