@@ -187,7 +187,7 @@ async function askCounter(job: CountJob, counter: Counter, abort: Abort): Promis
 async function askVendor(job: CountJob, asked: Counter, abort: Abort): Promise<Counted> {
   const { request, services, body, intent, entry } = job;
   const { route, vendor, upstream, counter } = asked;
-  const orders = planOrders(intent, entry, route, request.client, upstream, vendor.quirks);
+  const orders = planOrders({ intent, entry }, { route, client: request.client, upstream }, vendor.quirks);
   orders.vendorName = namesAt(vendor, services.catalog);
   const { text: translated } = translateRequest(body, request.client, upstream, orders, vendor.quirks);
   const passed = passedHeaders(request.headers, body, request.client, upstream, vendor.quirks);

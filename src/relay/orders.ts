@@ -2,10 +2,11 @@ import type { Intent, Orders, ReasoningIntent, ReasoningOrder } from "../canon/i
 import type { Entry, Route } from "../catalog/entry.ts";
 import { effortOfBudget, ignoresReasoning, planReasoning } from "../catalog/reasoning.ts";
 import { asksForNothing } from "../dialects/chat/decode-request.ts";
-import type { ClientDialect, Quirks, UpstreamDialect } from "../dialects/dialect.ts";
+import type { Quirks, UpstreamDialect } from "../dialects/dialect.ts";
 import { isSame } from "../dialects/translate.ts";
-import type { Hold } from "../ledger/ledger.ts";
 import { isObject } from "../lib/json.ts";
+import type { Job } from "./job.ts";
+import type { Target } from "./target.ts";
 
 /** Output ceiling for an upstream that demands one, when neither the client nor the catalog names any. Every current messages model of Anthropic's takes it. */
 const DEFAULT_MAX_OUTPUT = 8_192;
@@ -75,15 +76,11 @@ export function tellByEffort(orders: Orders, wish: ReasoningIntent): void {
   orders.dropSampling = true;
 }
 
-/** What the gateway changes in this request, and nothing else. Pure. `client`: the dialect it came in; `money`: what of its hold decides what is sent. */
+/** What the gateway changes in this request, and nothing else. Pure. `quirks`: the vendor's, with what it has taught by refusing. */
 export function planOrders(
-  intent: Intent,
-  entry: Entry,
-  route: Route,
-  client: ClientDialect,
-  upstream: UpstreamDialect,
+  { intent, entry, money }: Pick<Job, "intent" | "entry" | "money">,
+  { route, client, upstream }: Pick<Target, "route" | "client" | "upstream">,
   quirks: Quirks,
-  money?: Pick<Hold, "ceiling" | "asStream">,
 ): Orders {
   const isAcross = !isSame(client, upstream);
   const wish = isAcross ? (intent.turnReasoning ?? intent.reasoning) : intent.reasoning;

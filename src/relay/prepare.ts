@@ -66,11 +66,11 @@ function withoutThoughtParts(quirks: Quirks): Quirks {
 /** What is decided about a request for one route: its orders, the vendor's quirks with what it has taught by refusing, and the session that it is told of. */
 type Decided = { orders: Orders; quirks: Quirks; session: ReturnType<typeof sessionKey> };
 
-function decide(asked: Asked, { route, vendor, upstream, client }: Target, terms: VendorTerms): Decided {
+function decide(asked: Asked, target: Target, terms: VendorTerms): Decided {
   const { intent, entry, body, services } = asked;
   const quirks = entry.capabilities.reasoning ? terms.quirks : withoutThoughtParts(terms.quirks);
-  const orders = planOrders(intent, entry, route, client, upstream, quirks, asked.money);
-  orders.vendorName = namesAt(vendor, services.catalog);
+  const orders = planOrders(asked, target, quirks);
+  orders.vendorName = namesAt(target.vendor, services.catalog);
   if (terms.refuses) orders.remove = [...orders.remove, ...terms.refuses];
   if (terms.missesThought) orders.missesThought = true;
   if (terms.thinksByBudget) orders.thinksByBudget = true;
