@@ -1,8 +1,9 @@
 import { Elysia } from "elysia";
 import type { Caller } from "../accounts/caller.ts";
 import { fieldFault } from "../canon/errors.ts";
+import { dialects } from "../dialects/index.ts";
 import { isObject } from "../lib/json.ts";
-import type { RateState } from "../limits/limiter.ts";
+import type { Limiter } from "../limits/limiter.ts";
 import type { WebCall } from "../web/tools/meter.ts";
 import { describePage } from "../web/tools/text.ts";
 import { isFault, readFetchArguments, readSearchArguments, type WebTools } from "../web/tools/tools.ts";
@@ -10,7 +11,7 @@ import { FetchArguments, FetchReply, FetchRequest, SearchArguments, SearchReply,
 import { toResponse } from "./answered.ts";
 import { MAX_WEB_BYTES, readJson } from "./body/body.ts";
 import { authenticate } from "./credentials.ts";
-import { addHeaders, answerError, methodNotAllowed, noteFault } from "./errors.ts";
+import { errorResponse, methodNotAllowed, noteFault } from "./errors.ts";
 import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
 import { errorReplies, HIDDEN, jsonBody, jsonReply } from "./openapi-detail.ts";
 import { ownJson } from "./own-json.ts";
@@ -23,7 +24,7 @@ const SEARCH_PATH = "/v1/web/search";
 const FETCH_PATH = "/v1/web/fetch";
 
 /** What the standalone web tools need. */
-export type WebDependencies = WebCallDependencies & { tools: WebTools };
+export type WebDependencies = WebCallDependencies & { tools: WebTools; limiter: Limiter };
 
 const metered = ["insufficient_quota", "concurrency_exceeded", "allowance_exhausted"] as const;
 const idempotent = ["idempotency_in_progress", "idempotency_key_reused"] as const;
@@ -65,8 +66,8 @@ export function webRoutes(dependencies: WebDependencies) {
     .all(FETCH_PATH, methodNotAllowed("POST"), HIDDEN);
 }
 
-/** What a tool gave, and how its caller's limit stands. `isFree`: it cost nothing. */
-type Told = { body: Record<string, unknown>; rate: RateState | undefined; isFree: boolean };
+/** What a tool gave. `isFree`: it cost nothing. */
+type Told = { body: Record<string, unknown>; isFree: boolean };
 type Tool = (body: unknown, tools: WebTools) => (call: WebCall) => Promise<Told>;
 
 /** A body without the fields that are no arguments of the tool: here they are ignored (interface 9.4), while MCP refuses them. */
@@ -79,11 +80,9 @@ const search: Tool = (body, tools) => {
   const query = readSearchArguments(argumentsIn(body, SearchArguments().properties));
   if (isFault(query)) throw fieldFault(query);
   return async (call) => {
-    const { value, rate } = await tools.search(query, call);
-    const { results, notes, cached } = value;
+    const { query: asked, results, notes, cached } = await tools.search(query, call);
     const usage = tools.usage(call.caller);
-    const body = { object: "web.search", query: value.query, results, notes, cached, usage };
-    return { body, rate, isFree: false };
+    return { body: { object: "web.search", query: asked, results, notes, cached, usage }, isFree: false };
   };
 };
 
@@ -91,40 +90,46 @@ const fetch: Tool = (body, tools) => {
   const asked = readFetchArguments(argumentsIn(body, FetchArguments().properties));
   if (isFault(asked)) throw fieldFault(asked);
   return async (call) => {
-    const { value: pages, rate } = await tools.fetch(asked.urls, asked.max_content_tokens, call);
+    const pages = await tools.fetch(asked.urls, asked.max_content_tokens, call);
     const results = pages.map((page) =>
       page.status === "ok" ? { ...describePage(page), content: page.markdown.toWellFormed() } : describePage(page),
     );
     const isFree = pages.every(({ status }) => status === "error");
-    return { body: { object: "web.fetch", results, usage: tools.usage(call.caller) }, rate, isFree };
+    return { body: { object: "web.fetch", results, usage: tools.usage(call.caller) }, isFree };
   };
 };
 
 /** Credentials, body, arguments, then the tool under its Idempotency-Key. */
 async function answerWeb(request: Request, dependencies: WebDependencies, name: string, tool: Tool): Promise<Response> {
-  const { tools, keys, kept, running, clock, room, server } = dependencies;
+  const { tools, limiter, keys, kept, running, clock, room, server } = dependencies;
   const requestId = requestIdOf(request);
+  let caller: Caller | undefined;
+  // As it stands when the answer goes out, also where that is given again (contract 6).
+  const rateNow = () => caller && limiter.peek?.(caller.accountId, caller.plan, "web");
   const work = Work.begin(request, { operation: "execute_tool", dialect: "web", subject: name }, dependencies);
   try {
-    const caller: Caller = authenticate(request, keys);
-    work?.by(caller);
+    const known = authenticate(request, keys);
+    caller = known;
+    work?.by(known);
     // The body reader and the tools have bounds of their own.
     server()?.timeout(request, 0);
     const body = await readJson(request, { maxBytes: MAX_WEB_BYTES, clock, room });
     const run = tool(body.value, tools);
-    return await answerOnce({ request, accountId: caller.accountId, body: body.text }, kept, async () => {
-      const told = await runCall(request, caller, running, (signal) =>
-        run({ caller, requestId, dialect: "web", signal, onWorked: noteWorked(work) }),
+    const response = await answerOnce({ request, accountId: known.accountId, body: body.text }, kept, async () => {
+      const told = await runCall(request, known, running, (signal) =>
+        run({ caller: known, requestId, dialect: "web", signal, onWorked: noteWorked(work) }),
       );
       work?.done();
-      const answer = ownJson(told.body, requestId);
-      if (told.rate) addHeaders(answer.headers, rateHeaders("chat", told.rate));
-      const response = toResponse(answer);
-      return told.isFree ? { free: response } : response;
+      const answer = toResponse(ownJson(told.body, requestId));
+      return told.isFree ? { free: answer } : answer;
     });
+    const rate = rateNow();
+    for (const [name, value] of Object.entries(rate ? rateHeaders("chat", rate) : {}))
+      response.headers.set(name, value);
+    return response;
   } catch (thrown) {
     work?.failed(thrown);
-    if (!request.signal.aborted) noteFault(thrown, request, requestIdOf(request), dependencies.log);
-    return answerError(thrown, request);
+    if (!request.signal.aborted) noteFault(thrown, request, requestId, dependencies.log);
+    return errorResponse(thrown, dialects.chat, requestId, rateNow());
   }
 }

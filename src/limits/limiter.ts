@@ -29,6 +29,11 @@ export type Weight = { count?: number; jobId?: string; bound?: (state: RateState
 export interface Limiter {
   /** Takes a place for one request. Throws RateLimited; a denial takes nothing. */
   take(caller: Caller, requestClass: RequestClass, weight?: Weight): Permit;
+  /**
+   * How an account's bucket of a class stands, without using it; undefined where its plan has no such limit. Absent in a worker, where everybody who comes in
+   * has taken a place already.
+   */
+  peek?(accountId: string, plan: string, requestClass: RequestClass): RateState | undefined;
 }
 
 /** A refusal for going too fast (contract 6: 429), with the bucket that refused, so that it can be told beside it. */
@@ -121,7 +126,6 @@ export class SpeedLimiter implements Limiter {
     return new Place(buckets, place, state);
   }
 
-  /** How an account's bucket of a class stands, without using it; undefined where its plan has no such limit. For `GET /v1/account`. */
   peek(accountId: string, plan: string, requestClass: RequestClass): RateState | undefined {
     const rate = this.#limitsOf(plan)[requestClass]?.rate;
     if (!rate) return undefined;

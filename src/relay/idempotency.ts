@@ -65,6 +65,8 @@ async function claimAndRun(
 ): Promise<Reply> {
   const body = await request.readBody();
   const { requestId, caller } = request;
+  // An answer that is given again takes no place, and neither does a refusal of its key: what is left is told beside them all the same (contract 6).
+  request.rate = services.limiter.peek?.(caller.accountId, caller.plan, "generate");
   const wish: Wish = { accountId: caller.accountId, route, key, requestId, fingerprint: fingerprint(route, body.text) };
   const claimed = await kept.claim(wish);
   if (claimed.kind === "kept") {

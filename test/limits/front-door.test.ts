@@ -138,6 +138,36 @@ describe("headers of both dialects (contract 6)", () => {
     expect(count.headers.get("anthropic-ratelimit-requests-remaining")).toBe("29");
   });
 
+  test.each([
+    ["/v1/chat/completions", "x-ratelimit-remaining-requests", 200, 15],
+    ["/v1/responses", "x-ratelimit-remaining-requests", 200, 15],
+    ["/v1/messages", "anthropic-ratelimit-requests-remaining", 200, 15],
+    ["/v1/images/generations", "x-ratelimit-remaining-requests", 202, 5],
+  ])(
+    "%s: an answer that is given again, and a refusal of its key, say what is left by then",
+    async (path, name, fine, most) => {
+      const { key } = await makeKeyOn(lab, "quick");
+      const body = REQUESTS[path] ?? { model: "sluice/sketch", prompt: "a hill" };
+      const ask = async (more: object, headers: Record<string, string>) => {
+        // One image at a time.
+        const answer = await call(lab, path, {
+          key,
+          body: { ...(body as object), ...more },
+          headers: { prefer: "wait=10", ...headers },
+        });
+        await answer.text();
+        return [answer.status, answer.headers.get("idempotency-replayed"), Number(answer.headers.get(name))];
+      };
+      const keyed = { "idempotency-key": "k" };
+      expect(await ask({}, keyed)).toEqual([fine, null, most - 1]);
+      expect(await ask({}, {})).toEqual([fine, null, most - 2]);
+      expect(await ask({}, keyed)).toEqual([fine, "true", most - 2]);
+      expect(await ask({ user: "another" }, keyed)).toEqual([422, null, most - 2]);
+      await lab.clock.advance(60_000);
+      expect(await ask({}, keyed)).toEqual([fine, "true", most]);
+    },
+  );
+
   test("plan local has no limits, and so no headers of them", async () => {
     const { key } = await makeKeyOn(lab, "local");
     const answers = await Promise.all(

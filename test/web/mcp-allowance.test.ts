@@ -249,6 +249,22 @@ describe("speed (contract 4)", () => {
     expect(usedOf(tenant)).toBe(6);
   });
 
+  test("each answer of the endpoints says what is left when it goes out, also one that is given again", async () => {
+    const tenant = await lab.tenant("free");
+    const once = async (body: Json, headers = {}) => {
+      const answer = await rest(tenant.key, "/v1/web/search", body, headers);
+      return [answer.status, answer.headers.get("x-ratelimit-remaining-requests")];
+    };
+    const keyed = { "idempotency-key": "k" };
+    expect(await once({ query: "a" }, keyed)).toEqual([200, "4"]);
+    expect(await once({ query: "b" })).toEqual([200, "3"]);
+    expect(await once({ query: "a" }, keyed)).toEqual([200, "3"]);
+    expect(await once({ query: "c" }, keyed)).toEqual([422, "3"]);
+    expect(await once({})).toEqual([400, "3"]);
+    await lab.clock.advance(60_000);
+    expect(await once({ query: "a" }, keyed)).toEqual([200, "5"]);
+  });
+
   test("at the same time: two on free, and the third is told; a place comes free", async () => {
     const tenant = await lab.tenant("free");
     const letGo = lab.hold();

@@ -120,6 +120,7 @@ class ImageEndpoints {
       }
       // An answer that is given again costs nothing: it is looked for before the limits.
       const { text, value } = await read();
+      taken.rate = limiter.peek?.(caller.accountId, caller.plan, "image-create");
       return answerOnce({ request, accountId: caller.accountId, body: text }, kept, () => {
         take();
         return this.#create(request, caller, value, wish, { key, text });

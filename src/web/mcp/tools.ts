@@ -63,7 +63,7 @@ type Runner = (args: unknown, tools: WebTools, call: WebCall) => Promise<ToolRes
 const search: Runner = async (args, tools, call) => {
   const query = readSearchArguments(args);
   if (isFault(query)) throw new InvalidParams(query.message);
-  const { value } = await tools.search(query, call);
+  const value = await tools.search(query, call);
   const { results, notes, cached } = value;
   const said = { query: value.query, notice: WEB_FRAME, ...(notes.length > 0 && { notes }) };
   const structuredContent = { ...said, results, cached };
@@ -73,7 +73,7 @@ const search: Runner = async (args, tools, call) => {
 const fetch: Runner = async (args, tools, call) => {
   const asked = readFetchArguments(args);
   if (isFault(asked)) throw new InvalidParams(asked.message);
-  const { value: pages } = await tools.fetch(asked.urls, asked.max_content_tokens, call);
+  const pages = await tools.fetch(asked.urls, asked.max_content_tokens, call);
   return {
     content: pages.map((page, at) => text(writePage(page, at, pages.length))),
     _meta: { [PAGES]: pages.map(describePage) },

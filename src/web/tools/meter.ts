@@ -7,7 +7,7 @@ import { type Book, type Claim, LedgerError } from "../../ledger/book.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { toUsd } from "../../lib/usd.ts";
 import type { KeyClaim, KeySpend } from "../../limits/key-spend.ts";
-import { RateLimited, type RateState, type SpeedLimiter } from "../../limits/limiter.ts";
+import { RateLimited, type SpeedLimiter } from "../../limits/limiter.ts";
 import { errorFields, type Log } from "../../observe/log.ts";
 
 /** No limit, for the book, which needs a number: it cannot be reached. */
@@ -39,9 +39,6 @@ export type WebCall = {
   onWorked?: ((worked: Omit<Worked<unknown>, "value">) => void) | undefined;
 };
 
-/** A metered call's result, and the state of its account's limit of web calls a minute; undefined where there is no limit. */
-export type Metered<T> = { value: T; rate: RateState | undefined };
-
 /** What an account has used of the web tools, and what is left (web-and-mcp.md F): the same in `_meta`, in the REST answers, and in `GET /v1/account`. */
 export type WebUsage = {
   plan: string;
@@ -70,7 +67,7 @@ export class WebMeter {
    * GatewayError: rate_limit_exceeded, concurrency_exceeded, allowance_exhausted, insufficient_quota, each with a sentence for people; what a key's own cap
    * throws; and what `work` throws.
    */
-  async run<T>(call: WebCall, tool: string, units: number, work: () => Promise<Worked<T>>): Promise<Metered<T>> {
+  async run<T>(call: WebCall, tool: string, units: number, work: () => Promise<Worked<T>>): Promise<T> {
     const { caller } = call;
     const permit = this.#take(caller, units);
     try {
@@ -93,7 +90,7 @@ export class WebMeter {
         // Both writes are begun before either is awaited, so that they are in one commit.
         const noted = worked.used > 0 && !isPaid ? keyClaim?.note(worked.used, 0n, tell) : undefined;
         await Promise.all([ended, noted]);
-        return { value: worked.value, rate: permit.state };
+        return worked.value;
       } finally {
         keyClaim?.release();
       }

@@ -40,12 +40,13 @@ async function run(tools: WebTools, asked: Asked, call: WebCall): Promise<WebToo
   if (asked.name === "web_search") {
     const query = readSearchArguments(asked.arguments);
     if (isFault(query)) return { kind: "fault", fault: "bad_arguments", message: query.message };
-    const { results, notes } = (await tools.search(query, call)).value;
+    const { results, notes } = await tools.search(query, call);
     return { kind: "results", results, notes };
   }
   const wanted = readFetchArguments(asked.arguments);
   if (isFault(wanted)) return { kind: "fault", fault: "bad_arguments", message: wanted.message };
-  return toPage((await tools.fetch(wanted.urls, wanted.max_content_tokens, call)).value[0]);
+  const [page] = await tools.fetch(wanted.urls, wanted.max_content_tokens, call);
+  return toPage(page);
 }
 
 /**

@@ -9,7 +9,7 @@ import { PageShelf } from "../fetch/shelf.ts";
 import type { SafeFetch } from "../safe-fetch/safe-fetch.ts";
 import { parseDomains, type SearchQuery } from "../search/query.ts";
 import { type SearchAnswer, type SearchSource, WebSearch } from "../search/search.ts";
-import { type Metered, type MeterParts, type WebCall, WebMeter, type WebUsage } from "./meter.ts";
+import { type MeterParts, type WebCall, WebMeter, type WebUsage } from "./meter.ts";
 
 export type WebToolParts = MeterParts & {
   safeFetch: SafeFetch;
@@ -76,7 +76,7 @@ export class WebTools {
   }
 
   /** Searches the web: one call of the allowance. Throws GatewayError as `WebMeter.run` and `WebSearch.search` do, and the signal's reason. */
-  search(query: SearchQuery, call: WebCall): Promise<Metered<Searched>> {
+  search(query: SearchQuery, call: WebCall): Promise<Searched> {
     return this.#meter.run(call, "web_search", 1, async () => {
       const answer = await this.#search.search(query, call.signal);
       const upstreamModel = answer.cached ? "cache" : "search";
@@ -89,7 +89,7 @@ export class WebTools {
    * Reads pages, one result for each URL, in order. Each page that is read counts as one call of the allowance, equal URLs as one together, and a
    * page that could not be read as none. Throws GatewayError as `WebMeter.run` does, and the signal's reason.
    */
-  fetch(urls: readonly string[], maxContentTokens: number | undefined, call: WebCall): Promise<Metered<PageResult[]>> {
+  fetch(urls: readonly string[], maxContentTokens: number | undefined, call: WebCall): Promise<PageResult[]> {
     const units = new Set(urls.map(pageOf)).size;
     const { clock, safeFetch, log } = this.parts;
     return this.#meter.run(call, "web_fetch", units, async () => {
