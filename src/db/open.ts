@@ -22,6 +22,11 @@ const READ_WAIT_MS = 200;
  */
 const CHECKED_BYTES = 32 * 1024 * 1024;
 const SMALL_TABLES = ["account", "api_key"];
+/**
+ * Most that the file of the write-ahead log takes once it has begun anew, bytes: it grows for as long as somebody reads, as a backup of a large store does for
+ * minutes, and would keep that size until the gateway is stopped. It is some 4 MB else, which are written over and over.
+ */
+const LARGEST_LOG_LEFT = 16 * 1024 * 1024;
 
 export type StoreOptions = {
   /**
@@ -133,6 +138,7 @@ function turnOnLog(database: Database, inMemory: boolean): void {
 function setPragmas(database: Database, inMemory: boolean): void {
   turnOnLog(database, inMemory);
   setPragma(database, "synchronous", "FULL", "2");
+  setPragma(database, "journal_size_limit", String(LARGEST_LOG_LEFT), String(LARGEST_LOG_LEFT));
   setPragma(database, "foreign_keys", "ON", "1");
   setPragma(database, "trusted_schema", "OFF", "0");
   setPragma(database, "cell_size_check", "ON", "1");

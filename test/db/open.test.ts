@@ -83,6 +83,18 @@ describe("opening", () => {
     again.close();
   });
 
+  test("a write-ahead log that has grown for a long reader is cut once it begins anew", () => {
+    const store = openStore(join(folder(), "sluice.db"));
+    const sizeOfLog = () => statSync(`${store.path}-wal`).size;
+    store.database.run("CREATE TABLE filler (content BLOB)");
+    // All that comes while somebody reads, such as a backup, has to wait in the log. One large write leaves as much there.
+    store.database.run("INSERT INTO filler VALUES (zeroblob(17 * 1024 * 1024))");
+    expect(sizeOfLog()).toBeGreaterThan(17 * 1024 * 1024);
+    store.database.run("INSERT INTO account VALUES ('a', 'a', 'local', 1)");
+    expect(sizeOfLog()).toBe(16 * 1024 * 1024);
+    store.close();
+  });
+
   test("every table is STRICT, and usage is append-only", () => {
     const store = openStore(":memory:");
     const tables = store.database.query("SELECT name, strict FROM pragma_table_list WHERE schema = 'main'").all() as {
