@@ -181,7 +181,12 @@ describe("sluice/echo", () => {
         .map((delta) => delta.reasoning_content)
         .join(""),
     ).toBe(whole.choices[0].message.reasoning_content);
-    expect(spoken.slice(lastThought + 1).map((delta) => delta.content)).toStrictEqual(["one", " two", " three", undefined]);
+    expect(spoken.slice(lastThought + 1).map((delta) => delta.content)).toStrictEqual([
+      "one",
+      " two",
+      " three",
+      undefined,
+    ]);
     expect(values.at(-2).choices[0].finish_reason).toBe("stop");
     expect(values.at(-1)).toMatchObject({ choices: [], usage: whole.usage });
   });
