@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { dialects } from "../../src/dialects/index.ts";
 import { GENERATION_PATH, startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { json, sse, startUpstream, type Upstream } from "../support/upstream.ts";
 import { CLIENTS, type ClientName, chatStream, chunk, readBack, type Wire } from "./crossing.ts";
@@ -135,5 +136,24 @@ test.each([
     const sent = upstream.calls[0]?.json as Wire;
     expect(sent["input"]).toEqual(shown ? input : input.filter((item) => item !== thought));
     expect(sent["include"]).toEqual(shown ? include : undefined);
+  },
+);
+
+/** Weaker models call a tool by no name; none at all, or an empty one, is a 400 at OpenAI and Anthropic in every later turn. */
+test.each(CLIENTS.flatMap((client) => [true, false].map((stream) => [client, stream] as const)))(
+  "a call that is never given a name can be answered and sent back: %s, as a stream %j",
+  async (client, stream) => {
+    const call = { id: "a", type: "function", function: { name: "", arguments: '{"x":1}' } };
+    const message = { role: "assistant", content: "So.", tool_calls: [call] };
+    const whole = json({ id: "1", choices: [{ index: 0, message, finish_reason: "tool_calls" }] });
+    const streamed = chatStream(chunk({ content: "So." }), piece({ index: 0, ...call }), chunk({}, "tool_calls"));
+    upstream.always("/v1/chat/completions", stream ? sse(streamed) : whole);
+    const response = await gateway.post(GENERATION_PATH[client], asking(client, "chat/x", { stream }));
+    const text = await response.text();
+    const events = stream ? readBack(client, text) : dialects[client].decodeReply(JSON.parse(text), { quirks: {} });
+    const begun = events.flatMap((event) => (event.type === "block-start" ? [event.block] : []));
+    expect(begun.at(-1)).toMatchObject({ kind: "tool-call", id: "a", name: "unnamed_tool" });
+    expect(text).not.toContain('"name":""');
+    expect(events.at(-1)).toMatchObject({ type: "finish", finish: { reason: "tool-calls" } });
   },
 );

@@ -1,6 +1,6 @@
 import type { Event, Picture } from "../../canon/events.ts";
 import { CitationKeeper, type Cited } from "../cited.ts";
-import { isComplete, type ToolSlot } from "./tool-calls.ts";
+import { isComplete, type ToolSlot, UNNAMED_TOOL } from "./tool-calls.ts";
 
 type TextKind = "text" | "reasoning" | "refusal";
 type TextItem = { kind: TextKind; text: string };
@@ -114,7 +114,8 @@ export class BlockWriter {
     }
     this.#open = item;
     if (item.kind === "tool") {
-      const { id, name, custom } = item.slot;
+      const { id, custom } = item.slot;
+      const name = item.slot.name || UNNAMED_TOOL;
       out.push({ type: "block-start", block: { kind: "tool-call", id, name, ...(custom && { custom }) } });
       this.#writeArguments(item, out);
       return;

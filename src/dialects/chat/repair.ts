@@ -3,7 +3,7 @@ import type { ReplyContext } from "../dialect.ts";
 import { Pieces } from "./decode-stream.ts";
 import { contentText, emptyObjects, olderCall, reasoningText } from "./delta.ts";
 import { fittingWord } from "./finish.ts";
-import { readToolFragment, type ToolSlot, ToolTracker } from "./tool-calls.ts";
+import { readToolFragment, type ToolSlot, ToolTracker, UNNAMED_TOOL } from "./tool-calls.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -74,8 +74,9 @@ export class ChoiceRepairer {
     return isEmpty(changes) ? choice : { ...choice, ...changes };
   }
 
-  /** Calls that still wait for the rest of a name, and the arguments of those that were made without any: clients parse them as JSON (dialects.md 4.8 #10). */
+  /** Calls that still wait for a name or the rest of it, and the arguments of those that were made without any: clients parse them as JSON (dialects.md 4.8 #10). */
   emptyCalls(): Wire[] {
+    for (const slot of this.#tools?.slots ?? []) if (slot.arguments !== "") slot.name ||= UNNAMED_TOOL;
     const waiting = this.#releaseBefore(Number.POSITIVE_INFINITY);
     const isEmpty = (slot: ToolSlot) => !slot.custom && slot.arguments === "";
     const slots = this.#announced ? [...this.#announced.keys()].filter(isEmpty) : [];
@@ -150,7 +151,6 @@ export class ChoiceRepairer {
 
   /** The calls before this place that were waiting for the rest of a name, which does not come any more. */
   #releaseBefore(ordinal: number): Wire[] {
-    if (!this.names) return [];
     const isWaiting = (slot: ToolSlot) =>
       slot.ordinal < ordinal && slot.name !== "" && this.#announced?.has(slot) === false;
     return (this.#tools?.slots.filter(isWaiting) ?? []).map((slot) => this.#announce({}, slot));

@@ -16,7 +16,7 @@ import { extraContentOf } from "./extra-content.ts";
 import { fittingWord, writeFinish } from "./finish.ts";
 import { PICTURES, pictureOf, withProof } from "./pictures.ts";
 import { repairTexts } from "./repair.ts";
-import { inventCallId, readToolFragment } from "./tool-calls.ts";
+import { inventCallId, readToolFragment, UNNAMED_TOOL } from "./tool-calls.ts";
 import { soundUsage, writeUsage } from "./usage.ts";
 
 type Wire = Record<string, unknown>;
@@ -114,22 +114,23 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Wi
 
 const holdsText = (value: unknown) => typeof value === "string" && value.trim() !== "";
 
-/** Calls whose id, type or arguments a client could not use; the same array when all are sound. */
+/** Calls whose id, type, name or arguments a client could not use; the same array when all are sound. */
 function repairCalls(calls: readonly unknown[], seed: string, { usedCallIds }: ReplyContext): readonly unknown[] {
   const ids = new ReplyCallIds(usedCallIds);
   return mapChanged(calls, (call, ordinal) => {
     const fragment = readToolFragment(call);
     if (!fragment || !isObject(call)) return call;
-    const called = call["function"];
-    const wrongArguments = isObject(called) && !holdsText(called["arguments"]);
+    const kind = fragment.custom ? "custom" : "function";
+    const called = call[kind];
+    const wrongArguments = !fragment.custom && isObject(called) && !holdsText(called["arguments"]);
+    const isUnnamed = isObject(called) && fragment.name === "";
     const id = ids.take(fragment.id || inventCallId(seed, ordinal), seed);
-    if (id === fragment.id && typeof call["type"] === "string" && !wrongArguments) return call;
-    return {
-      ...call,
-      id,
-      type: fragment.custom ? "custom" : "function",
-      ...(wrongArguments && { function: { ...called, arguments: fragment.arguments || "{}" } }),
+    if (id === fragment.id && typeof call["type"] === "string" && !wrongArguments && !isUnnamed) return call;
+    const changes = {
+      ...(isUnnamed && { name: UNNAMED_TOOL }),
+      ...(wrongArguments && { arguments: fragment.arguments || "{}" }),
     };
+    return { ...call, id, type: kind, ...(isObject(called) && { [kind]: { ...called, ...changes } }) };
   });
 }
 
