@@ -499,6 +499,23 @@ describe("a gateway that is told to stop", () => {
     }
   });
 
+  test("counts no try of a job that it takes up in the moment in which it stops", async () => {
+    const painter = new Painter("none");
+    const life = await live(newFolder(), [paintVendor("paint", painter)]);
+    const { claim } = JobStore.prototype;
+    const claiming = spyOn(JobStore.prototype, "claim").mockImplementation(function (this: JobStore, ...asked) {
+      void life.app.jobs.stop();
+      return claim.apply(this, asked);
+    });
+    try {
+      const id = await create(life);
+      await until(() => claiming.mock.calls.length > 0 && row(life, id).state === "queued", "the job to wait again");
+      expect([row(life, id).tries, painter.creates]).toEqual([0n, []]);
+    } finally {
+      claiming.mockRestore();
+    }
+  });
+
   test("lets go of work that may have been done: with its vendor gone at the next start, no other one does it again", async () => {
     const folder = newFolder();
     const { id } = await die(folder, new Painter("resend"));
