@@ -2,6 +2,7 @@ import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import { join } from "node:path";
 import { Accounts } from "../../src/accounts/accounts.ts";
 import { type App, createApp } from "../../src/app.ts";
+import { GatewayError } from "../../src/canon/errors.ts";
 import type { Route } from "../../src/catalog/entry.ts";
 import type { Config } from "../../src/config/load.ts";
 import { openStore, type Store } from "../../src/db/open.ts";
@@ -352,6 +353,24 @@ describe("a job whose process died while its vendor worked", () => {
     await clock.advance(1);
     expect(await ended(second, id)).toMatchObject({ state: "failed", error_code: "timeout" });
     expect(claims(second)).toEqual(["returned"]);
+  });
+
+  test("waits on where its vendor was busy, until it is to be asked again", async () => {
+    const folder = newFolder();
+    const painter = new Painter("none");
+    painter.create_ = [new GatewayError("rate_limit_exceeded", "Too fast.", { retryAfterSeconds: 60 })];
+    const clock = manualClock(Date.now());
+    const first = await live(folder, [paintVendor("paint", painter)], undefined, clock);
+    const id = await create(first);
+    await until(() => painter.creates.length === 1 && row(first, id).state === "queued", "the wait");
+    const again = new Painter("none");
+    const later = manualClock(clock.now() + 10_000);
+    const second = await live(folder, [paintVendor("paint", again)], undefined, later);
+    await later.advance(49_999);
+    expect([row(second, id).state, again.creates]).toEqual(["queued", []]);
+    await later.advance(1);
+    expect((await ended(second, id)).state).toBe("succeeded");
+    expect(claims(second)).toEqual(["counted"]);
   });
 
   test("is gone on with before those that waited, which are sent when it has ended", async () => {

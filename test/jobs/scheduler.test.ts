@@ -489,41 +489,57 @@ describe("cancelling", () => {
     expect(lab.gateway.app.services.health?.of("paint")).toMatchObject(facts);
   });
 
-  test("a request that its vendor will not have is no failing of the vendor's", async () => {
+  test.each([
+    [
+      "that its vendor will not have",
+      { kind: "failed", message: "Too long.", ran: "no", fault: true },
+      "upstream_error",
+    ],
+    ["that its vendor blocks", { kind: "blocked", message: "Too long." }, "content_policy"],
+  ] as const)("a request %s is no failing of the vendor's", async (_name, step, code) => {
     const { lab, painter } = await start();
-    painter.create_ = [{ kind: "failed", message: "The prompt is too long.", ran: "no", fault: true }];
+    painter.create_ = [step];
     const { id } = await lab.create();
-    expect((await lab.ended(id)).error).toMatchObject({ code: "upstream_error", message: "The prompt is too long." });
+    expect((await lab.ended(id)).error).toMatchObject({ code, message: "Too long." });
     const facts = { failed: 0, failingSince: undefined };
     expect(lab.gateway.app.services.health?.of("paint")).toMatchObject(facts);
   });
 
-  test("between the result and its end there is no image left behind", async () => {
-    const { lab, painter } = await start();
-    const waiting = hang();
-    painter.create_ = [waiting.script];
-    const { id } = await lab.create();
-    await until(() => painter.running === 1, "the call");
-    const { files } = lab.gateway.app.jobs;
-    const save = files.save.bind(files);
-    const saved: string[] = [];
-    files.save = async (name, bytes) => {
-      await save(name, bytes);
-      saved.push(name);
-      await lab.cancel(id);
-    };
-    waiting.end(IMAGE);
-    expect((await lab.ended(id)).error?.code).toBe("cancelled");
-    let there = true;
-    const look = () => {
-      files.has(saved[0] ?? "").then((has) => {
-        there = has;
+  test.each(["while its file is written", "when its file is there"])(
+    "a job cancelled %s leaves no image",
+    async (when) => {
+      const { lab, painter } = await start();
+      const waiting = hang();
+      painter.create_ = [waiting.script];
+      const { id } = await lab.create();
+      await until(() => painter.running === 1, "the call");
+      const { files } = lab.gateway.app.jobs;
+      const save = files.save.bind(files);
+      const saved: string[] = [];
+      files.save = async (name, bytes) => {
+        await save(name, bytes);
+        saved.push(name);
+        if (when === "while its file is written") await lab.cancel(id);
+      };
+      const { succeed } = Closing.prototype;
+      const succeeding = spyOn(Closing.prototype, "succeed").mockImplementation(async function (this: Closing, job) {
+        await lab.cancel(id);
+        return succeed.call(this, job);
       });
-      return !there;
-    };
-    await until(look, "the end of the file");
-    expect(lab.gateway.rows()).toEqual([]);
-  });
+      waiting.end(IMAGE);
+      expect((await lab.ended(id)).error?.code).toBe("cancelled");
+      let there = true;
+      const look = () => {
+        files.has(saved[0] ?? "").then((has) => {
+          there = has;
+        });
+        return !there;
+      };
+      await until(look, "the end of the file");
+      succeeding.mockRestore();
+      expect([lab.gateway.rows(), saved.length]).toEqual([[], 1]);
+    },
+  );
 });
 
 describe("slots and turns", () => {
