@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { bodyOf } from "../answered.ts";
-import type { AnswerHead, Sender } from "./sender.ts";
+import type { AnswerHead } from "./answer-head.ts";
+import type { Sender } from "./sender.ts";
 
 type Reader = Pick<ReadableStreamDefaultReader<Uint8Array>, "read" | "cancel">;
 type Read = Awaited<ReturnType<Reader["read"]>>;

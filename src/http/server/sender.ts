@@ -1,57 +1,16 @@
 import type { Socket } from "bun";
 import type { Clock } from "../../lib/clock.ts";
-import { restOf, writeChunk, writeFields, writeMessage } from "../../lib/http1/fields.ts";
+import { restOf, writeChunk, writeMessage } from "../../lib/http1/fields.ts";
 import { outbox, type Posting } from "../../lib/outbox.ts";
 import { type Timeout, timeoutsOf } from "../../lib/timeouts.ts";
 import { type Sink, SseFlow, STALLED_MS, type Streamed } from "../sse.ts";
+import { type AnswerHead, writeHead } from "./answer-head.ts";
 
 /** A client must take so many bytes of its answer within {@link STALLED_MS}, or all that waits: one that takes a little now and then would keep its connection for hours. */
 const LEAST_TAKEN_BYTES = 16 * 1024;
 
 const LAST_CHUNK = "0\r\n\r\n";
 const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
-
-const REASONS: Readonly<Record<number, string>> = {
-  200: "OK",
-  201: "Created",
-  202: "Accepted",
-  204: "No Content",
-  206: "Partial Content",
-  302: "Found",
-  304: "Not Modified",
-  400: "Bad Request",
-  401: "Unauthorized",
-  402: "Payment Required",
-  403: "Forbidden",
-  404: "Not Found",
-  405: "Method Not Allowed",
-  406: "Not Acceptable",
-  409: "Conflict",
-  413: "Content Too Large",
-  415: "Unsupported Media Type",
-  416: "Range Not Satisfiable",
-  422: "Unprocessable Content",
-  426: "Upgrade Required",
-  429: "Too Many Requests",
-  500: "Internal Server Error",
-  502: "Bad Gateway",
-  503: "Service Unavailable",
-  504: "Gateway Timeout",
-  529: "Site is overloaded",
-};
-
-/** What is told of an answer before its body. */
-export type AnswerHead = {
-  status: number;
-  headers: Readonly<Record<string, string>>;
-  /** The connection ends behind it. */
-  ends: boolean;
-  /**
-   * The client reads chunks, and takes a connection for open unless it is told otherwise: HTTP/1.1. For any other the end of a body whose length is not
-   * known is that of the connection, and one that stays open is told so.
-   */
-  chunks: boolean;
-};
 
 /** Told of what becomes of an answer. */
 export type SenderOwner = {
@@ -70,28 +29,6 @@ type Source = { cancel(reason: unknown): Promise<void> };
 function ignoreGone(): void {}
 
 const clientGone = () => new Error("The client has left.");
-
-let dateLine = "";
-let dateUntil = 0;
-
-/** The current date as a field; written once a second, and anew when the clock was set back. */
-function readDateLine(): string {
-  const now = Date.now();
-  if (now >= dateUntil || now < dateUntil - 1_000) {
-    dateLine = `date: ${new Date(now).toUTCString()}\r\n`;
-    dateUntil = now - (now % 1_000) + 1_000;
-  }
-  return dateLine;
-}
-
-/** Everything of a head but its last fields and the empty line. */
-function writeHead({ status, headers, ends, chunks }: AnswerHead): string {
-  const close = headers["connection"] === "close" ? "" : "connection: close\r\n";
-  const end = ends ? close : chunks ? "" : "connection: keep-alive\r\n";
-  // It goes for this connection alone (RFC 9110, 7.8), whichever process has said it.
-  const upgrade = headers["upgrade"] === undefined ? "" : "connection: upgrade\r\n";
-  return `HTTP/1.1 ${status} ${REASONS[status] ?? "Unnamed"}\r\n${writeFields(headers)}${upgrade}${end}${readDateLine()}`;
-}
 
 /** Writes answers to a client's connection, one after the other, never more than it takes; texts with the end of a turn of the event loop. */
 export class Sender implements Sink, Posting {
