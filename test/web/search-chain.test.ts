@@ -329,6 +329,17 @@ test("a trial that its caller gives up is free for the next search", async () =>
   expect((await chain.search(QUERY, NEVER)).engine).toBe("serper");
 });
 
+test("a refusal whose words break off is what its status says, for as long as it asks", async () => {
+  const chain = search([{ engine: "serper", apiKey: "first-key", baseUrl: first.url }]);
+  const busy = json({}, { status: 429, headers: { "retry-after": "40" } });
+  first.answer("/search", { ...busy, framing: "chunked", finish: "cut" });
+  expect(await rejectionOf(chain.search(QUERY, NEVER))).toMatchObject({
+    code: "upstream_overloaded",
+    retryAfterSeconds: 40,
+  });
+  expect(lines[0]).toMatchObject({ engine: "serper", kind: "busy" });
+});
+
 test("a pause that an engine asked for holds, though a search that was begun before it is given up", async () => {
   const chain = search([{ engine: "serper", apiKey: "first-key", baseUrl: first.url }]);
   first.answer("/search", neverAnswer());

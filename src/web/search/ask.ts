@@ -5,7 +5,7 @@ import { isObject } from "../../lib/json.ts";
 import { HOUR_MS } from "../../lib/spans.ts";
 import { ResponseAnswer } from "../../vendors/answer.ts";
 import { fetchUpstream } from "../../vendors/fetch-upstream.ts";
-import { readCapped } from "../../vendors/read-answer.ts";
+import { readCapped, readRefusal } from "../../vendors/read-answer.ts";
 import { limit } from "../safe-fetch/time.ts";
 import type { EngineAnswer, EngineCall, Refusal, SearchEngine } from "./engine.ts";
 
@@ -13,8 +13,6 @@ import type { EngineAnswer, EngineCall, Refusal, SearchEngine } from "./engine.t
 export const ENGINE_DEADLINE_MS = 10_000;
 /** The largest answer that is read, bytes. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
-/** How much of a refusal is read, bytes. */
-const MAX_REFUSAL_BYTES = 64 * 1024;
 /** The longest pause that an engine is given when it asks for one, milliseconds. */
 const MAX_PAUSE_MS = HOUR_MS;
 
@@ -88,7 +86,7 @@ async function toFault(
   clock: Clock,
 ): Promise<EngineFault> {
   const { status, headers } = response;
-  const answer = parse(await readCapped(new ResponseAnswer(response), MAX_REFUSAL_BYTES)) ?? {};
+  const answer = parse(await readRefusal(new ResponseAnswer(response))) ?? {};
   const kind = kindOf?.(answer) ?? KINDS[status] ?? "broken";
   return new EngineFault(kind, `it answered ${status}`, readPause(headers, answer, clock.now()));
 }
