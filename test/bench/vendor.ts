@@ -1,5 +1,6 @@
 /** The mock vendor, a process of its own: raw sockets and bytes serialised beforehand, so that it is never what is measured. */
 import type { Socket } from "bun";
+import { drain, write } from "./unsent.ts";
 import { VENDOR_ANSWERS, VENDOR_KINDS, type VendorKind } from "./wire.ts";
 
 type State = { rest: Uint8Array | undefined; unsent: Uint8Array | undefined; timer: Timer | undefined };
@@ -24,16 +25,6 @@ function takeRequests(state: State, arrived: Uint8Array): number {
   }
   state.rest = bytes.length > 0 ? Buffer.from(bytes) : undefined;
   return count;
-}
-
-function write(socket: Socket<State>, bytes: Uint8Array): void {
-  const { data } = socket;
-  if (data.unsent) {
-    data.unsent = Buffer.concat([data.unsent, bytes]);
-    return;
-  }
-  const written = Math.max(0, socket.write(bytes));
-  if (written < bytes.length) data.unsent = bytes.subarray(written);
 }
 
 function answer(socket: Socket<State>, kind: VendorKind): void {
@@ -63,11 +54,7 @@ function listen(kind: VendorKind): number {
       data(socket, bytes) {
         for (let count = takeRequests(socket.data, bytes); count > 0; count--) answer(socket, kind);
       },
-      drain(socket) {
-        const { unsent } = socket.data;
-        socket.data.unsent = undefined;
-        if (unsent) write(socket, unsent);
-      },
+      drain,
       close(socket) {
         clearInterval(socket.data.timer);
       },

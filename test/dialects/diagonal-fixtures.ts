@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import fc from "fast-check";
+import type { Event } from "../../src/canon/events.ts";
 import { grammarFault, isFinished, normalise, plain, type Run } from "./diagonal.ts";
 
 /** The recorded streams of a dialect: a folder for each, with what they mean beside them. */
@@ -18,6 +19,19 @@ export function fixturesOf(dialect: string) {
 
 type Fixtures = ReturnType<typeof fixturesOf>;
 type Runner = (chunks: readonly string[]) => Run;
+
+/** That what an encoder writes of any events is read as the same events. */
+export function testEncoder(eventsOf: fc.Arbitrary<Event[]>, encode: (events: Event[]) => string, run: Runner): void {
+  test("decode(encode(events)) = events", () => {
+    fc.assert(
+      fc.property(eventsOf, (events) => {
+        const read = run([encode(events)]).events;
+        expect(grammarFault(read)).toBeUndefined();
+        expect(normalise(read)).toEqual(normalise(events));
+      }),
+    );
+  });
+}
 
 /** What holds for every recorded stream of a dialect: its events, the same after the diagonal, and the same however it is cut. */
 export function testFixtures({ cases, read, streamOf }: Fixtures, run: Runner, terminator: RegExp): void {

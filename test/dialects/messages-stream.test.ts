@@ -6,7 +6,7 @@ import { NO_USAGE, type Usage } from "../../src/canon/usage.ts";
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { messages } from "../../src/dialects/messages/index.ts";
 import { context, grammarFault, isFinished, normalise, plain } from "./diagonal.ts";
-import { fixturesOf, testFixtures } from "./diagonal-fixtures.ts";
+import { fixturesOf, testEncoder, testFixtures } from "./diagonal-fixtures.ts";
 import { eventsOf } from "./messages-events.ts";
 import { encode, run } from "./messages-run.ts";
 
@@ -390,15 +390,7 @@ function lastFinish(blocks: readonly Event[], other: readonly Event[]): Event {
 }
 
 describe("encoder", () => {
-  test("decode(encode(events)) = events", () => {
-    fc.assert(
-      fc.property(eventsOf(), (events) => {
-        const read = run([encode(events)]).events;
-        expect(grammarFault(read)).toBeUndefined();
-        expect(normalise(read)).toEqual(normalise(events));
-      }),
-    );
-  });
+  testEncoder(eventsOf(), encode, run);
 
   test("its stream passes the relabeler byte for byte, and the SDK reads every block of it", async () => {
     await fc.assert(

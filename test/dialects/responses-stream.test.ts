@@ -6,8 +6,8 @@ import { responses } from "../../src/dialects/responses/index.ts";
 import { streamWriter } from "../../src/dialects/translate.ts";
 import { editInside, JsonText } from "../../src/lib/json.ts";
 import { recordsOf, reply, stream, typedStream, type Wire } from "./crossing.ts";
-import { context, grammarFault, isFinished, normalise, plain } from "./diagonal.ts";
-import { fixturesOf, testFixtures } from "./diagonal-fixtures.ts";
+import { context, grammarFault, isFinished, plain } from "./diagonal.ts";
+import { fixturesOf, testEncoder, testFixtures } from "./diagonal-fixtures.ts";
 import { eventsOf } from "./responses-events.ts";
 import { accumulate, clientOf, encode, run } from "./responses-run.ts";
 
@@ -398,15 +398,7 @@ describe("a vendor's stream that clients of its own dialect cannot follow", () =
 });
 
 describe("encoder", () => {
-  test("decode(encode(events)) = events", () => {
-    fc.assert(
-      fc.property(eventsOf(), (events) => {
-        const { events: decoded } = run([encode(events)]);
-        expect(grammarFault(decoded)).toBeUndefined();
-        expect(normalise(decoded)).toEqual(normalise(events));
-      }),
-    );
-  });
+  testEncoder(eventsOf(), encode, run);
 
   test("its stream passes the relabeler byte for byte, and the SDK reads every item of it", async () => {
     await fc.assert(

@@ -3,6 +3,7 @@
  * listens once for each of the benchmark's kinds of answer, as they are paced, and its delay, and says on which ports, as JSON; GET tells how often it was asked.
  */
 import type { Socket } from "bun";
+import { drain, write } from "../bench/unsent.ts";
 import { VENDOR_ANSWERS, type VendorKind } from "../bench/wire.ts";
 
 type State = { rest: Buffer; unsent: Uint8Array | undefined };
@@ -24,16 +25,6 @@ function takeRequests(state: State, arrived: Buffer): { posts: number; gets: num
   }
   state.rest = bytes;
   return taken;
-}
-
-function write(socket: Socket<State>, bytes: Uint8Array): void {
-  const { data } = socket;
-  if (data.unsent) {
-    data.unsent = Buffer.concat([data.unsent, bytes]);
-    return;
-  }
-  const written = Math.max(0, socket.write(bytes));
-  if (written < bytes.length) data.unsent = bytes.subarray(written);
 }
 
 function listen(kind: VendorKind, delayMs: number): number {
@@ -63,11 +54,7 @@ function listen(kind: VendorKind, delayMs: number): number {
         const text = String(calls);
         if (gets > 0) socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${text.length}\r\n\r\n${text}`);
       },
-      drain(socket) {
-        const { unsent } = socket.data;
-        socket.data.unsent = undefined;
-        if (unsent) write(socket, unsent);
-      },
+      drain,
     },
   }).port;
 }
