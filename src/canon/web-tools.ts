@@ -27,7 +27,7 @@ export type WebToolAnswer =
   | { kind: "page"; page: WebPage }
   | { kind: "fault"; fault: WebToolFault; message: string };
 
-/** One call of a web tool by a model that the gateway serves it to (issue 6, build 5); whose it is, whoever runs it adds. */
+/** One call of a web tool by a model that the gateway serves it to; whose it is, whoever runs it adds. */
 export type WebToolOrder = {
   name: WebToolName;
   /** Of `web_search`: query, max_results, search_domain_filter, country; of `web_fetch`: urls (one), max_content_tokens (interface 2.7). */

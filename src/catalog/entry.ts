@@ -146,7 +146,7 @@ function toCapabilityTree(entry: Entry) {
     effort: { supported: efforts.some((effort) => levels.includes(effort)), ...steps },
     image_input: supported(entry.capabilities.vision),
     pdf_input: supported(entry.capabilities.pdf === true),
-    // Where the vendor runs none, the gateway does (issue 6): it takes a model that calls tools.
+    // Where the vendor runs none, the gateway does: it takes a model that calls tools.
     server_tools: {
       supported: entry.capabilities.tools,
       code_execution: supported(false),

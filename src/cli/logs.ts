@@ -128,7 +128,7 @@ async function follow(
 
 /**
  * `sluice logs`: what became of generations and image jobs, newest last: status, time to the first token, tokens, cost, tries. `--json` prints an array, with `--follow`
- * a line each (issue 7 build 4). Reads the files beside the store, whether a server runs or not. Throws
+ * a line each. Reads the files beside the store, whether a server runs or not. Throws
  * WrongUsage, and Failure for a data folder that is not there or cannot be read.
  */
 export async function showLogs(options: LogsOptions): Promise<number> {

@@ -191,7 +191,7 @@ export type Quirks = {
   /** gemini: the counter takes the request's own fields, not a request inside a field (Vertex). */
   bareCountBody?: boolean;
   /**
-   * The vendor itself runs the web tools that its dialect knows; for all others the gateway does (issue 6). Absent for servers of which nothing is known: nearly
+   * The vendor itself runs the web tools that its dialect knows; for all others the gateway does. Absent for servers of which nothing is known: nearly
    * all that speak Anthropic's or OpenAI's dialect leave such a tool out without a word, or refuse it.
    */
   webTools?: boolean;

@@ -82,7 +82,7 @@ const REQUEST_EVENTS: ReadonlySet<string> = new Set(["generate", "image"]);
 
 /**
  * What became of every generation and image job, one JSON line each, in files of their own beside the store: the ledger stays small and is not slowed down by it
- * (issue 4, reliability 3.9). Bounded by size and by age. Lines wait in memory for a moment; a crash may lose the last half second.
+ * (reliability 3.9). Bounded by size and by age. Lines wait in memory for a moment; a crash may lose the last half second.
  */
 export class RequestLog {
   readonly #settings: RequestLogSettings;

@@ -1,7 +1,7 @@
 import { MAX_LOOKED_THROUGH, type RequestLog } from "../observe/request-log.ts";
 import type { GenerateRequest, Reply } from "./job.ts";
 
-/** Notes prompts and answers in the request log, for an operator who has switched that on (issue 4). */
+/** Notes prompts and answers in the request log, for an operator who has switched that on. */
 export class BodyLog {
   readonly #texts = new WeakMap<GenerateRequest, string>();
 

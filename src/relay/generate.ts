@@ -209,7 +209,7 @@ async function answerStream(job: Job, visit: Visit): Promise<Reply> {
   return { kind: "stream", headers: replyHeaders(job.exchange), chunks: new Resumed(begun, chunks) };
 }
 
-/** The body is there until the answer begins, longer than the request: its place is left then, and not with the headers. */
+/** Where headers go out before the answer has begun, another route may still be sent the body: its place among large bodies is left only when it begins. */
 function keepPlace({ request }: Job, begun: Promise<unknown>): void {
   const { place } = request;
   request.place = undefined;

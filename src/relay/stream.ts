@@ -35,7 +35,7 @@ export class RelayedStream implements Chunks, ReadTaker {
   readonly #state: { committed: boolean };
   readonly #visit: Pick<Visit, "end">;
   readonly #watch: SilenceWatch;
-  /** As this client reads comments: its request is let go. */
+  /** What ends a comment for this client. Read at the beginning, since the request is let go. */
   readonly #commentEnd: string;
   #opened: Opened | undefined;
   /** The way that the answer comes along, until it is told how it fared. */

@@ -162,10 +162,14 @@ function withCalls(delta: unknown, calls: readonly Wire[]): Wire {
   return { ...own, tool_calls: [...listOf(own["tool_calls"]), ...calls] };
 }
 
+/** The fields in which a call of this kind says what it calls, and with which text. */
+const FUNCTION_FIELDS = { field: "function", textField: "arguments" } as const;
+const CUSTOM_FIELDS = { field: "custom", textField: "input" } as const;
+const fieldsOf = ({ custom }: ToolSlot) => (custom ? CUSTOM_FIELDS : FUNCTION_FIELDS);
+
 /** The first record of a call: index, id, type and name, once. */
 function announceCall(call: Wire, slot: ToolSlot): Wire {
-  const field = slot.custom ? "custom" : "function";
-  const textField = slot.custom ? "input" : "arguments";
+  const { field, textField } = fieldsOf(slot);
   const called = isObject(call[field]) ? call[field] : {};
   const isSound =
     call["index"] === slot.ordinal &&
@@ -180,8 +184,7 @@ function announceCall(call: Wire, slot: ToolSlot): Wire {
 
 /** Every further record of a call: index and arguments, no id, and what of its name is still to be said: clients join that as they join the rest. */
 function continueCall(call: Wire, slot: ToolSlot, name: string, text: string): Wire {
-  const field = slot.custom ? "custom" : "function";
-  const textField = slot.custom ? "input" : "arguments";
+  const { field, textField } = fieldsOf(slot);
   const called = isObject(call[field]) ? call[field] : {};
   const isSound =
     call["index"] === slot.ordinal &&

@@ -61,7 +61,7 @@ export function lostInRounds(
 }
 
 /**
- * One reply in which the gateway answers the model's calls of web tools itself (issue 6, build 5). The model's rounds are one reply to the
+ * One reply in which the gateway answers the model's calls of web tools itself. The model's rounds are one reply to the
  * client: one start, blocks in a row, usage summed, one finish. Between the rounds the gateway is a client of its own dialect.
  */
 export class ServedLoop {

@@ -127,7 +127,7 @@ async function getPage(url: string, call: Call): Promise<PageResult> {
 }
 
 /**
- * The pages at `urls` as Markdown, one result for each URL, in order; what goes wrong with one is its own result (issue 6, web-and-mcp.md
+ * The pages at `urls` as Markdown, one result for each URL, in order; what goes wrong with one is its own result (web-and-mcp.md
  * C2 to C4). All are fetched at the same time, equal URLs once; a URL that is none is that URL's result. Throws RangeError for more than
  * {@link MAX_URLS}, and the signal's reason once that is aborted.
  */

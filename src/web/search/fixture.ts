@@ -16,7 +16,7 @@ function ageOf(at: number): number | undefined {
 }
 
 /**
- * The engine without a network: the same results for the same query, for tests and for trying out (issue 6). Their dates count back
+ * The engine without a network: the same results for the same query, for tests and for trying out. Their dates count back
  * from `now` (Unix ms), in whole minutes. Domains that are asked for have results too; one result comes twice, so that it can be seen
  * that it is shown once.
  */

@@ -50,7 +50,7 @@ async function run(tools: WebTools, asked: Asked, call: WebCall): Promise<WebToo
 }
 
 /**
- * The web tools for models whose vendor has none (issue 6, build 5): each use is one more call of the caller's allowance, with a usage row of its own.
+ * The web tools for models whose vendor has none: each use is one more call of the caller's allowance, with a usage row of its own.
  * The function rejects only when the signal is aborted; whatever else goes wrong is a fault with a sentence for the model.
  */
 export function createServedTools(tools: WebTools, log: Log): (asked: Asked) => Promise<WebToolAnswer> {
