@@ -1,6 +1,6 @@
 import type { Event } from "../canon/events.ts";
 import { ownText } from "../lib/own-text.ts";
-import type { Frame, TextPattern, TextRun } from "./frames.ts";
+import { Frame, learnPattern, type TextPattern, type TextRun } from "./frames.ts";
 
 /** The two ways of writing records. */
 export type RecordWriter = {
@@ -13,9 +13,18 @@ export type RecordWriter = {
 /** What stands around the words of a pattern's records, as the client gets it. */
 type Around = Pick<TextPattern, "head" | "link" | "last">;
 
+const BLANK_LINE = "\n\n";
+
+/** What stands around `words` in a record as it was written; undefined where that is not one record, or they do not stand in it once and as they are. */
+function aroundWords(written: string, words: string): Around | undefined {
+  const raw = written.slice(0, -BLANK_LINE.length);
+  const isOne = written.endsWith(BLANK_LINE) && !raw.includes(BLANK_LINE);
+  return isOne ? learnPattern(new Frame(raw, undefined, ""), words) : undefined;
+}
+
 /**
- * Writes runs for a relabeler. The first record of a pattern that has words tells for all of them whether the quick way, which writes what stands around their words once
- * for all, gives what the careful one gives; where it does not, every record goes the careful way.
+ * Writes runs for a relabeler. The first record of a pattern that has words tells for all of them what the careful way makes of what stands around their words,
+ * which the quick one writes once for all; where that cannot be told, every record goes the careful way.
  */
 export class RunWriter {
   #pattern: TextPattern | undefined;
@@ -38,9 +47,9 @@ export class RunWriter {
     if (!first) return "";
     const text = this.writer.writeRecord(first);
     const around = this.#writeAround(run.pattern);
-    if (run.first.write(around) !== text) return text + this.#writeEach(records);
-    this.#around = around;
-    return this.#writeQuick(frame, run, around);
+    // Some say in every record what the client is told once, as OpenRouter does the role.
+    this.#around = run.first.write(around) === text ? around : aroundWords(text, run.first.text);
+    return this.#around ? this.#writeQuick(frame, run, this.#around) : text + this.#writeEach(records);
   }
 
   /** Where nothing around the words is another, the records go on as they came. */

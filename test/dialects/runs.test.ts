@@ -1,11 +1,13 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import fc from "fast-check";
 import type { Event } from "../../src/canon/events.ts";
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { dialects } from "../../src/dialects/index.ts";
+import type { RecordWriter } from "../../src/dialects/run-writer.ts";
 
 type Name = "chat" | "messages";
-type Out = { text: string; events: Event[]; runs: number };
+/** `looks`: how many records of runs were written carefully. */
+type Out = { text: string; events: Event[]; runs: number; looks: number };
 
 const chatChunk = (delta: object, more: object = {}) =>
   `data: ${JSON.stringify({ id: "c-1", object: "chat.completion.chunk", created: 1, model: "up", choices: [{ index: 0, delta, finish_reason: null, ...more }] })}\n\n`;
@@ -53,8 +55,9 @@ function relabel(name: Name, stream: string, cuts: readonly number[], inRuns: bo
     wantsUsage: false,
     estimatedInputTokens: 1,
   });
+  const careful = spyOn(relabeler as typeof relabeler & RecordWriter, "writeRecord");
   const splitter = new FrameSplitter();
-  const out: Out = { text: "", events: [], runs: 0 };
+  const out: Out = { text: "", events: [], runs: 0, looks: 0 };
   let from = 0;
   for (const cut of [...cuts, stream.length]) {
     splitter.add(stream.slice(from, cut));
@@ -71,6 +74,7 @@ function relabel(name: Name, stream: string, cuts: readonly number[], inRuns: bo
   const last = decoder.end();
   out.events.push(...last);
   out.text += relabeler.end(last);
+  out.looks = careful.mock.calls.length;
   return out;
 }
 
@@ -153,6 +157,30 @@ describe("runs of chat records", () => {
     const stream = STREAMS.chat(texts).replaceAll(/"content":"(?=[a-d]|"\},"finish_reason":null)/g, '"reasoning":"');
     const records = same(chatChunk({ role: "assistant" }) + stream).text;
     expect([...records.matchAll(/"reasoning_content":"(\w+)"/g)].map(([, text]) => text)).toEqual(["a", "b", "c", "d"]);
+  });
+
+  /** The same stream with more at the beginning of each delta that has words. */
+  const withEach = (stream: string, more: string) =>
+    stream.replaceAll('"delta":{"content"', `"delta":{${more}"content"`);
+
+  test.each([
+    ["the role", '"role":"assistant",'],
+    ["an empty role", '"role":"",'],
+    ["a call that is none", '"function_call":{"name":"","arguments":""},'],
+  ])("%s, which a vendor says in every record, is left out of all of them with one look", (_what, more) => {
+    fc.assert(
+      fc.property(pieces, fc.array(fc.nat(3_000), { maxLength: 6 }), (texts, points) => {
+        const stream = withEach(STREAMS.chat(texts), more);
+        const cuts = points.filter((point) => point < stream.length).sort((a, b) => a - b);
+        expect(relabel("chat", stream, cuts, true).text).toBe(relabel("chat", stream, cuts, false).text);
+      }),
+      { numRuns: 200 },
+    );
+    const texts = Array.from({ length: 50 }, (_, at) => `tok-${at} `);
+    const { text, runs, looks } = same(withEach(STREAMS.chat(texts), more));
+    expect([runs, looks]).toEqual([1, 1]);
+    expect(text.match(/"role"|function_call/g)).toEqual(['"role"']);
+    for (const each of texts) expect(text).toContain(`"${each}"`);
   });
 
   test("another choice that ended while the first goes on in runs keeps its own end", () => {
