@@ -1359,6 +1359,17 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe([TEXT, "Tides", "High", "noon", "High", "noon"].join("\n\n"));
   });
 
+  test("two tables that are made of other elements, in one that has no rows of its own, stay two", async () => {
+    const row = (...cells: string[]) =>
+      `<div role="row">${cells.map((cell) => `<p role="cell">${cell}</p>`).join("")}</div>`;
+    const tables = [row("High", "noon") + row("Low", "dusk"), row("Anna", "12") + row("Bert", "15")];
+    const grid = tables.map((rows) => `<div role="table">${rows}</div>`).join("");
+    const { markdown } = await readHtml(`<main><p>${TEXT}</p><div role="grid">${grid}</div></main>`);
+    const head = "|  |  |\n| --- | --- |\n";
+    const written = ["| High | noon |\n| Low | dusk |", "| Anna | 12 |\n| Bert | 15 |"].map((rows) => head + rows);
+    expect(markdown).toBe([TEXT, ...written].join("\n\n"));
+  });
+
   test("how a word is read stands in brackets behind it", async () => {
     const { markdown } = await readHtml(`<p>${TEXT} <ruby>漢字<rp>(</rp><rt> かんじ </rt><rp>)</rp></ruby>.</p>`);
     expect(markdown).toBe(`${TEXT} 漢字(かんじ).`);

@@ -3,15 +3,16 @@ import { type Element, elementsOf, walkElements } from "../page-tree.ts";
 const roleOf = ({ attributes }: Element): string => attributes["role"] ?? "";
 const classOf = ({ attributes }: Element): string => attributes["class"] ?? "";
 
-/** The nearest elements below `element` with one of these roles. */
+const TABLE_ROLES = /^(?:table|grid|treegrid)$/;
+
+/** The nearest elements below `element` with one of these roles. Those of a table inside it are that one's own. */
 function* nearestOf(element: Element, roles: RegExp): Generator<Element> {
   for (const child of elementsOf(element)) {
     if (roles.test(roleOf(child))) yield child;
-    else yield* nearestOf(child, roles);
+    else if (!TABLE_ROLES.test(roleOf(child))) yield* nearestOf(child, roles);
   }
 }
 
-const TABLE_ROLES = /^(?:table|grid|treegrid)$/;
 const ROW_ROLES = /^row$/;
 const CELL_ROLES = /^(?:cell|gridcell|columnheader|rowheader)$/;
 
