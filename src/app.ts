@@ -25,7 +25,7 @@ import { Admission } from "./limits/admission.ts";
 import { Room } from "./limits/buckets.ts";
 import { CappedLedger } from "./limits/capped-ledger.ts";
 import { endedCleanly, noteStop } from "./limits/clean-stop.ts";
-import { KeySpend } from "./limits/key-spend.ts";
+import { countInterrupted, KeySpend } from "./limits/key-spend.ts";
 import { SpeedLimiter } from "./limits/limiter.ts";
 import { memoryShare } from "./limits/memory-share.ts";
 import { errorFields, type Log } from "./observe/log.ts";
@@ -194,7 +194,7 @@ function openRecords({ store, clock }: AppSettings, log: Log, state: State) {
   const writer = new Writer(store, clock, atWork);
   // First of all, and before anything is written: where the books are not right, this throws, and the gateway does not start.
   const books = openLedger(store, writer, { clock, onFault: (thrown) => log.error("ledger", errorFields(thrown)) });
-  const recovered = books.start();
+  const recovered = books.start(countInterrupted(store, clock));
   if (recovered.settled + recovered.released > 0) log.warn("recovered", recovered);
   const watch = new StoreWatch(store, writer, clock, (fault) => {
     if (fault) log.error("store-failing", { fault: fault.fault, error: fault.message });

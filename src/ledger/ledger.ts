@@ -131,8 +131,11 @@ export interface Hold {
   settle(settlement: Settlement): Promise<Charge>;
   /** Nothing ran, nothing is charged, no usage row is written. */
   release(): Promise<void>;
-  /** The process that served the request died: ends it by the rule of a crash (recovery.ts). Absent: there is nothing to be charged by. */
-  abandon?(): Promise<void>;
+  /**
+   * The process that served the request died: ends it by the rule of a crash (recovery.ts). Resolves to what was charged; undefined: nothing. Absent: there is
+   * nothing to be charged by.
+   */
+  abandon?(): Promise<Charge | undefined>;
 }
 
 /** The meter's book. Every request that may reach an upstream is held first. */

@@ -14,7 +14,7 @@ import { PayingLedger } from "./paying-ledger.ts";
 import { Pen } from "./pen.ts";
 import { PriceBook } from "./price-book.ts";
 import { Receipts } from "./receipts.ts";
-import { type Recovered, Recovery } from "./recovery.ts";
+import { type Counted, type Recovered, Recovery } from "./recovery.ts";
 import { Settler } from "./settler.ts";
 import { Units } from "./units.ts";
 import { UsageLedger } from "./usage-ledger.ts";
@@ -33,9 +33,10 @@ export type OpenLedger = {
   book: Book;
   /**
    * What a server does before it listens: looks whether the books are right, and closes what the last one left open. Throws StoreError
-   * (damaged) when they are not, and has written nothing: money is not to be moved in books that are wrong.
+   * (damaged) when they are not, and has written nothing: money is not to be moved in books that are wrong. `counted` is told of each request that is charged
+   * so, inside the transaction in which it is.
    */
-  start(): Recovered;
+  start(counted?: Counted): Recovered;
   /** Ends the work in the background. */
   stop(): void;
 };
@@ -67,10 +68,10 @@ export function openLedger(store: Store, writer: Writer, options: LedgerOptions 
   return {
     ledger,
     book,
-    start() {
+    start(counted = () => {}) {
       // Looked at before anything is written to them; what is written next is chained by this very process.
       const [breach, ...more] = book.verify({ last: CHECKED_AT_START, starting: true });
-      if (!breach) return new Recovery(store, rows, entries, funds, priceBook, clock).run(boot);
+      if (!breach) return new Recovery({ store, rows, entries, funds, priceBook, clock, counted }).run(boot);
       const rest = more.length === 0 ? "" : ` ${more.length} more.`;
       const text = `The ledger of ${store.path} is not right: ${breach.invariant}, ${breach.detail}.${rest}`;
       throw new StoreError("damaged", `${text} Restore it from a backup; \`sluice doctor\` shows all that is wrong.`);

@@ -152,15 +152,13 @@ export class PaidHold implements Hold, Journaled, Settling {
   }
 
   /** {@link Hold.abandon}: whoever was sent output that was told of pays; without such evidence nobody does, and the cost is the operator's. */
-  async abandon(): Promise<void> {
+  async abandon(): Promise<Charge | undefined> {
     const { writer, settler } = this.desk;
-    if (this.reading.output > 0) {
-      await this.settle(settler.interruption(this));
-      return;
-    }
+    if (this.reading.output > 0) return this.settle(settler.interruption(this));
     const wasNoted = this.written;
     await this.release();
     if (wasNoted) await writer.run(() => settler.writeOff(this));
+    return undefined;
   }
 
   #close(): void {

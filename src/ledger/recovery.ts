@@ -42,6 +42,19 @@ const usageOf = ({ estimated_input, seen_output }: Row): Usage => ({
 /** What a start found of the last one's requests: charged by what was delivered for sure, or let go. */
 export type Recovered = { settled: number; released: number };
 
+/** Told of the key of a request that was charged, and of what it cost. */
+export type Counted = (keyId: string, costNano: bigint) => void;
+
+export type RecoveryParts = {
+  store: Store;
+  rows: UsageRows;
+  entries: Entries;
+  funds: Funds;
+  priceBook: PriceBook;
+  clock: Clock;
+  counted: Counted;
+};
+
 /**
  * Closes what a dead process left open; before anything listens (reliability 3.7). Its requests died with it. Whoever was sent output that was
  * written down pays for that and for the input, and never more than was held; without such evidence nobody pays, and what it may have cost
@@ -51,16 +64,9 @@ export class Recovery {
   readonly #statements;
   readonly #findPrice;
 
-  constructor(
-    private readonly store: Store,
-    private readonly rows: UsageRows,
-    private readonly entries: Entries,
-    private readonly funds: Funds,
-    priceBook: PriceBook,
-    private readonly clock: Clock,
-  ) {
-    this.#findPrice = priceBook.finder();
-    const { database } = store;
+  constructor(private readonly parts: RecoveryParts) {
+    this.#findPrice = parts.priceBook.finder();
+    const { database } = parts.store;
     this.#statements = {
       open: database.prepare<Row, [string, number]>(
         `SELECT request_id, account_id, key_id, dialect, stream, model, vendor, upstream_model, window_id, window_nano,
@@ -73,17 +79,18 @@ export class Recovery {
 
   /** Runs to its end without waiting for anything. `boot` names the process that is starting. Throws StoreError as the store does. */
   run(boot: string): Recovered {
+    const { store, entries, rows: usageRows } = this.parts;
     const recovered: Recovered = { settled: 0, released: 0 };
     for (;;) {
       const rows = this.#statements.open.all(boot, BATCH);
       if (rows.length === 0) return recovered;
       if (rows.length >= WORTH_COMPILING) compileAsUsual();
-      this.store.database
+      store.database
         .transaction(() => {
-          this.entries.inOne(() => {
+          entries.inOne(() => {
             for (const row of rows) this.#close(row, recovered);
           });
-          this.rows.writeSums();
+          usageRows.writeSums();
         })
         .immediate();
     }
@@ -103,12 +110,13 @@ export class Recovery {
   }
 
   #settle(row: Row): void {
+    const { rows, funds, clock, counted } = this.parts;
     const costNano = this.#costOf(row);
     const fromWindow = least(costNano, row.window_nano);
     const held = least(costNano - fromWindow, row.wallet_nano);
-    const fromWallet = held === 0n ? 0n : least(held, this.funds.chargeable(walletOf(row.account_id)));
+    const fromWallet = held === 0n ? 0n : least(held, funds.chargeable(walletOf(row.account_id)));
     const chargedNano = fromWindow + fromWallet;
-    const atMs = this.clock.now();
+    const atMs = clock.now();
     const usage = usageOf(row);
     const request = {
       ...{ requestId: row.request_id, accountId: row.account_id, keyId: row.key_id, model: row.model },
@@ -120,8 +128,9 @@ export class Recovery {
     };
     const billing = { priceId: Number(row.price_id), costNano, chargedNano, flags: 0 };
     const usageRow = toUsageRow(request, settlement, atMs, billing);
-    this.rows.insert(usageRow);
-    this.rows.count(usageRow);
+    rows.insert(usageRow);
+    rows.count(usageRow);
+    counted(row.key_id, costNano);
     if (row.window_id) this.#post(row, row.window_id, fromWindow, atMs);
     this.#post(row, walletOf(row.account_id), fromWallet, atMs);
     if (costNano > chargedNano) this.#lose(row, costNano - chargedNano, HOUSE.revenue, atMs);
@@ -131,17 +140,26 @@ export class Recovery {
     if (amountNano === 0n) return;
     const { account_id: owner, request_id: requestId } = row;
     const credit = HOUSE.revenue;
-    this.entries.append({ atMs, kind: "usage_partial", debit, credit, amountNano, owner, requestId });
+    this.parts.entries.append({ atMs, kind: "usage_partial", debit, credit, amountNano, owner, requestId });
   }
 
   #writeOff(row: Row): void {
     const cost = this.#costOf(row);
-    if (cost > 0n) this.#lose(row, cost, HOUSE.vendor, this.clock.now());
+    if (cost > 0n) this.#lose(row, cost, HOUSE.vendor, this.parts.clock.now());
   }
 
   #lose(row: Row, amountNano: bigint, credit: string, atMs: number): void {
     const { account_id: owner, request_id: requestId } = row;
     const detail = "the server died while this request was running";
-    this.entries.append({ atMs, kind: "writeoff", debit: HOUSE.loss, credit, amountNano, owner, requestId, detail });
+    this.parts.entries.append({
+      atMs,
+      kind: "writeoff",
+      debit: HOUSE.loss,
+      credit,
+      amountNano,
+      owner,
+      requestId,
+      detail,
+    });
   }
 }

@@ -154,9 +154,19 @@ class CappedHold implements Hold {
     return this.inner.release();
   }
 
-  /** As after a crash: what the account pays is decided by its own hold, and the key's caps count nothing. */
-  abandon(): Promise<void> {
-    this.parts.claim.release();
-    return this.inner.abandon ? this.inner.abandon() : this.inner.release();
+  /** As after a crash: what the account pays is decided by its own hold, and counts for the key as well. */
+  async abandon(): Promise<Charge | undefined> {
+    const { claim, requests } = this.parts;
+    try {
+      if (!this.inner.abandon) {
+        await this.inner.release();
+        return undefined;
+      }
+      const charge = await this.inner.abandon();
+      if (charge?.costNano !== undefined) await claim.count(requests, charge.costNano);
+      return charge;
+    } finally {
+      claim.release();
+    }
   }
 }

@@ -14,15 +14,29 @@ type Tally = DayTally & { totalNano: bigint };
 /** Stands for no cap in money, nano-USD: more than any key comes to. */
 const UNBOUNDED = 9_000_000_000_000_000_000n;
 
+const ADDED =
+  "ON CONFLICT (key_id, day) DO UPDATE SET requests = requests + excluded.requests, nano = nano + excluded.nano";
+
 function prepare(store: Store) {
   return {
     day: store.database.prepare("SELECT requests, nano FROM key_spend WHERE key_id = ? AND day = ?"),
     total: store.database.prepare("SELECT coalesce(sum(nano), 0) FROM key_spend WHERE key_id = ?"),
-    add: store.database.prepare(
-      `INSERT INTO key_spend (key_id, day, requests, nano) VALUES (?, ?, ?, ?)
-       ON CONFLICT (key_id, day) DO UPDATE SET requests = requests + excluded.requests, nano = nano + excluded.nano`,
-    ),
+    add: store.database.prepare(`INSERT INTO key_spend (key_id, day, requests, nano) VALUES (?, ?, ?, ?) ${ADDED}`),
   };
+}
+
+const dayOf = (clock: Clock) => Math.floor(clock.now() / DAY_MS);
+
+/**
+ * Counts a request that was charged after its process had died, for a start (see OpenLedger.start): inside the transaction that charges it, and before any
+ * key is used. Of a key without caps nothing is counted, as while a server runs.
+ */
+export function countInterrupted(store: Store, clock: Clock): (keyId: string, costNano: bigint) => void {
+  const add = store.database.prepare(
+    `INSERT INTO key_spend (key_id, day, requests, nano) SELECT id, ?, 1, ? FROM api_key
+     WHERE id = ? AND coalesce(cap_day_nano, cap_total_nano, cap_requests_day) IS NOT NULL ${ADDED}`,
+  );
+  return (keyId, costNano) => void add.run(dayOf(clock), costNano, keyId);
 }
 
 /**
@@ -75,7 +89,7 @@ export class KeySpend {
 
   #load(keyId: string): Tally {
     const [totalNano = 0n] = (this.#statements.total.values(keyId)[0] ?? []) as bigint[];
-    return { ...this.#day(keyId, Math.floor(this.clock.now() / DAY_MS)), totalNano };
+    return { ...this.#day(keyId, dayOf(this.clock)), totalNano };
   }
 
   #day(keyId: string, day: number): DayTally {

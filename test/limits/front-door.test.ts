@@ -8,6 +8,7 @@ import { silentLog } from "../../src/observe/log.ts";
 import { type RunningServer, startServer } from "../../src/server.ts";
 import { PLAIN_CONFIG } from "../support/app.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
+import { until } from "../support/wait.ts";
 
 /** A server that listens, behind a proxy that is believed: each test is a client at an address of its own. */
 type Lab = { server: RunningServer; store: Store; clock: ManualClock; stop(): Promise<void> };
@@ -17,7 +18,11 @@ async function start(store: Store = openStore(":memory:")): Promise<Lab> {
   const config = {
     ...PLAIN_CONFIG,
     server: { ...PLAIN_CONFIG.server, trustedProxies: ["127.0.0.1"], corsOrigins: ["https://page.example"] },
-    plans: { quick: { requests_per_minute: 60, concurrent_generations: 1, metered: false } },
+    plans: {
+      quick: { requests_per_minute: 60, concurrent_generations: 1, metered: false },
+      paying: { spending_window_usd: 5 },
+    },
+    models: [{ id: "sluice/script", pricing: { input: 1, output: 10 } }],
   };
   const parts = { config, vendors: [], store, clock, log: silentLog, version: "0.0.0-test" };
   const server = await startServer({ ...parts, host: "127.0.0.1", port: 0 });
@@ -420,6 +425,48 @@ describe("a start after another server", () => {
     const third = await start(store);
     expect(await atOnce(third)).toBe(15);
     await third.stop();
+    store.close();
+  });
+
+  test("that died in the middle of a paid stream: what its account pays for it counts for its key's caps", async () => {
+    const store = openStore(":memory:");
+    const clock = manualClock();
+    const first = await start(store, clock);
+    // More than a first slice at once, and then nothing.
+    const blocks = [{ type: "text", text: "one two three four ".repeat(1_500), chunk: 28_000 }];
+    const content = JSON.stringify({ blocks, silence_ms: 60_000 });
+    const body = { model: "sluice/script", stream: true, messages: [{ role: "user", content }] };
+    const capped = await makeKeyOn(first, "paying", { capTotalNano: 1_000_000_000n, capRequestsDay: 9 });
+    const free = await makeKeyOn(first, "paying");
+    const leave = new AbortController();
+    for (const { key } of [capped, free]) {
+      const answer = await fetch(`${first.server.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+        body: JSON.stringify(body),
+        signal: leave.signal,
+      });
+      await answer.body?.getReader().read();
+    }
+    const journal = store.database.query("SELECT count(*) FROM ledger_hold WHERE seen_output > 0");
+    await until(async () => {
+      await clock.advance(100);
+      return journal.values()[0]?.[0] === 2n;
+    }, "both streams in the journal");
+    const second = await start(store, clock);
+    const rows = store.database.query("SELECT key_id, charged_nano FROM usage WHERE outcome = 'interrupted'").values();
+    const paidNano = new Map(rows as [string, bigint][]).get(capped.id) ?? 0n;
+    expect([rows.length, paidNano > 30_000_000n]).toEqual([2, true]);
+    const account = await call(second, "/v1/account", { key: capped.key });
+    const { key } = (await account.json()) as { key: Record<string, { used: number; remaining: number }> };
+    const paid = Number(paidNano) / 1e9;
+    expect(key["cap_total_usd"]).toMatchObject({ used: paid, remaining: 1 - paid });
+    expect(key["cap_requests_day"]).toMatchObject({ used: 1, remaining: 8 });
+    // A key without caps has no count.
+    expect(store.database.query("SELECT DISTINCT key_id FROM key_spend").values()).toEqual([[capped.id]]);
+    leave.abort();
+    await first.stop();
+    await second.stop();
     store.close();
   });
 });

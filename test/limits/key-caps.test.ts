@@ -577,15 +577,24 @@ test("what a key's hold takes over, its account's hold does too, and gives it ba
   expect(heldNano()).toBe(0n);
 });
 
-test("of a request whose process died the account pays what its client was sent, and the key's money is free again", async () => {
-  const { hold, book, spend, keyId } = await open({ capTotalNano: 200_000_000n });
+test("of a request whose process died the account pays what its client was sent, which counts for the key; the rest of its money is free again", async () => {
+  const { hold, book, spend, keyId, rows } = await open({ capTotalNano: 200_000_000n });
   const windowNano = 200_000_000n;
   const payment = { windowNano, premium: false, sliced: true, unseenOutput: 0 };
   const main = await hold({ maxOutputTokens: 8_000, stream: true, payment });
   await main.extend({ vendor: "lab", upstreamModel: "priced", output: 3_600 });
   await main.abandon?.();
-  expect(spend.of(keyId)?.freeNano).toBe(200_000_000n);
+  expect(spend.of(keyId)?.freeNano).toBe(200_000_000n - 36_100_000n);
+  expect(rows()).toEqual([[20513n, 1n, 36_100_000n]]);
   expect(book.window("acct_1", windowNano)).toMatchObject({ heldNano: 0n, availableNano: windowNano - 36_100_000n });
+  // One whose client was sent nothing that is known of counts for nothing.
+  const unseen = await hold({ stream: true, payment });
+  await unseen.abandon?.();
+  // Nor does one that is counted alone: nothing is known of it.
+  await (await hold({ stream: true })).abandon?.();
+  expect(spend.of(keyId)?.freeNano).toBe(200_000_000n - 36_100_000n);
+  expect(spend.of(keyId)?.isAtRest).toBe(true);
+  expect(rows()).toHaveLength(1);
 });
 
 test("a hold takes over what was set aside after its key's caps were taken away", async () => {
