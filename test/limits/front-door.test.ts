@@ -13,8 +13,7 @@ import { until } from "../support/wait.ts";
 /** A server that listens, behind a proxy that is believed: each test is a client at an address of its own. */
 type Lab = { server: RunningServer; store: Store; clock: ManualClock; stop(): Promise<void> };
 
-async function start(store: Store = openStore(":memory:")): Promise<Lab> {
-  const clock = manualClock();
+async function start(store: Store = openStore(":memory:"), clock = manualClock()): Promise<Lab> {
   const config = {
     ...PLAIN_CONFIG,
     server: { ...PLAIN_CONFIG.server, trustedProxies: ["127.0.0.1"], corsOrigins: ["https://page.example"] },
