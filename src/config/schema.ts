@@ -121,6 +121,7 @@ const quirkProperties = late(
       refuses_extras: Type.Optional(flag()),
       version_in_body: Type.Optional(text("a version, such as bedrock-2023-05-31", 100)),
       publisher_models: Type.Optional(flag()),
+      silent_off: Type.Optional(flag()),
       session_header: Type.Optional(Type.String({ pattern: "^[A-Za-z0-9-]{1,100}$", description: "a header name" })),
       session_field: Type.Optional(text("a field name", 100)),
       needs_session: Type.Optional(flag()),

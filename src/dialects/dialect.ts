@@ -181,6 +181,11 @@ export type Quirks = {
    * model (Bedrock).
    */
   refusesExtras?: boolean;
+  /**
+   * messages: a model that does not reason unasked is not told not to, for clients of other dialects: the vendor refuses that of some models, though off is what
+   * they are (Opus 4.7 at Bedrock; docs.aws.amazon.com/bedrock, "Adaptive thinking").
+   */
+  silentOff?: boolean;
   /** The header, or else the top-level field, by which the vendor brings the requests of a session to where its prompt cache is. Absent: it knows none. */
   sessionHeader?: string;
   sessionField?: string;

@@ -63,8 +63,13 @@ function withForm(route: Route, entry: Entry, { reasoningForms }: UpstreamDialec
 const steered = (entry: Entry, isAcross: boolean): Entry =>
   entry.uncharted && entry.reasoning && isAcross ? { ...entry, uncharted: false } : entry;
 
-/** The order to switch thinking off by the way that the vendor's row names, for a model of whose control nothing is known: the client's own field does not cross. */
-function tellOff(order: ReasoningOrder, wish: ReasoningIntent, { reasoningOff: form }: Quirks): ReasoningOrder {
+/**
+ * The order of a request that crosses dialects, as its vendor's row has it told: off of a model that is off unasked, and by which way a model is switched off of
+ * whose control nothing is known, since the client's own field does not cross.
+ */
+function tellOff(order: ReasoningOrder, wish: ReasoningIntent, { reasoning }: Entry, quirks: Quirks): ReasoningOrder {
+  const { reasoningOff: form, silentOff } = quirks;
+  if (silentOff && order.kind === "off" && !reasoning?.reasonsByDefault) return { kind: "nothing" };
   return order.kind === "keep" && wish.kind === "off" && form !== undefined ? { kind: "off", form } : order;
 }
 
@@ -91,7 +96,7 @@ export function planOrders(
   const orders: Orders = {
     upstreamModel: route.model,
     stream: intent.stream || money?.asStream === true,
-    reasoning: isAcross ? tellOff(reasoning.order, wish, quirks) : reasoning.order,
+    reasoning: isAcross ? tellOff(reasoning.order, wish, entry, quirks) : reasoning.order,
     isReasoningActive: reasoning.active,
     dropSampling: reasoning.active && !isUntold,
     remove: intent.remove ? [...intent.remove, ...reasoning.refused] : reasoning.refused,

@@ -443,6 +443,7 @@ export const registry: readonly VendorRow[] = [
     quirks: {
       versionInBody: "bedrock-2023-05-31",
       refusesExtras: true,
+      silentOff: true,
       remoteMedia: "none",
       // Of other models and of Claude 3: "You invoked an unsupported model or your request did not allow prompt caching".
       knownCacheMarks: true,

@@ -356,6 +356,28 @@ describe("through the front door", () => {
     });
   });
 
+  test("a model that does not reason unasked is not told not to, which Amazon refuses of some; one that does is", async () => {
+    await withApp({ AWS_BEARER_TOKEN_BEDROCK: "token", AWS_REGION: "eu-central-1" }, async (app) => {
+      const reply = { ...EVENTS[0]!.message, content: [{ type: "text", text: "Hi" }], stop_reason: "end_turn" };
+      const off = { type: "disabled" };
+      const told = () => Object.entries(upstream.calls.at(-1)?.json ?? {}).find(([name]) => name === "thinking")?.[1];
+      for (const [name, wanted] of [
+        ["us.anthropic.claude-opus-4-7", undefined],
+        ["anthropic.claude-haiku-4-5-20251001-v1:0", undefined],
+        ["anthropic.claude-opus-5", off],
+      ] as const) {
+        upstream.always(`/model/${encodeURIComponent(name)}/invoke`, json(reply));
+        const asked = { ...body, model: `bedrock/${name}`, reasoning_effort: "none" };
+        const response = await app.post("/v1/chat/completions", asked);
+        expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, null]);
+        expect(told()).toEqual(wanted);
+        // What a client of its own dialect says stays as it is.
+        await app.post("/v1/messages", { ...body, max_tokens: 50, model: `bedrock/${name}`, thinking: off });
+        expect(told()).toEqual(off);
+      }
+    });
+  });
+
   test("a clock that is wrong, as a virtual machine's behind its host's sleep, costs a refusal: what is signed then has Amazon's time", async () => {
     let aheadMs = 20 * 60_000;
     upstream.always(PATH, (call) => {
