@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { InlineMedia } from "../dialects/media/walk.ts";
 import type { Clock } from "../lib/clock.ts";
+import { until } from "../lib/signals.ts";
 
 /** Largest image that is written anew, pixels: decoded it takes four bytes of each. */
 const MAX_PIXELS = 16_000_000;
@@ -46,7 +47,7 @@ async function encode(data: string): Promise<string | undefined> {
   }
 }
 
-/** An image of another format as PNG, pixel by pixel; as it is where it cannot be read. Rejects with the signal's reason. */
+/** An image of another format as PNG, pixel by pixel; as it is where it cannot be read. Rejects with the signal's reason, at once. */
 export async function asPng(media: InlineMedia, clock: Clock, signal: AbortSignal): Promise<InlineMedia> {
   const key = createHash("sha256").update(media.data).digest("base64");
   const encoded = before.then(async () => {
@@ -56,6 +57,6 @@ export async function asPng(media: InlineMedia, clock: Clock, signal: AbortSigna
     return data;
   });
   before = encoded.catch(() => {});
-  const data = await encoded;
+  const data = await until(signal, () => encoded);
   return data === undefined ? media : { mediaType: "image/png", data };
 }

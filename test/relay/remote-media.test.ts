@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { replaceMedia, soundMedia } from "../../src/dialects/media/walk.ts";
+import { asPng } from "../../src/relay/as-png.ts";
 import { MAX_FILE_BYTES, MAX_REMOTE, MEDIA_DEADLINE_MS } from "../../src/relay/remote-media.ts";
 import { registry } from "../../src/vendors/registry.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
@@ -763,6 +764,19 @@ describe("WebP for a vendor that reads none", () => {
       expect([status, headers.get("x-sluice-attempts")]).toEqual([200, attempts]);
     }
     expect(vendor.calls.map(({ text }) => text.includes("image/png"))).toEqual([false, true, true]);
+  });
+
+  test("whose request is over does not wait for the images of others, which are written one at a time", async () => {
+    const large = await new Bun.Image(PNG).resize(1_000, 1_000).webp().bytes();
+    const media = (bytes: Uint8Array) => ({ mediaType: "image/webp", data: Buffer.from(bytes).toString("base64") });
+    const leaving = new AbortController();
+    const ended: string[] = [];
+    const first = asPng(media(large), manualClock(), new AbortController().signal).then(() => ended.push("first"));
+    const second = asPng(media(webp), manualClock(), leaving.signal).catch((reason) => ended.push(String(reason)));
+    leaving.abort("left");
+    await Promise.all([first, second]);
+    expect(ended).toEqual(["left", "first"]);
+    expect((await asPng(media(webp), manualClock(), new AbortController().signal)).mediaType).toBe("image/png");
   });
 
   test("the built-in rows of llama.cpp, LM Studio and Ollama know it", () => {
