@@ -157,3 +157,32 @@ test.each(CLIENTS.flatMap((client) => [true, false].map((stream) => [client, str
     expect(events.at(-1)).toMatchObject({ type: "finish", finish: { reason: "tool-calls" } });
   },
 );
+
+/** Dialects.md 2.5: Anthropic's SDK reads each piece of a call's input, and gives the whole stream up at what is no JSON. */
+test.each<[string, Wire]>([
+  ['{"x":1}</tool_call>', { x: 1 }],
+  ['{"x":1}{"x":1}', { x: 1 }],
+  ['{"x":"}{\\"]"}}', { x: '}{"]' }],
+  [' {"x":{"y":[1]}} \n', { x: { y: [1] } }],
+  ['{\n"x":"a\nb\tc\\n",\n"y":1}\n</end>', { x: "a\nb\tc\n", y: 1 }],
+  ['```json {"x":1}```', { value: '```json {"x":1}```' }],
+  ["[1]", { value: [1] }],
+  ["true", { value: true }],
+  ["  ", {}],
+])("arguments of a weaker model are input that a client of messages can read: %s", async (args, input) => {
+  const call = { id: "a", type: "function", function: { name: "f", arguments: args } };
+  const message = { role: "assistant", content: null, tool_calls: [call] };
+  const pieces = (args.match(/.{1,2}|\n/g) ?? []).map((text) => piece({ index: 0, function: { arguments: text } }));
+  const begun = piece({ index: 0, ...call, function: { name: "f", arguments: "" } });
+  upstream.always("/v1/chat/completions", ({ json: body }) =>
+    (body as Wire)["stream"] === true
+      ? sse(chatStream(begun, ...pieces, chunk({}, "tool_calls")))
+      : json({ id: "1", choices: [{ index: 0, message, finish_reason: "tool_calls" }] }),
+  );
+  const ask = (stream: boolean) => gateway.post("/v1/messages", asking("messages", "chat/x", { stream }));
+  const whole = (await (await ask(false)).json()) as { content: Wire[] };
+  expect(whole.content).toMatchObject([{ type: "tool_use", input }]);
+  const deltas = readBack("messages", await (await ask(true)).text());
+  const told = deltas.map((event) => (event.type === "block-delta" ? event.text : "")).join("");
+  expect(JSON.parse(told || "{}")).toEqual(input);
+});

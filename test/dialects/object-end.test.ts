@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { ObjectEnd } from "../../src/dialects/chat/object-end.ts";
+import { ObjectEnd } from "../../src/dialects/tools/object-end.ts";
 
 /** What is meant, found by reading all of it again. */
 function isObjectText(text: string): boolean {

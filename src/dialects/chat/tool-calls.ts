@@ -1,7 +1,7 @@
 import { isObject, stringOf } from "../../lib/json.ts";
 import { ReplyCallIds } from "../tools/counted-ids.ts";
+import { ObjectEnd } from "../tools/object-end.ts";
 import { holdsNothing } from "./delta.ts";
-import { ObjectEnd } from "./object-end.ts";
 
 /** One entry of `delta.tool_calls` as it came, with what is missing or unusable left empty. */
 export type ToolFragment = {

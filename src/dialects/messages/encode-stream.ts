@@ -3,6 +3,7 @@ import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import type { Encoder, ReplyContext } from "../dialect.ts";
 import { unseenPicture } from "../media/pictures.ts";
 import { makerOf, markUnsigned } from "../reasoning-proof.ts";
+import { InputStream } from "../tools/input-stream.ts";
 import { citationOf, serverToolUsage } from "./citations.ts";
 import {
   blockDelta,
@@ -18,7 +19,6 @@ import {
 const DELTAS: Partial<Record<BlockStart["kind"], readonly [type: string, field: string]>> = {
   text: ["text_delta", "text"],
   reasoning: ["thinking_delta", "thinking"],
-  "tool-call": ["input_json_delta", "partial_json"],
   opaque: ["input_json_delta", "partial_json"],
 };
 
@@ -51,7 +51,8 @@ class MessagesEncoder implements Encoder {
   #kind: BlockStart["kind"] | undefined;
   #signature = "";
   #calledTool = false;
-  /** The open block is a call of which no piece of its input has come yet. */
+  /** That of the open block, if it is a call, and whether no piece of it has gone out yet. */
+  #input: InputStream | undefined;
   #lacksInput = false;
   #usage: Usage;
 
@@ -95,6 +96,7 @@ class MessagesEncoder implements Encoder {
     if (!start) return "";
     this.#kind = block.kind;
     this.#lacksInput = block.kind === "tool-call";
+    this.#input = this.#lacksInput ? new InputStream() : undefined;
     this.#calledTool ||= this.#lacksInput;
     this.#position++;
     const opening = blockStart(this.#position, start);
@@ -103,9 +105,15 @@ class MessagesEncoder implements Encoder {
   }
 
   #delta(text: string): string {
+    if (this.#input) return this.#writeInput(this.#input.add(text));
     const form = this.#kind === undefined ? undefined : DELTAS[this.#kind];
-    this.#lacksInput = false;
     return form ? blockDelta(this.#position, form[0], form[1], text) : "";
+  }
+
+  #writeInput(text: string): string {
+    if (text === "") return "";
+    this.#lacksInput = false;
+    return blockDelta(this.#position, "input_json_delta", "partial_json", text);
   }
 
   /** The signature goes last. A call without arguments has one empty piece, as its own vendor sends it: an SDK asks for one. */
@@ -114,7 +122,8 @@ class MessagesEncoder implements Encoder {
     const signature = this.#kind === "reasoning" ? shownSignature(this.#signature, this.context) : "";
     this.#kind = undefined;
     this.#signature = "";
-    let last = "";
+    let last = this.#input ? this.#writeInput(this.#input.end()) : "";
+    this.#input = undefined;
     if (this.#lacksInput) last = blockDelta(this.#position, "input_json_delta", "partial_json", "");
     else if (signature !== "") last = blockDelta(this.#position, "signature_delta", "signature", signature);
     return last + blockStop(this.#position);

@@ -1,12 +1,13 @@
-import { isObject, keepNumber, stringEnd } from "../../lib/json.ts";
+import { isJson, isObject, keepNumber, stringEnd } from "../../lib/json.ts";
 import { CLOSE_LIST, CLOSE_OBJECT, OPEN_LIST, OPEN_OBJECT, QUOTE } from "../../lib/json-codes.ts";
+import { ObjectScanner } from "./object-end.ts";
 
 /** The one key that holds arguments which are no JSON object, for dialects and servers that demand one (dialects.md 4.3). */
 const WRAPPED_INPUT_KEY = "value";
 
 /**
  * A tool call's arguments, JSON text, as an object: `{}` for blank text and null, unpacked once when a vendor encoded them twice, and anything
- * else under {@link WRAPPED_INPUT_KEY}, also text that is no JSON or nested too deep (dialects.md 4.8 #10). Never throws.
+ * else under {@link WRAPPED_INPUT_KEY}, also text that is no JSON or nested too deep (dialects.md 4.8 #10). What weaker models write of an object is read as {@link ObjectScanner.take} has it. Never throws.
  */
 export function toInput(text: string): Record<string, unknown> {
   const value = parse(text);
@@ -45,7 +46,8 @@ function parse(text: string): unknown {
   try {
     return LONG_NUMBER.test(text) ? JSON.parse(text, keepNumber) : JSON.parse(text);
   } catch {
+    const taken = new ObjectScanner().take(text);
     // Arguments cut off or never JSON: the text itself is all there is to show.
-    return text;
+    return taken !== text && isJson(taken) ? parse(taken) : text;
   }
 }
