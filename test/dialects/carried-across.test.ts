@@ -165,6 +165,7 @@ test.each<[string, Wire]>([
   ['{"x":"}{\\"]"}}', { x: '}{"]' }],
   [' {"x":{"y":[1]}} \n', { x: { y: [1] } }],
   ['{\n"x":"a\nb\tc\\n",\n"y":1}\n</end>', { x: "a\nb\tc\n", y: 1 }],
+  ['{"x":"C:\\Work\\d+\\\\s\\"\\u0041\\t"}', { x: 'C:\\Work\\d+\\s"A\t' }],
   ['```json {"x":1}```', { value: '```json {"x":1}```' }],
   ["[1]", { value: [1] }],
   ["true", { value: true }],

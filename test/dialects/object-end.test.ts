@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { ObjectEnd } from "../../src/dialects/tools/object-end.ts";
+import { ObjectEnd, ObjectScanner } from "../../src/dialects/tools/object-end.ts";
 
 /** What is meant, found by reading all of it again. */
 function isObjectText(text: string): boolean {
@@ -60,4 +60,31 @@ test.each(["{a}", "{]", '{"a":1}}', '{"a":1}{', "[{}]", '"{}"'])("%s is never wh
   const end = new ObjectEnd();
   for (const unit of text) end.add(unit);
   expect(end.isReached(text)).toBe(false);
+});
+
+const objects = fc.dictionary(fc.string({ unit: "grapheme" }), fc.jsonValue({ maxDepth: 3 }));
+/** Cuts a text into pieces of these lengths, over and over. */
+function cut(text: string, lengths: readonly number[]): string[] {
+  const pieces: string[] = [];
+  for (let at = 0, turn = 0; at < text.length; turn++) {
+    const length = lengths[turn % lengths.length] ?? 1;
+    pieces.push(text.slice(at, at + length));
+    at += length;
+  }
+  return pieces;
+}
+
+test("an object is taken as it is, however it is cut and spread over lines, and nothing that stands behind it", () => {
+  const lengths = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 });
+  fc.assert(
+    fc.property(objects, lengths, fc.boolean(), fc.string(), (value, steps, isSpread, behind) => {
+      const text = JSON.stringify(value, undefined, isSpread ? 2 : undefined);
+      const scanner = new ObjectScanner();
+      expect(
+        cut(text + behind, steps)
+          .map((piece) => scanner.take(piece))
+          .join(""),
+      ).toBe(text);
+    }),
+  );
 });

@@ -6,9 +6,11 @@ const [OPENING_LIST, CLOSING_LIST] = [0x5b, 0x5d];
 /** Anything up to it is white space in JSON, or cannot stand there at all. */
 const SPACE = 0x20;
 
-/** What a JSON string may not hold as it is. */
+/** What a JSON string may not hold as it is, or not before every letter. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are meant.
-const CONTROL = /([\u0000-\u001f])/;
+const CAREFUL = /([\u0000-\u001f\\])/;
+/** What may stand behind a backslash. */
+const ESCAPED = '"\\/bfnrtu';
 
 /** Follows the brackets of a text that comes in pieces, to where the object that it begins with is closed. */
 export class ObjectScanner {
@@ -38,15 +40,17 @@ export class ObjectScanner {
   }
 
   /**
-   * What of the next piece belongs to the object: nothing behind it, where weaker models write a word or a second one, and line ends inside of its strings as
-   * JSON has them.
+   * What of the next piece belongs to the object, as JSON has it. Weaker models write a word or a second object behind it, which is left out, and in its
+   * strings bare line ends, and backslashes that escape nothing, as of patterns and of paths of Windows: these are escaped.
    */
   take(piece: string): string {
-    if (!CONTROL.test(piece)) return this.isClosed ? "" : piece.slice(0, this.look(piece));
+    if (!this.#isEscaped && !CAREFUL.test(piece)) return this.isClosed ? "" : piece.slice(0, this.look(piece));
     let taken = "";
-    for (const part of piece.split(CONTROL)) {
+    for (const part of piece.split(CAREFUL)) {
+      if (part === "") continue;
       if (this.isClosed) break;
-      const isBare = this.#isInString && CONTROL.test(part);
+      const isBare = this.#isInString && part < " ";
+      if (this.#isEscaped && !ESCAPED.includes(part.charAt(0))) taken += "\\";
       const end = this.look(part);
       taken += isBare ? JSON.stringify(part).slice(1, -1) : part.slice(0, end);
     }
