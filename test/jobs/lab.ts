@@ -117,6 +117,8 @@ const MODELS: Config["models"] = [
   { id: "paint/priced", modality: "image", access_tier: "paid", pricing: { per_image: 0.02 } },
   { id: "paint/free", modality: "image", pricing: "free" },
   { id: "paint/unpriced", modality: "image", access_tier: "paid" },
+  { id: "paint/by-token", modality: "image", access_tier: "paid", pricing: { input: 0, output: 30 } },
+  { id: "paint/gratis", modality: "image", access_tier: "paid", pricing: { per_image: 0 } },
   { id: "paint/premium", modality: "image", access_tier: "premium", pricing: { per_image: 0.02 } },
   { id: "paint/chats", modality: "chat", pricing: "free" },
   { id: "paint/embeds", modality: "embedding", pricing: "free" },

@@ -239,8 +239,12 @@ describe("what images cost", () => {
 
   test("no known price and no deposit", async () => {
     const { lab, deposit } = await start("fast");
-    const unpriced = await refuse(lab, { model: "paint/unpriced" });
-    expect([unpriced.status, unpriced.error.code]).toEqual([503, "model_unpriced"]);
+    // What a token costs, though it were nothing one way, says nothing of an image.
+    for (const model of ["paint/unpriced", "paint/by-token"]) {
+      const unpriced = await refuse(lab, { model });
+      expect([unpriced.status, unpriced.error.code]).toEqual([503, "model_unpriced"]);
+    }
+    expect((await lab.ended((await lab.create({ model: "paint/gratis" })).id)).status).toBe("succeeded");
     const premium = await refuse(lab, { model: "paint/premium" });
     expect([premium.status, premium.error.code]).toEqual([403, "deposit_required"]);
     await deposit(PRICE_NANO);

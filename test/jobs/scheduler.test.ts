@@ -609,6 +609,21 @@ describe("leases", () => {
     expect(lab.claims()).toMatchObject([{ state: "counted" }]);
   });
 
+  test("a job whose end could not be written, and that its caller cancels, is looked for no more", async () => {
+    const { lab, clock } = await start();
+    const { store } = lab.gateway;
+    const idle = clock.pending;
+    store.database.run(
+      "CREATE TRIGGER no BEFORE UPDATE ON image_job WHEN new.state = 'succeeded' BEGIN SELECT raise(ABORT, 'no'); END",
+    );
+    const { id } = await lab.create();
+    await until(() => lab.gateway.log.some(({ event }) => event === "image-job"), "the fault");
+    expect((await lab.cancel(id)).error?.code).toBe("cancelled");
+    expect(lab.claims()).toMatchObject([{ state: "returned" }]);
+    await clock.advance(2 * TICK_MS);
+    expect(clock.pending).toBe(idle);
+  });
+
   test("a job whose end can never be written leaves the others to be found", async () => {
     const { lab, clock } = await start();
     const { store } = lab.gateway;
