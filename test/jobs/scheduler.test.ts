@@ -91,14 +91,16 @@ describe("what may be tried again, and what never is", () => {
     ["a failure that may have run", { kind: "failed", message: "Broken.", ran: "maybe" } as const],
     ["a refusal", { kind: "blocked", message: "No." } as const],
     ["a fault of the request", { kind: "failed", message: "Bad.", ran: "no", fault: true } as const],
-  ])("%s is never sent twice", async (_name, script) => {
-    const { lab, clock, painter } = await start();
+  ])("%s is never sent twice, nor to the model's next vendor what may have run", async (name, script) => {
+    const { lab, clock, painter, second } = await start();
     painter.create_ = [script];
-    const { id } = await lab.create();
-    await lab.ended(id);
-    await clock.advance(JOB_MS);
-    expect(painter.creates).toHaveLength(1);
-    expect(lab.second.creates).toHaveLength(0);
+    for (const [at, model] of ["paint/priced", "paint/two"].entries()) {
+      const { id } = await lab.create({ model });
+      await turnUntil(clock, () => !["queued", "dispatched", "fetching"].includes(String(stateOf(lab, id))));
+      await clock.advance(JOB_MS);
+      expect(painter.creates).toHaveLength(at + 1);
+    }
+    expect(second.creates).toHaveLength(name === "a refused key" ? 1 : 0);
   });
 
   test("the model's next vendor is asked when the first surely did nothing, and never after a refusal", async () => {
