@@ -71,6 +71,15 @@ describe("what may be tried again, and what never is", () => {
     expect(lab.gateway.app.services.health?.of("paint")).toMatchObject({ served: 1, failed: 0 });
   });
 
+  test("a vendor that is busy between real attempts gives none of them back", async () => {
+    const { lab, clock, painter } = await start();
+    const busy = new GatewayError("rate_limit_exceeded", "Too fast.", { retryAfterSeconds: 1 });
+    painter.create_ = [unreachable(), busy, unreachable()];
+    const { id } = await lab.create();
+    await turnUntil(clock, () => stateOf(lab, id) === "failed");
+    expect(painter.creates).toHaveLength(4);
+  });
+
   test("a vendor that stays busy is asked for as long as the job has time, and no longer", async () => {
     const { lab, clock, painter } = await start();
     painter.create_ = [new GatewayError("rate_limit_exceeded", "Too fast.", { retryAfterSeconds: 20 })];
