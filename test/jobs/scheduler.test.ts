@@ -280,6 +280,12 @@ describe("work that a vendor does by name", () => {
     await clock.advance(120_000);
     expect(await lab.ended(never.id)).toMatchObject({ status: "failed", error: { code: "upstream_error" } });
     expect(painter.resumes.filter((name) => name === "work-2").length).toBe(9);
+    // They are counted from the last look that told something.
+    painter.create_ = [pending("work-3")];
+    const five = () => Array.from({ length: 5 }, unreachable);
+    painter.resume_ = [...five(), pending("work-3"), ...five(), IMAGE];
+    const flapping = await lab.create();
+    await turnUntil(clock, () => stateOf(lab, flapping.id) === "succeeded");
   });
 });
 
@@ -483,6 +489,19 @@ describe("cancelling", () => {
     expect((await lab.ended((await lab.create()).id)).status).toBe("succeeded");
   });
 
+  test("an image that cannot be stored fails its job, uncharged, and is not asked for again", async () => {
+    const { lab, painter } = await start();
+    lab.gateway.app.jobs.files.save = () => Promise.reject(new Error("The disk is full."));
+    const { id } = await lab.create();
+    expect(await lab.ended(id)).toMatchObject({
+      status: "failed",
+      error: { code: "internal_error", message: "The image could not be stored. Nothing was charged." },
+    });
+    expect([painter.creates.length, lab.claims()]).toMatchObject([1, [{ state: "returned", charged: 0n }]]);
+    // No doing of the vendor's.
+    expect(lab.gateway.app.services.health?.of("paint")).toMatchObject({ failed: 0 });
+  });
+
   test("a source that cannot be read fails its job at once, and says so", async () => {
     const { lab, painter } = await start();
     painter.create_ = [IMAGE, IMAGE];
@@ -662,6 +681,20 @@ describe("leases", () => {
       "CREATE TRIGGER no BEFORE UPDATE ON image_job WHEN new.state = 'queued' BEGIN SELECT raise(ABORT, 'no'); END",
     );
     painter.create_ = [unreachable(), IMAGE];
+    const { id } = await lab.create();
+    await until(() => lab.gateway.log.some(({ event }) => event === "image-job"), "the fault");
+    store.database.run("DROP TRIGGER no");
+    await turnUntil(clock, () => stateOf(lab, id) === "failed");
+    expect((await lab.show(id)).error?.code).toBe("interrupted");
+    expect([painter.creates.length, lab.claims()[0]?.state]).toEqual([1, "returned"]);
+  });
+
+  test("an image whose name could not be written into its job's row is found again, uncharged, and not drawn twice", async () => {
+    const { lab, clock, painter } = await start();
+    const { store } = lab.gateway;
+    store.database.run(
+      "CREATE TRIGGER no BEFORE UPDATE ON image_job WHEN new.state = 'fetching' BEGIN SELECT raise(ABORT, 'no'); END",
+    );
     const { id } = await lab.create();
     await until(() => lab.gateway.log.some(({ event }) => event === "image-job"), "the fault");
     store.database.run("DROP TRIGGER no");
