@@ -1,13 +1,16 @@
 /**
- * Token counts of one request. The first four are disjoint, so that cost is a plain sum;
- * `reasoning` is the part of `output` that was spent on reasoning (contract 5).
+ * Token counts. The first four are disjoint, so that cost is a plain sum; `reasoning` is the part of `output` that was spent on reasoning (contract 5).
  */
-export type Usage = {
+export type TokenCounts = {
   input: number;
   cacheRead: number;
   cacheWrite: number;
   output: number;
   reasoning: number;
+};
+
+/** Token counts of one request. */
+export type Usage = TokenCounts & {
   /**
    * The part of `cacheWrite` that is kept for longer than usual, and has a price of its own: for an hour at Anthropic's, twice that of input, and for twelve
    * at OpenAI's. Absent: none is known.

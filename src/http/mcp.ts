@@ -21,12 +21,12 @@ import { wholeResponse } from "./answered.ts";
 import { checkJson, readText } from "./body/body.ts";
 import { UploadCut } from "./body/upload.ts";
 import { authenticate, authenticateToken } from "./credentials.ts";
-import { answerError, commonHeaders, methodNotAllowed, noteFault } from "./errors.ts";
+import { commonHeaders, methodNotAllowed } from "./errors.ts";
 import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
 import { MCP_PATH, MCP_TOKEN_PATH } from "./mcp-error.ts";
 import { HIDDEN, jsonBody, jsonReply } from "./openapi-detail.ts";
 import { requestIdOf } from "./request.ts";
-import { noteWorked, runCall, type WebCallDependencies } from "./web-call.ts";
+import { answerFault, noteWorked, runCall, type WebCallDependencies } from "./web-call.ts";
 import { Work } from "./work.ts";
 
 /** How much of a message's id is noted, characters: it may be anything. */
@@ -122,9 +122,7 @@ async function answerMcp(request: Request, identify: () => Caller, dependencies:
     }
     return await answerRequest(request, { caller, message, text, work }, dependencies);
   } catch (thrown) {
-    work?.failed(thrown);
-    if (!request.signal.aborted) noteFault(thrown, request, requestIdOf(request), dependencies.log);
-    return answerError(thrown, request);
+    return answerFault(thrown, request, work, dependencies.log);
   }
 }
 

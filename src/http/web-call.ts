@@ -10,6 +10,8 @@ import type { IdempotencyStore } from "../relay/idempotency-store.ts";
 import { type Running, Visit } from "../relay/running.ts";
 import type { WebCall } from "../web/tools/meter.ts";
 import type { RequestServer } from "./asked.ts";
+import { answerError, noteFault } from "./errors.ts";
+import { requestIdOf } from "./request.ts";
 import type { Work } from "./work.ts";
 
 /** What both forms of the web tools need: the MCP server, and the standalone endpoints. */
@@ -28,6 +30,13 @@ export type WebCallDependencies = {
 /** For the traces: who served a call, and what it came to. */
 export const noteWorked = (work: Work | undefined): WebCall["onWorked"] =>
   work && (({ vendor, attempts, used }) => work.note({ vendor, tried: attempts, units: used }));
+
+/** The answer to a call that failed; for the traces, and for the log where it is the gateway's own fault and its client is still there. */
+export function answerFault(thrown: unknown, request: Request, work: Work | undefined, log: Log): Response {
+  work?.failed(thrown);
+  if (!request.signal.aborted) noteFault(thrown, request, requestIdOf(request), log);
+  return answerError(thrown, request);
+}
 
 /**
  * Runs a call of a web tool as one that can be ended: by the client that leaves, by its key being revoked, by a server that stops (contract 4).

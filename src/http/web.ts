@@ -1,9 +1,8 @@
 import { Elysia } from "elysia";
 import type { Caller } from "../accounts/caller.ts";
 import { fieldFault } from "../canon/errors.ts";
-import { dialects } from "../dialects/index.ts";
 import { isObject } from "../lib/json.ts";
-import type { Limiter } from "../limits/limiter.ts";
+import type { Limiter, RateState } from "../limits/limiter.ts";
 import type { WebCall } from "../web/tools/meter.ts";
 import { describePage } from "../web/tools/text.ts";
 import { isFault, readFetchArguments, readSearchArguments, type WebTools } from "../web/tools/tools.ts";
@@ -11,13 +10,13 @@ import { FetchArguments, FetchReply, FetchRequest, SearchArguments, SearchReply,
 import { toResponse } from "./answered.ts";
 import { MAX_WEB_BYTES, readJson } from "./body/body.ts";
 import { authenticate } from "./credentials.ts";
-import { errorResponse, methodNotAllowed, noteFault } from "./errors.ts";
+import { methodNotAllowed } from "./errors.ts";
 import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
 import { errorReplies, HIDDEN, jsonBody, jsonReply } from "./openapi-detail.ts";
 import { ownJson } from "./own-json.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { requestIdOf } from "./request.ts";
-import { noteWorked, runCall, type WebCallDependencies } from "./web-call.ts";
+import { answerFault, noteWorked, runCall, type WebCallDependencies } from "./web-call.ts";
 import { Work } from "./work.ts";
 
 const SEARCH_PATH = "/v1/web/search";
@@ -104,8 +103,7 @@ async function answerWeb(request: Request, dependencies: WebDependencies, name: 
   const { tools, limiter, keys, kept, running, clock, room, server } = dependencies;
   const requestId = requestIdOf(request);
   let caller: Caller | undefined;
-  // As it stands when the answer goes out, also where that is given again (contract 6).
-  const rateNow = () => caller && limiter.peek?.(caller.accountId, caller.plan, "web");
+  let response: Response;
   const work = Work.begin(request, { operation: "execute_tool", dialect: "web", subject: name }, dependencies);
   try {
     const known = authenticate(request, keys);
@@ -115,7 +113,7 @@ async function answerWeb(request: Request, dependencies: WebDependencies, name: 
     server()?.timeout(request, 0);
     const body = await readJson(request, { maxBytes: MAX_WEB_BYTES, clock, room });
     const run = tool(body.value, tools);
-    const response = await answerOnce({ request, accountId: known.accountId, body: body.text }, kept, async () => {
+    response = await answerOnce({ request, accountId: known.accountId, body: body.text }, kept, async () => {
       const told = await runCall(request, known, running, (signal) =>
         run({ caller: known, requestId, dialect: "web", signal, onWorked: noteWorked(work) }),
       );
@@ -123,13 +121,19 @@ async function answerWeb(request: Request, dependencies: WebDependencies, name: 
       const answer = toResponse(ownJson(told.body, requestId));
       return told.isFree ? { free: answer } : answer;
     });
-    const rate = rateNow();
-    for (const [name, value] of Object.entries(rate ? rateHeaders("chat", rate) : {}))
-      response.headers.set(name, value);
-    return response;
   } catch (thrown) {
-    work?.failed(thrown);
-    if (!request.signal.aborted) noteFault(thrown, request, requestId, dependencies.log);
-    return errorResponse(thrown, dialects.chat, requestId, rateNow());
+    response = answerFault(thrown, request, work, dependencies.log);
+  }
+  if (caller) tellRate(response, limiter.peek?.(caller.accountId, caller.plan, "web"));
+  return response;
+}
+
+/**
+ * Says beside an answer how its caller's limit stands when it goes out, also where it is given again (contract 6). A refusal for going too fast has said how it
+ * stood when it was refused.
+ */
+function tellRate({ headers }: Response, rate: RateState | undefined): void {
+  for (const [name, value] of Object.entries(rate ? rateHeaders("chat", rate) : {})) {
+    if (!headers.has(name)) headers.set(name, value);
   }
 }

@@ -1,20 +1,16 @@
+import type { TokenCounts } from "../canon/usage.ts";
 import type { Store } from "../db/open.ts";
 import { usageRollup } from "../db/schema-rollup.ts";
 import type { BatchWork } from "../db/writer.ts";
 import { DAY_MS, HOUR_MS, startOf } from "../lib/spans.ts";
 
 /** What is summed up of a usage row. */
-export type Counted = {
+export type Counted = TokenCounts & {
   atMs: number;
   accountId: string;
   keyId: string;
   model: string;
   estimated: boolean;
-  input: number;
-  cacheRead: number;
-  cacheWrite: number;
-  output: number;
-  reasoning: number;
   /** Images or web calls; absent: none. */
   units?: number;
   /** Absent or null: no price was known. */
@@ -24,17 +20,12 @@ export type Counted = {
 };
 
 /** What is added up. Money in nano-USD. */
-export type Totals = {
+export type Totals = TokenCounts & {
   requests: number;
   /** Requests whose counts are the gateway's own. */
   estimated: number;
   /** Requests of models without a known price: their cost is not in `costNano`. */
   unpriced: number;
-  input: number;
-  cacheRead: number;
-  cacheWrite: number;
-  output: number;
-  reasoning: number;
   /** Images and web calls. */
   units: number;
   costNano: bigint;

@@ -1,10 +1,11 @@
+import type { TokenCounts } from "../../canon/usage.ts";
 import type { Abort, Abortable } from "../../lib/abort.ts";
 import type { Sleeper, Wait } from "../../lib/alarms.ts";
 import { type Clock, wakeAfter } from "../../lib/clock.ts";
 import type { Fields } from "../../lib/http1/fields.ts";
 import { type Answer, type Read, type ReadTaker, readText } from "../answer.ts";
 import { pause } from "./pause.ts";
-import type { Block, Play, PlayError, PlayUsage } from "./play.ts";
+import type { Block, Play, PlayError } from "./play.ts";
 
 /** What every record of a reply repeats. */
 type Heading = { id: string; created: number; model: string };
@@ -67,7 +68,7 @@ const finishOf = ({ finish, stopReason }: Play) => ({
   ...(stopReason !== undefined && { matched_stop: stopReason }),
 });
 
-function usageRecord({ input, cacheRead, cacheWrite, output, reasoning }: PlayUsage) {
+function usageRecord({ input, cacheRead, cacheWrite, output, reasoning }: TokenCounts) {
   const prompt = input + cacheRead + cacheWrite;
   return {
     prompt_tokens: prompt,

@@ -1,10 +1,12 @@
+import type { TokenCounts } from "../../canon/usage.ts";
+
 /** What a built-in model says: decided before its first byte, then played as a stream or given as one reply. */
 export type Play = {
   blocks: Block[];
   finish: "stop" | "length" | "tool_calls" | "content_filter";
   /** The stop sequence that matched, shown as vLLM does: evidence for the decoder (dialects.md 4.8 #29). */
   stopReason?: string;
-  usage: PlayUsage;
+  usage: TokenCounts;
   timing: Timing;
   fault?: Fault;
 };
@@ -13,9 +15,6 @@ export type Play = {
 export type Block =
   | { type: "text" | "reasoning"; chunks: string[] }
   | { type: "tool_call"; id: string; name: string; chunks: string[] };
-
-/** Token counts: the first three disjoint, reasoning inside output (contract 5). */
-export type PlayUsage = { input: number; cacheRead: number; cacheWrite: number; output: number; reasoning: number };
 
 /** Pauses in milliseconds: before the first byte, between two chunks, and once after the first chunk. */
 export type Timing = { delayMs: number; chunkDelayMs: number; silenceMs: number };

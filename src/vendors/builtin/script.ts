@@ -1,10 +1,11 @@
 import { type Static, Type } from "@sinclair/typebox";
+import type { TokenCounts } from "../../canon/usage.ts";
 import { randomBase62 } from "../../lib/id.ts";
 import { isObject } from "../../lib/json.ts";
 import { checker, late } from "../../wire/open.ts";
 import { countPrompt, lastToolResult, lastUserText, messagesOf } from "./conversation.ts";
 import { countTokens, piecesOf, slicesOf } from "./pieces.ts";
-import type { Block, Fault, Play, PlayUsage, Timing } from "./play.ts";
+import type { Block, Fault, Play, Timing } from "./play.ts";
 import { AT_ONCE, refuse } from "./play.ts";
 
 /** All pauses of one play together, milliseconds. */
@@ -199,7 +200,7 @@ function timingOf(script: Script, blocks: readonly Block[]): Timing {
   return { delayMs, chunkDelayMs, silenceMs };
 }
 
-function usageOf({ usage = {}, blocks }: Script, prompt: number): PlayUsage {
+function usageOf({ usage = {}, blocks }: Script, prompt: number): TokenCounts {
   const { cache_read: cacheRead = 0, cache_write: cacheWrite = 0 } = usage;
   let spoken = 0;
   let thought = 0;
