@@ -11,6 +11,8 @@ export type RetryFacts = {
   busy: boolean;
   /** What the vendor wants waited. */
   retryAfterSeconds?: number;
+  /** Another vendor of the model is next, which was not asked since this one's turn came: it has nothing to do with what this one wants waited. */
+  elsewhere?: boolean;
   /** Until the job has to have ended, ms. */
   leftMs: number;
   /** From 0 to below 1. */
@@ -21,8 +23,10 @@ export type RetryFacts = {
  * The pause before a job is tried again of which surely nothing ran, ms; undefined when it has failed for good: too many attempts, or no time
  * left. Only for such jobs: whatever may have run is never sent twice (reliability 5.4). Pure.
  */
-export function retryPause({ tries, busy, retryAfterSeconds, leftMs, random }: RetryFacts): number | undefined {
+export function retryPause(facts: RetryFacts): number | undefined {
+  const { tries, busy, retryAfterSeconds, elsewhere = false, leftMs, random } = facts;
   if (!busy && tries >= MAX_TRIES) return undefined;
+  if (elsewhere) return 0;
   const spread = LEAST_PAUSE_MS + random * (MOST_PAUSE_MS - LEAST_PAUSE_MS);
   const pause = Math.max(spread, (retryAfterSeconds ?? 0) * 1_000);
   return pause < leftMs ? Math.ceil(pause) : undefined;

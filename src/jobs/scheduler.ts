@@ -335,12 +335,16 @@ export class Scheduler {
     this.parts.onEnded(job.id);
   }
 
-  /** Back into the queue, for the model's next vendor where it has one; or failed, when it was tried often enough. */
+  /**
+   * Back into the queue, at once for the model's next vendor where there is one behind this (reliability 6.2), after a pause for the first one again, or the only
+   * one; or failed, when it was tried often enough.
+   */
   async #tryAgain(run: Run, job: JobRow, ending: Ending & { kind: "not-run" }, deadline: number): Promise<void> {
     const { clock, health, random = Math.random } = this.parts;
     const leftMs = deadline - clock.monotonic();
     const { busy, error, limited, retryAfterSeconds } = ending;
-    const facts = { tries: job.tries, busy, leftMs, random: random() };
+    const elsewhere = otherRoutes(job, this.parts).after.length > 0;
+    const facts = { tries: job.tries, busy, elsewhere, leftMs, random: random() };
     const pause = retryPause({ ...facts, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) });
     if (pause === undefined) return this.#close(run, job, { kind: "failed", error }, deadline);
     // A vendor that limits its calls is not failing, here as with generations.

@@ -125,6 +125,40 @@ describe("what may be tried again, and what never is", () => {
     expect(second.creates).toHaveLength(1);
   });
 
+  const limited = { kind: "failed", message: "Too fast.", ran: "no", limited: true, retryAfterSeconds: 3_600 } as const;
+
+  test.each([
+    ["limits the gateway for an hour", limited],
+    ["limits it, as an error", new GatewayError("rate_limit_exceeded", "Too fast.", { retryAfterSeconds: 3_600 })],
+    ["is busy for half a minute", new GatewayError("upstream_overloaded", "Busy.", { retryAfterSeconds: 30 })],
+    ["cannot be reached", unreachable()],
+  ])("a vendor that %s leaves the next one to be asked, at once", async (_name, script) => {
+    const { lab, clock, painter, second } = await start();
+    painter.create_ = [script];
+    second.create_ = [IMAGE];
+    const { id } = await lab.create({ model: "paint/two" });
+    await clock.armed(0);
+    await clock.advance(0);
+    expect((await lab.ended(id)).status).toBe("succeeded");
+    expect([painter.creates.length, second.creates.length]).toEqual([1, 1]);
+    expect(lab.gateway.rows()).toMatchObject([{ vendor: "paint2" }]);
+  });
+
+  test("when the last vendor is busy too, it is waited for as it says, and the first one is asked again", async () => {
+    const { lab, clock, painter, second } = await start();
+    painter.create_ = [limited, IMAGE];
+    second.create_ = [new GatewayError("upstream_overloaded", "Busy.", { retryAfterSeconds: 20 })];
+    const { id } = await lab.create({ model: "paint/two" });
+    await clock.armed(0);
+    await clock.advance(0);
+    await clock.armed(20_000);
+    await clock.advance(19_000);
+    expect([painter.creates.length, second.creates.length]).toEqual([1, 1]);
+    await clock.advance(1_000);
+    expect((await lab.ended(id)).status).toBe("succeeded");
+    expect([painter.creates.length, second.creates.length]).toEqual([2, 1]);
+  });
+
   test("a vendor whose model takes no source is not asked for an image with one, and a busy one is waited for", async () => {
     const { lab, clock, painter, second } = await start();
     second.takesSource = false;
