@@ -198,7 +198,7 @@ describe("another attempt", () => {
   test("spread out, as late as the vendor says, and only so often", () => {
     expect(retryPause(facts)).toBe(1_000);
     expect(retryPause({ ...facts, random: 0.999_999 })).toBe(15_000);
-    // Another vendor is not waited for, whatever this one wants waited; but of a fourth attempt there is no word there either.
+    // Another vendor is asked at once, whatever this one wants waited. A fourth attempt is not made there either.
     expect(retryPause({ ...facts, elsewhere: true, retryAfterSeconds: 3_600 })).toBe(0);
     expect(retryPause({ ...facts, elsewhere: true, tries: 3 })).toBeUndefined();
     expect(retryPause({ ...facts, retryAfterSeconds: 40 })).toBe(40_000);
