@@ -80,7 +80,7 @@ export function makeInstaller(script: string, releaseUrl = ""): string {
 }
 
 /** The lines that `sha256sum -c` reads, by name. */
-export function writeSums(folder: string, names: readonly string[]): string {
+function writeSums(folder: string, names: readonly string[]): string {
   const line = (name: string) => {
     const hash = new Bun.CryptoHasher("sha256").update(readFileSync(join(folder, name))).digest("hex");
     return `${hash}  ${name}\n`;

@@ -1,15 +1,15 @@
 /** Everything that goes over the wire in the benchmark, serialised once. */
 
 /** A word that stands in every right answer of a whole reply. */
-export const WHOLE_MARK = "benchmark-reply";
+const WHOLE_MARK = "benchmark-reply";
 /** What each event of a stream carries, once. */
-export const EVENT_MARK = "tok-";
+const EVENT_MARK = "tok-";
 /** Events of one stream. */
 export const BURST_EVENTS = 200;
 export const PACED_EVENTS = 50;
 /** Time between two events of a paced stream, milliseconds: as a model speaks, and slowly for the many. */
-export const PACE_MS = 20;
-export const SLOW_PACE_MS = 200;
+const PACE_MS = 20;
+const SLOW_PACE_MS = 200;
 
 /** What a mock vendor does, and the port it does it on. */
 export const VENDOR_KINDS = [

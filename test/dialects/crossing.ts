@@ -14,7 +14,7 @@ export type UpstreamName = keyof typeof upstreamDialects;
 export const CLIENTS = ["chat", "messages", "responses"] as const;
 export const UPSTREAMS = ["chat", "messages", "responses", "gemini"] as const;
 
-export const ORDERS: Orders = {
+const ORDERS: Orders = {
   upstreamModel: "up-1",
   stream: false,
   reasoning: { kind: "nothing" },

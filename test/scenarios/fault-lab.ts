@@ -15,7 +15,7 @@ import { HIDDEN_MODEL, type Mode } from "./wires.ts";
  * A name that does not exist, a closed port, listeners that hang up on everybody, an address that swallows everything, and a vendor that writes
  * bytes as they stand.
  */
-export const PLACES = ["no-such-name", "refused", "reset", "closed", "black-hole", "raw"] as const;
+const PLACES = ["no-such-name", "refused", "reset", "closed", "black-hole", "raw"] as const;
 export type Place = (typeof PLACES)[number];
 
 /** Where a fault is played. */
@@ -29,7 +29,7 @@ export const SPARE = "vendor-spare";
 /** USD 1,000,000 less one: no table comes to the end of it. */
 const FUNDS_NANO = 999_999_000_000_000n;
 /** The window of every model, tokens. */
-export const WINDOW = 8_192;
+const WINDOW = 8_192;
 
 /** A gateway whose account pays, with a scripted vendor of each dialect, a spare one of the chat dialect, and places where nothing answers. */
 export type FaultLab = {

@@ -7,7 +7,7 @@ import { startUpstream, type Upstream } from "../support/upstream.ts";
 import { HIDDEN_MODEL, type Side } from "./wires.ts";
 
 /** Micro-USD per 1M tokens, which is nano-USD per 1,000 tokens: what a token costs in thousandths of a nano. */
-export const PRICE = { input: 3_000_000n, output: 15_000_000n };
+const PRICE = { input: 3_000_000n, output: 15_000_000n };
 
 /** Models with a price, one for a vendor of each dialect. */
 export const PRICED: Record<Side, string> = { chat: "lab/priced-chat", messages: "lab/priced-messages" };

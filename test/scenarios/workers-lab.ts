@@ -42,7 +42,7 @@ async function* stream({ id, pieces = 1, waits, output = 5 }: Wish, vendor: LabV
 }
 
 /** A vendor on a free port that does as the last text of a request says. */
-export function startLabVendor(): LabVendor {
+function startLabVendor(): LabVendor {
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,

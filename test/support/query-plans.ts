@@ -13,7 +13,7 @@ type Exception = {
 const GROUPED = /^USE TEMP B-TREE FOR GROUP BY/;
 const ORDERED = /^USE TEMP B-TREE FOR ORDER BY/;
 
-export const EXCEPTIONS: readonly Exception[] = [
+const EXCEPTIONS: readonly Exception[] = [
   {
     about: /^SELECT seq, hash FROM ledger_entry ORDER BY seq DESC LIMIT 1$/,
     step: /^SCAN ledger_entry$/,

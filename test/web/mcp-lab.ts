@@ -6,7 +6,7 @@ import { startApp, type TestApp } from "../support/app.ts";
 import { givenExecutable } from "../support/binary.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
 
-export const NOON = Date.UTC(2026, 10, 21, 12);
+const NOON = Date.UTC(2026, 10, 21, 12);
 const DAY_MS = 86_400_000;
 /** When that day ends; an executable has the day that it is. */
 export const DAY_END = new Date(

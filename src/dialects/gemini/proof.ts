@@ -5,7 +5,7 @@ const MAX_PROOF = 4 * 1024 * 1024;
 export const PLACEHOLDER = "skip_thought_signature_validator";
 
 /** The kind of part that a signature belongs to. It is packed with it, since a reasoning block may carry the signature of the part behind it. */
-export const PLACES = ["call", "text", "thought", "image"] as const;
+const PLACES = ["call", "text", "thought", "image"] as const;
 export type Place = (typeof PLACES)[number];
 export type Proof = { place: Place; signature: string };
 

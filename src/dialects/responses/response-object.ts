@@ -15,7 +15,7 @@ export type ResponseState = {
 };
 
 /** The id of a reply as this dialect shows it. */
-export const replyIdOf = (context: ReplyContext): string => `resp_${context.replyId}`;
+const replyIdOf = (context: ReplyContext): string => `resp_${context.replyId}`;
 
 /** Usage until the vendor counts: a reply that cost no input does not exist. */
 export const estimatedUsage = (context: ReplyContext): Usage => ({ ...NO_USAGE, input: context.estimatedInputTokens });

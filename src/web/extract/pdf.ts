@@ -90,7 +90,7 @@ const PARAGRAPH_GAP = 1.9;
 const FORMS = /[\ufb50-\ufdff\ufe70-\ufefc]+/g;
 
 /** A page's pieces of text as paragraphs, each separated by an empty line. A word that was cut at a line's end is mended. */
-export function joinPieces(pieces: readonly Piece[]): string {
+function joinPieces(pieces: readonly Piece[]): string {
   let text = "";
   let bottom: number | undefined;
   for (const piece of inReadingOrder(pieces)) {

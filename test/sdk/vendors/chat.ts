@@ -80,7 +80,7 @@ function recordsOf(reply: Reply, model: string): string[] {
 }
 
 /** Errors as this dialect's vendor words them (dialects.md 1.5); the newer dialect's are the same. */
-export const OPENAI_ERRORS: Record<VendorFault, { status: number; type: string; code: string | null }> = {
+const OPENAI_ERRORS: Record<VendorFault, { status: number; type: string; code: string | null }> = {
   refused: { status: 400, type: "invalid_request_error", code: "invalid_value" },
   key: { status: 401, type: "invalid_request_error", code: "invalid_api_key" },
   limit: { status: 429, type: "requests", code: "rate_limit_exceeded" },
