@@ -7,6 +7,12 @@ import { citedIn } from "./citations.ts";
 
 export type Block = Record<string, unknown>;
 
+/** A call of a tool that the client runs. */
+export const isCall = (block: unknown): block is Block => isObject(block) && block["type"] === "tool_use";
+
+/** What such a call came to. */
+export const isResult = (block: unknown): block is Block => isObject(block) && block["type"] === "tool_result";
+
 /**
  * A block under an id that no other call has, in its reply or another, where it is a call: some servers leave the id out, but without one no result can be given
  * back (dialects.md 4.8 #14), and that of others only counts within its turn. `seed`: the id of its message. `ids`: those of its reply.

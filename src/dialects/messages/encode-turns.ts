@@ -9,6 +9,7 @@ import { ToolIds } from "../tools/tool-ids.ts";
 import { toInput } from "../tools/tool-input.ts";
 import { mergeAroundSystem, mergeTurns } from "../turns.ts";
 import { NO_AUDIO, nameLostDetail, unsayable } from "../unsayable.ts";
+import { isCall } from "./blocks.ts";
 import { encodeDocumentSource, encodeImageSource } from "./media.ts";
 import { unansweredResult } from "./sound-messages.ts";
 import { isThinking } from "./tool-loop.ts";
@@ -83,8 +84,6 @@ function addStrayResult(part: ToolResultPart, blocks: Block[], dropped: string[]
   blocks.push({ type: "text", text: strayHead(cleanText(part.callId)) });
   for (const inner of part.parts) addUserPart(inner, blocks, dropped);
 }
-
-const isCall = (block: Block): boolean => block["type"] === "tool_use";
 
 /**
  * An assistant's blocks with the calls last, so that what follows a call is its result. A turn with thinking stays as its model gave it: that refuses

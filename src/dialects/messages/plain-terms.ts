@@ -2,6 +2,7 @@ import type { DocumentPart, Part } from "../../canon/prompt.ts";
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
 import { textOfUnknown } from "../text.ts";
+import { isResult } from "./blocks.ts";
 import { decodeTools } from "./decode-tools.ts";
 import { decodeContent } from "./decode-turns.ts";
 import { encodeImageSource } from "./media.ts";
@@ -12,8 +13,6 @@ type Wire = Record<string, unknown>;
 const BLOCKS: ReadonlySet<unknown> = new Set(
   "text image tool_use tool_result tool_reference thinking redacted_thinking".split(" "),
 );
-
-const isResult = (block: unknown): block is Wire => isObject(block) && block["type"] === "tool_result";
 
 /** A result is as plain as what it holds: RAG tools give search results. */
 const isPlainBlock = (block: unknown): boolean =>

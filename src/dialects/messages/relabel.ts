@@ -19,7 +19,7 @@ import type { Relabeler, ReplyContext } from "../dialect.ts";
 import { Frame, oneLine } from "../frames.ts";
 import { type RecordWriter, RunWriter } from "../run-writer.ts";
 import { ReplyCallIds } from "../tools/counted-ids.ts";
-import { type Block, fragmentText, inputText, withDistinctId } from "./blocks.ts";
+import { type Block, fragmentText, inputText, isCall, withDistinctId } from "./blocks.ts";
 import { isEmptyFrame, readAnother, typeOf } from "./decode-stream.ts";
 import { placeDelta } from "./delta-place.ts";
 import {
@@ -94,7 +94,6 @@ function soundDelta(delta: unknown): Block | undefined {
   return text === "" ? undefined : { ...delta, [field]: text };
 }
 
-const isCall = (block: unknown): block is Block => isObject(block) && block["type"] === "tool_use";
 const lacksInput = (block: unknown): boolean => isCall(block) && !isObject(block["input"]);
 
 const lacksOwnId = (block: unknown, seed: unknown, ids: ReplyCallIds): boolean =>

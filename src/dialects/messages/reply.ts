@@ -10,7 +10,7 @@ import { innerError } from "../refusals/upstream-error.ts";
 import { startEvent } from "../reply-start.ts";
 import { ReplyCallIds } from "../tools/counted-ids.ts";
 import { toInput } from "../tools/tool-input.ts";
-import { type Block, readWholeBlock, withDistinctId } from "./blocks.ts";
+import { type Block, isCall, readWholeBlock, withDistinctId } from "./blocks.ts";
 import { citationOf, serverToolUsage } from "./citations.ts";
 import { shownSignature, startOfBlock } from "./encode-stream.ts";
 import { messageIdOf } from "./records.ts";
@@ -34,7 +34,7 @@ export function decodeReply(body: unknown, { usedCallIds }: DecodeContext): Even
   let calledTool = false;
   for (const block of body["content"] ?? []) {
     if (!isObject(block)) continue;
-    calledTool ||= isToolUse(block);
+    calledTool ||= isCall(block);
     readWholeBlock(withDistinctId(block, body["id"], ids), citer, events);
   }
   const usage = readUsage(body["usage"], NO_USAGE);
@@ -47,8 +47,6 @@ export function decodeReply(body: unknown, { usedCallIds }: DecodeContext): Even
 
 /** Ollama writes the blocks of a model that says nothing as null (its `anthropic/anthropic.go`, `ToMessagesResponse`). */
 const isContent = (content: unknown): content is unknown[] | null => content === null || Array.isArray(content);
-
-const isToolUse = (block: Block): boolean => block["type"] === "tool_use";
 
 /** A finished block; undefined for one of another dialect, and for reasoning that is not shown. */
 function writeBlock({ start, text, signature, citations }: WholeBlock, context: ReplyContext): Block | undefined {
@@ -75,7 +73,7 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Re
     role: "assistant",
     model: context.model,
     content,
-    ...writeFinish(finish, content.some(isToolUse)),
+    ...writeFinish(finish, content.some(isCall)),
     usage: context.webCalls ? { ...counted, ...serverToolUsage(context) } : counted,
   };
 }

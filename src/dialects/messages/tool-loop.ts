@@ -1,5 +1,6 @@
 import { isObject, listOf } from "../../lib/json.ts";
 import { loopBegin, type Said } from "../lost-reasoning.ts";
+import { isResult } from "./blocks.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -9,8 +10,7 @@ const blocksOf = (message: Wire): readonly unknown[] => listOf(message["content"
 export const isThinking = (block: unknown): boolean =>
   isObject(block) && (block["type"] === "thinking" || block["type"] === "redacted_thinking");
 
-const givesResults = (message: unknown): boolean =>
-  isObject(message) && blocksOf(message).some((block) => isObject(block) && block["type"] === "tool_result");
+const givesResults = (message: unknown): boolean => isObject(message) && blocksOf(message).some(isResult);
 
 const isAssistant = (message: unknown): message is Wire => isObject(message) && message["role"] === "assistant";
 

@@ -1,4 +1,5 @@
 import { isObject, listOf } from "../../lib/json.ts";
+import { isResult } from "./blocks.ts";
 
 /** What a system turn sets for the answers behind it, beside what it says (Anthropic's "Per-message effort" and "Mid-conversation system messages"). */
 type Message = Record<string, unknown>;
@@ -13,8 +14,6 @@ export const setsOutput = ({ output_config: config }: Message): boolean =>
 
 const effortOf = (message: Message): unknown =>
   isObject(message["output_config"]) ? message["output_config"]["effort"] : undefined;
-
-const isResult = (block: unknown): boolean => isObject(block) && block["type"] === "tool_result";
 
 /** A turn in which the user says something: results of tools alone are nothing new. */
 const saysMore = (message: Message): boolean =>
