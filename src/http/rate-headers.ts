@@ -61,3 +61,14 @@ function messagesHeaders({ limit, remaining, resetAt }: RateState): Record<strin
 export function rateHeaders(dialect: DialectName, state: RateState): Record<string, string> {
   return dialect === "messages" ? messagesHeaders(state) : chatHeaders(state);
 }
+
+/**
+ * Sets {@link rateHeaders} of the chat dialect on an answer that was made before; none where nothing is limited. A refusal for going too fast has said already how
+ * it stood when it was refused.
+ */
+export function setRate({ headers }: Response, rate: RateState | undefined): void {
+  if (!rate) return;
+  for (const [name, value] of Object.entries(chatHeaders(rate))) {
+    if (!headers.has(name)) headers.set(name, value);
+  }
+}

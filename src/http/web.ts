@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import type { Caller } from "../accounts/caller.ts";
 import { fieldFault } from "../canon/errors.ts";
 import { isObject } from "../lib/json.ts";
-import type { Limiter, RateState } from "../limits/limiter.ts";
+import type { Limiter } from "../limits/limiter.ts";
 import type { WebCall } from "../web/tools/meter.ts";
 import { describePage } from "../web/tools/text.ts";
 import { isFault, readFetchArguments, readSearchArguments, type WebTools } from "../web/tools/tools.ts";
@@ -14,7 +14,7 @@ import { methodNotAllowed } from "./errors.ts";
 import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
 import { errorReplies, HIDDEN, jsonBody, jsonReply } from "./openapi-detail.ts";
 import { ownJson } from "./own-json.ts";
-import { rateHeaders } from "./rate-headers.ts";
+import { setRate } from "./rate-headers.ts";
 import { requestIdOf } from "./request.ts";
 import { answerFault, noteWorked, runCall, type WebCallDependencies } from "./web-call.ts";
 import { Work } from "./work.ts";
@@ -124,16 +124,7 @@ async function answerWeb(request: Request, dependencies: WebDependencies, name: 
   } catch (thrown) {
     response = answerFault(thrown, request, work, dependencies.log);
   }
-  if (caller) tellRate(response, limiter.peek?.(caller.accountId, caller.plan, "web"));
+  // As it stands when the answer goes out, also where that is given again (contract 6).
+  if (caller) setRate(response, limiter.peek?.(caller.accountId, caller.plan, "web"));
   return response;
-}
-
-/**
- * Says beside an answer how its caller's limit stands when it goes out, also where it is given again (contract 6). A refusal for going too fast has said how it
- * stood when it was refused.
- */
-function tellRate({ headers }: Response, rate: RateState | undefined): void {
-  for (const [name, value] of Object.entries(rate ? rateHeaders("chat", rate) : {})) {
-    if (!headers.has(name)) headers.set(name, value);
-  }
 }

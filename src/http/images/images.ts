@@ -24,7 +24,7 @@ import { answerOnce } from "../idempotency.ts";
 import { HIDDEN } from "../openapi-detail.ts";
 import { ownJson } from "../own-json.ts";
 import { queryOf } from "../query.ts";
-import { rateHeaders } from "../rate-headers.ts";
+import { setRate } from "../rate-headers.ts";
 import { pathOf, requestIdOf } from "../request.ts";
 import { Work } from "../work.ts";
 import { CANCEL_DETAIL, CREATE_DETAIL, FILE_DETAIL, LIST_DETAIL, SHOW_DETAIL } from "./detail.ts";
@@ -68,8 +68,7 @@ class ImageEndpoints {
     const taken: Taken = { rate: undefined };
     try {
       const response = await run(authenticate(request, this.dependencies.keys), taken);
-      const rate = taken.rate ? rateHeaders("chat", taken.rate) : {};
-      for (const [name, value] of Object.entries(rate)) response.headers.set(name, value);
+      setRate(response, taken.rate);
       return response;
     } catch (thrown) {
       onFault?.(thrown);
