@@ -28,7 +28,7 @@ import { serveTools } from "./server-tools/server-tools.ts";
 import { finishWhole } from "./server-tools/stream.ts";
 import { Spending } from "./spending.ts";
 import { RelayedStream } from "./stream.ts";
-import { countMedia } from "./tokens/estimate.ts";
+import { countMedia } from "./tokens/media-tokens.ts";
 import { settleTools } from "./vendor-tools.ts";
 
 /** Headers of a stream are sent at the latest after this, so that a client hears something while its model thinks. */

@@ -1,7 +1,8 @@
 import type { Config } from "../../src/config/load.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { JsonText } from "../../src/lib/json.ts";
-import { countMedia, estimateInputTokens } from "../../src/relay/tokens/estimate.ts";
+import { estimateInputTokens } from "../../src/relay/tokens/estimate.ts";
+import { countMedia } from "../../src/relay/tokens/media-tokens.ts";
 import { startApp, type TestApp, type UsageRow, vendorAt } from "../support/app.ts";
 import { startUpstream, type Upstream } from "../support/upstream.ts";
 import { HIDDEN_MODEL, type Side } from "./wires.ts";

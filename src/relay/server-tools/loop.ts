@@ -16,7 +16,8 @@ import { keepLessons, learnFromRefusal } from "../lessons/learn-from-refusal.ts"
 import { turnTo } from "../make-target.ts";
 import { Tries } from "../routes-tries.ts";
 import type { Target } from "../target.ts";
-import { countMedia, estimateInputTokens } from "../tokens/estimate.ts";
+import { estimateInputTokens } from "../tokens/estimate.ts";
+import { countMedia } from "../tokens/media-tokens.ts";
 import { boundOutput, reserveInput, watchSpending } from "./bounds.ts";
 import { faultOf, runCall } from "./call.ts";
 import { Sources } from "./cite.ts";
