@@ -1,9 +1,9 @@
 import { REASONING_FORMS_OF } from "../../canon/intent.ts";
 import { remember } from "../../lib/remember.ts";
-import { geminiCounter } from "../counters.ts";
 import type { UpstreamDialect } from "../dialect.ts";
 import { ceilingLessons } from "../refusals/output-ceiling.ts";
 import { amend, repairs } from "./amend.ts";
+import { geminiCounter } from "./counter.ts";
 import { decodeStream } from "./decode-stream.ts";
 import { encodeRequest } from "./encode-request.ts";
 import { decodeError } from "./errors.ts";

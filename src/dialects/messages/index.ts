@@ -1,12 +1,12 @@
 import { REASONING_FORMS_OF } from "../../canon/intent.ts";
 import { markMessagesBody, takesMarks } from "../cache-marks.ts";
-import { messagesCounter } from "../counters.ts";
 import type { Dialect } from "../dialect.ts";
 import { readUpstreamError } from "../refusals/upstream-error.ts";
 import { amend, repairs } from "./amend.ts";
 import { headerEdits } from "./betas.ts";
 import { watchBlankStops } from "./blank-stops.ts";
 import { checkRequest } from "./check.ts";
+import { messagesCounter } from "./counter.ts";
 import { decodeRequest } from "./decode-request.ts";
 import { decodeStream } from "./decode-stream.ts";
 import { encodeRequest } from "./encode-request.ts";

@@ -1,10 +1,10 @@
 import { REASONING_FORMS_OF } from "../../canon/intent.ts";
-import { responsesCounter } from "../counters.ts";
 import type { Dialect } from "../dialect.ts";
 import { encodeError } from "../refusals/openai-error.ts";
 import { readUpstreamError } from "../refusals/upstream-error.ts";
 import { amend, lessons, plainer, repairs, replyChanges } from "./amend.ts";
 import { checkRequest } from "./check.ts";
+import { responsesCounter } from "./counter.ts";
 import { decodeRequest } from "./decode-request.ts";
 import { canFollow, decodeStream } from "./decode-stream.ts";
 import { encodeRequest } from "./encode-request.ts";
