@@ -9,7 +9,7 @@ import { unseenPicture } from "../media/pictures.ts";
 import { innerError } from "../refusals/upstream-error.ts";
 import { startEvent } from "../reply-start.ts";
 import { ReplyCallIds } from "../tools/counted-ids.ts";
-import { toInput } from "../tools/tool-input.ts";
+import { toCalledInput, toInput } from "../tools/tool-input.ts";
 import { type Block, isCall, readWholeBlock, withDistinctId } from "./blocks.ts";
 import { citationOf, serverToolUsage } from "./citations.ts";
 import { shownSignature, startOfBlock } from "./encode-stream.ts";
@@ -57,7 +57,7 @@ function writeBlock({ start, text, signature, citations }: WholeBlock, context: 
   const block = startOfBlock(start, context);
   if (block && start.kind === "reasoning")
     return { ...block, thinking: text, signature: shownSignature(signature, context) };
-  if (start.kind === "tool-call") return { ...block, input: toInput(text) };
+  if (start.kind === "tool-call") return { ...block, input: toCalledInput(text) };
   return block && text !== "" ? { ...block, input: toInput(text) } : block;
 }
 

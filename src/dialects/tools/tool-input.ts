@@ -7,7 +7,7 @@ const WRAPPED_INPUT_KEY = "value";
 
 /**
  * A tool call's arguments, JSON text, as an object: `{}` for blank text and null, unpacked once when a vendor encoded them twice, and anything
- * else under {@link WRAPPED_INPUT_KEY}, also text that is no JSON or nested too deep (dialects.md 4.8 #10). What weaker models write of an object is read as {@link ObjectScanner.take} has it. Never throws.
+ * else under {@link WRAPPED_INPUT_KEY}, also text that is no JSON or nested too deep (dialects.md 4.8 #10). Never throws.
  */
 export function toInput(text: string): Record<string, unknown> {
   const value = parse(text);
@@ -15,6 +15,12 @@ export function toInput(text: string): Record<string, unknown> {
   if (value === undefined || value === null) return {};
   const inner = typeof value === "string" ? parse(value) : undefined;
   return isObject(inner) ? inner : { [WRAPPED_INPUT_KEY]: value };
+}
+
+/** {@link toInput} of a call that is to be run, where what weaker models make of an object is read as {@link ObjectScanner.take} has it. Never throws. */
+export function toCalledInput(text: string): Record<string, unknown> {
+  const taken = new ObjectScanner().take(text);
+  return toInput(taken !== text && isJson(taken) ? taken : text);
 }
 
 /** Numbers of so many digits may not survive as a double: ids are often longer (dialects.md 4.8 #43). */
@@ -46,8 +52,7 @@ function parse(text: string): unknown {
   try {
     return LONG_NUMBER.test(text) ? JSON.parse(text, keepNumber) : JSON.parse(text);
   } catch {
-    const taken = new ObjectScanner().take(text);
     // Arguments cut off or never JSON: the text itself is all there is to show.
-    return taken !== text && isJson(taken) ? parse(taken) : text;
+    return text;
   }
 }
