@@ -47,8 +47,8 @@ function chatRecord(fields: Record<string, unknown>): string {
 const chatDelta = (delta: Record<string, unknown>, finish: string | null = null) =>
   chatRecord({ choices: [{ index: 0, delta, finish_reason: finish }] });
 
-const chatError = (type: string, message: string) => ({
-  error: { message, type, param: null, code: null },
+const chatError = (type: string, message: string, code: string | null = null) => ({
+  error: { message, type, param: null, code },
 });
 
 const chat: Wire = {
