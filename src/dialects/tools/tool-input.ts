@@ -9,18 +9,22 @@ const WRAPPED_INPUT_KEY = "value";
  * A tool call's arguments, JSON text, as an object: `{}` for blank text and null, unpacked once when a vendor encoded them twice, and anything
  * else under {@link WRAPPED_INPUT_KEY}, also text that is no JSON or nested too deep (dialects.md 4.8 #10). Never throws.
  */
-export function toInput(text: string): Record<string, unknown> {
+export const toInput = (text: string): Record<string, unknown> => asInput(parse(text));
+
+/** {@link toInput} of a call that is to be run, where what weaker models make of an object is read as {@link ObjectScanner.take} has it. Never throws. */
+export function toCalledInput(text: string): Record<string, unknown> {
   const value = parse(text);
+  // What is no JSON comes back as it is.
+  if (value !== text) return asInput(value);
+  const taken = new ObjectScanner().take(text);
+  return asInput(taken !== text && isJson(taken) ? parse(taken) : text);
+}
+
+function asInput(value: unknown): Record<string, unknown> {
   if (isObject(value)) return value;
   if (value === undefined || value === null) return {};
   const inner = typeof value === "string" ? parse(value) : undefined;
   return isObject(inner) ? inner : { [WRAPPED_INPUT_KEY]: value };
-}
-
-/** {@link toInput} of a call that is to be run, where what weaker models make of an object is read as {@link ObjectScanner.take} has it. Never throws. */
-export function toCalledInput(text: string): Record<string, unknown> {
-  const taken = new ObjectScanner().take(text);
-  return toInput(taken !== text && isJson(taken) ? taken : text);
 }
 
 /** Numbers of so many digits may not survive as a double: ids are often longer (dialects.md 4.8 #43). */
