@@ -94,4 +94,24 @@ describe("a start from source", () => {
     });
     expect({ code, said: count(stderr, "ignores HTTP_PROXY") }).toEqual({ code: 0, said: 1 });
   });
+
+  // The executable is what test/cli asks; the source has other ways to its files (the catalog, the migrations, the document).
+  test("every command runs", async () => {
+    const commands = [
+      ["keys", "create"],
+      ["tokens", "create"],
+      ["accounts", "show", "local"],
+      ["models", "--json"],
+      ["usage", "--csv"],
+      ["openapi"],
+      ["doctor", "--port", "0"],
+      ["backup", join(folder, "copy.db")],
+    ];
+    for (const words of commands) {
+      const { code, stderr } = await runBinary(words, {
+        ...{ folder, command: FROM_SOURCE, env: { SLUICE_LOCAL_DISCOVERY: "false" } },
+      });
+      expect({ words, code, stderr }).toMatchObject({ words, code: 0, stderr: expect.not.stringContaining("error") });
+    }
+  });
 });

@@ -4,12 +4,10 @@ import { Accounts } from "../../src/accounts/accounts.ts";
 import { Keys } from "../../src/accounts/keys.ts";
 import { storePath } from "../../src/config/data-folder.ts";
 import { openStore } from "../../src/db/open.ts";
-import { givenExecutable, makeFolder, type RunningBinary, removeFolder, startBinary } from "../support/binary.ts";
+import { buildBinary, makeFolder, type RunningBinary, removeFolder, startBinary } from "../support/binary.ts";
 import { type Books, withBooks } from "../support/books.ts";
 import { type Gate, gate, until } from "../support/wait.ts";
 import { childrenOf } from "./workers-processes.ts";
-
-const MAIN = join(import.meta.dir, "../../src/main.ts");
 
 /** Why nothing of this runs elsewhere: there several processes cannot listen on one port, and `serve` says so. */
 export const isLinux = process.platform === "linux";
@@ -124,8 +122,7 @@ export class WorkersLab {
 
   /** How the program is started. */
   get command(): string[] {
-    const executable = givenExecutable();
-    return executable ? [executable] : [process.execPath, MAIN];
+    return [buildBinary()];
   }
 
   async start(...flags: string[]): Promise<RunningBinary> {
