@@ -244,6 +244,7 @@ function startObservation({ settings, log, vendors, running, writer, watch }: Gr
     clock,
     ...memoryShare(processes),
     running: () => running.count,
+    waitedMs: () => writer.counts.waitedMs,
     storeFails: () => watch.failing,
   });
   const observation = new Observation({

@@ -16,9 +16,12 @@ const GIVE_UP_MS = 5_000;
 
 /**
  * How long a batch gathers at the most while others write too, ms: on a busy server one fsync then serves several requests (reliability 3.9), and a
- * commit costs as much as five rows.
+ * commit costs as much as five rows. Where the disk is slow the event loop stands still in each commit, and requests get on between two of them alone: a
+ * batch gathers for such a part of the time that the last commit took, and for no longer than that.
  */
 export const GATHER_MS = 4;
+const GATHER_PART = 0.25;
+const MOST_GATHER_MS = 25;
 
 type Task = {
   operation: () => unknown;
@@ -43,7 +46,7 @@ const gone = (path: string) =>
 /**
  * All writing to the store: operations queue up and share one transaction and one fsync (group commit, reliability 3.9). A batch
  * starts at the end of the current turn of the event loop; while others write too it waits for those who are still at work, four milliseconds at the
- * most; when it is full it starts at once. Alone an operation waits for nothing, under load the batches grow.
+ * most, or longer where the disk is slow; when it is full it starts at once. Alone an operation waits for nothing, under load the batches grow.
  */
 export class Writer {
   #queue: Task[] = [];
@@ -54,11 +57,13 @@ export class Writer {
   #closed = false;
   #committing = false;
   #lastBatch = 0;
+  /** How long the last commit took. */
+  #tookMs = 0;
   #lockedSince: number | undefined;
   #onDrained: (() => void) | undefined;
   readonly #joined: BatchWork[] = [];
-  /** What was written since the start, for the operator. */
-  readonly counts = { commits: 0, operations: 0, failures: 0 };
+  /** What was written since the start, for the operator, and for how long the event loop stood still meanwhile for the disk, ms. */
+  readonly counts = { commits: 0, operations: 0, failures: 0, waitedMs: 0 };
   #view = 0;
   #writing = false;
   #failing: StoreError | undefined;
@@ -151,7 +156,8 @@ export class Writer {
     if (this.#isDue) return;
     // Where nobody else is at work, waiting gains nothing.
     if (this.#lastBatch > 1 && this.#queue.length < this.atWork()) {
-      this.#gathering ??= setTimeout(this.#onDue, GATHER_MS);
+      const gatherMs = Math.min(Math.max(GATHER_MS, this.#tookMs * GATHER_PART), MOST_GATHER_MS);
+      this.#gathering ??= setTimeout(this.#onDue, gatherMs);
       return;
     }
     clearTimeout(this.#gathering);
@@ -230,7 +236,10 @@ export class Writer {
       for (const task of batch) results.push(this.#attempt(task));
       for (const work of this.#joined) work.write();
       this.#writing = false;
+      const begunAt = this.clock.monotonic();
       this.#statements.commit.run();
+      this.#tookMs = this.clock.monotonic() - begunAt;
+      this.counts.waitedMs += this.#tookMs;
     } catch (thrown) {
       this.#writing = false;
       for (const work of this.#joined) work.forget();

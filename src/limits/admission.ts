@@ -12,8 +12,12 @@ const FREE = 8;
 const PACE = 16;
 const LEAST_PACE = 1;
 const MOST_PACE = 64;
-/** How long a turn may take, ms: after a longer one fewer are let in with the next. */
+/**
+ * How long a turn may take, ms, or what part of the wait for the disk that it ended with, which is not counted itself: after a longer one fewer are let in
+ * with the next. A commit takes as long for one request as for sixty.
+ */
 const TURN_MS = 3;
+const TURN_OF_WAIT = 0.25;
 /** Requests that may wait to come in. */
 const MOST_WAITING = 4_096;
 /** How much of the body of each may be in memory meanwhile, bytes: its connection takes no more before its sender has to wait. */
@@ -72,6 +76,8 @@ export type AdmissionParts = {
   collect?: () => void;
   /** Generations that are under way. */
   running(): number;
+  /** How long this process has stood still for the disk so far, ms. Default: it never does. */
+  waitedMs?(): number;
   /** The store takes no writes at the moment: what a request comes to could not be written down. */
   storeFails?(): boolean;
   /** Runs `work` with the next turn of the event loop. Default: setImmediate. */
@@ -108,6 +114,8 @@ export class Admission {
   #turning = false;
   /** When this turn of the event loop began: who came since then is not known before the next one. */
   #lookedAt = 0;
+  /** How long this process had stood still for the disk by then. */
+  #waitedMs = 0;
   /** When the time since the last look began, and how many had been refused and let in by then. */
   #windowAt = 0;
   #before = { shed: 0, admitted: 0 };
@@ -254,13 +262,14 @@ export class Admission {
     if (this.#turning) return;
     this.#turning = true;
     this.#lookedAt = this.parts.clock.monotonic();
+    this.#waitedMs = this.#readWaited();
     this.#nextTurn(this.#onTurn);
   }
 
   readonly #onTurn = (): void => {
     this.#turning = false;
     const now = this.parts.clock.monotonic();
-    this.#setPace(now - this.#lookedAt);
+    this.#setPace(now - this.#lookedAt, this.#readWaited() - this.#waitedMs);
     const entered = this.#entered;
     this.#entered = 0;
     if (this.#isNeeded) {
@@ -270,6 +279,10 @@ export class Admission {
     }
     if (this.#isNeeded || entered > 0) this.#turn();
   };
+
+  #readWaited(): number {
+    return this.parts.waitedMs?.() ?? 0;
+  }
 
   #judge(now: number): void {
     const refused = this.shed.load - this.#before.shed;
@@ -315,8 +328,9 @@ export class Admission {
   }
 
   /** Fewer for the next turn when this one took too long, one more when it did not. */
-  #setPace(tookMs: number): void {
-    if (tookMs > TURN_MS) this.#pace = Math.max(LEAST_PACE, Math.floor(this.#pace * 0.75));
+  #setPace(tookMs: number, waitedMs: number): void {
+    if (tookMs - waitedMs > Math.max(TURN_MS, waitedMs * TURN_OF_WAIT))
+      this.#pace = Math.max(LEAST_PACE, Math.floor(this.#pace * 0.75));
     else if (this.#pace < MOST_PACE) this.#pace++;
   }
 

@@ -142,6 +142,31 @@ describe("the writer", () => {
       store.close();
     });
 
+    // Of a disk that is slow the next batch has more, in proportion; of one that hung for a moment it has no more than of a slow one.
+    test.each([
+      [2, GATHER_MS],
+      [60, 15],
+      [1_000, 25],
+    ])("after a commit of %d ms a batch gathers for %d ms at the most", async (commitMs, gatherMs) => {
+      const store = openStore(":memory:");
+      const { add, lines } = withLines(store);
+      let now = 0;
+      const clock = { ...systemClock, monotonic: () => now };
+      const writer = new Writer(store, clock, () => 1_000);
+      // The time of a commit is that between two looks at the clock: the second of them is later.
+      const commit = spyOn(clock, "monotonic").mockImplementation(() => (now += commitMs));
+      await Promise.all([writer.run(() => add("first")), writer.run(() => add("second"))]);
+      commit.mockRestore();
+      expect(writer.counts.waitedMs).toBe(commitMs);
+      const timers = spyOn(globalThis, "setTimeout");
+      using _restored = { [Symbol.dispose]: () => timers.mockRestore() };
+      const third = writer.run(() => add("third"));
+      expect(timers.mock.calls.map(([, ms]) => ms)).toContain(gatherMs);
+      await third;
+      expect(lines()).toHaveLength(3);
+      store.close();
+    });
+
     test("one that comes alone waits for nobody, however many are at work", async () => {
       const { store, add, lines, writer } = await busyWriter(() => 1_000);
       await writer.run(() => add("third"));
@@ -397,7 +422,7 @@ describe("a transaction that cannot be ended", () => {
     await writer.run(() => add("c"));
     expect(writer.failing).toBeUndefined();
     expect(lines()).toEqual(["c"]);
-    expect(writer.counts).toEqual({ commits: 1, operations: 1, failures: 1 });
+    expect(writer.counts).toMatchObject({ commits: 1, operations: 1, failures: 1 });
   });
 
   test("one that cannot even be undone is undone by the next, which keeps nothing of it", async () => {

@@ -96,6 +96,7 @@ describe("GET /metrics", () => {
     expect(figureOf(text, "sluice_upstream_in_flight")).toBe(0);
     expect(figureOf(text, "sluice_requests_running")).toBe(0);
     expect(figureOf(text, "sluice_store_commits_total")).toBeGreaterThan(0);
+    expect(figureOf(text, "sluice_store_commit_seconds_total")).toBeGreaterThanOrEqual(0);
     expect(figureOf(text, 'sluice_upstream_connections{state="busy"}')).toBe(0);
     expect(figureOf(text, "sluice_upstream_connections_opened_total")).toBeGreaterThan(0);
     expect(figureOf(text, 'sluice_event_loop_lag_seconds{quantile="0.99"}')).toBeGreaterThanOrEqual(0);

@@ -8,10 +8,10 @@ const MIB = 1024 * 1024;
 
 /** A machine of two processors with some memory, of which so many thousandths are used, whose event loop is turned by hand. */
 function machine(memoryBytes = 8 * 1024 * MIB) {
-  const state = { now: 0, used: 0, garbage: 0, running: 1_000, failing: false };
+  const state = { now: 0, used: 0, garbage: 0, running: 1_000, failing: false, waited: 0 };
   const turns: (() => void)[] = [];
   const admission = new Admission({
-    ...{ memoryBytes, running: () => state.running, storeFails: () => state.failing },
+    ...{ memoryBytes, running: () => state.running, storeFails: () => state.failing, waitedMs: () => state.waited },
     readMemory: () => ((state.used + state.garbage) * memoryBytes) / 1_000,
     collect: () => {
       state.garbage = 0;
@@ -42,9 +42,10 @@ function machine(memoryBytes = 8 * 1024 * MIB) {
       refused.push(name);
     }
   };
-  /** The loop turns once, which takes so long, ms. */
-  const turn = async (tookMs = 1) => {
+  /** The loop turns once, which takes so long, and stands still for the disk for so long of it, ms. */
+  const turn = async (tookMs = 1, waitedMs = 0) => {
     state.now += tookMs;
+    state.waited += waitedMs;
     for (const work of turns.splice(0)) work();
     await Promise.resolve();
     await Promise.resolve();
@@ -122,6 +123,19 @@ describe("admission by turns (reliability 4)", () => {
     expect([await with_(20), await with_(1), await with_(1)]).toEqual([1, 2, 3]);
     for (let turns = 0; turns < 10; turns++) await turn(1);
     expect(await with_(1)).toBe(14);
+  });
+
+  test("no fewer come in for the time that a turn waits for the disk, and a quarter of it may be worked; more than that is a long turn again", async () => {
+    const { inside, askMany, turn } = machine();
+    askMany(1_000);
+    const with_ = async (tookMs: number, waitedMs: number) => {
+      const before = inside.length;
+      await turn(tookMs, waitedMs);
+      return inside.length - before;
+    };
+    expect([await with_(42, 40), await with_(50, 40), await with_(51, 40)]).toEqual([17, 18, 13]);
+    // Of a disk that is quick no more may be worked than where nothing is written.
+    expect([await with_(5, 2), await with_(5.5, 2)]).toEqual([14, 10]);
   });
 
   test("who has left is not let in, and takes nobody's place", async () => {

@@ -86,7 +86,7 @@ function readPragma({ database }: Store, name: string): number {
 }
 
 function collectStore({ store, writer }: GatewaySources): Figure[] {
-  const { commits, operations, failures } = writer.counts;
+  const { commits, operations, failures, waitedMs } = writer.counts;
   const pageSize = readPragma(store, "page_size");
   return [
     single("sluice_store_bytes", "gauge", "The store's file.", sizeOf(store.path)),
@@ -99,6 +99,12 @@ function collectStore({ store, writer }: GatewaySources): Figure[] {
     ),
     single("sluice_store_commits_total", "counter", "Batches that were written durably.", commits),
     single("sluice_store_operations_total", "counter", "Operations in those batches.", operations),
+    single(
+      "sluice_store_commit_seconds_total",
+      "counter",
+      "How long everything waited while those batches went to the disk.",
+      waitedMs / 1_000,
+    ),
     single("sluice_store_failures_total", "counter", "Batches that could not be written.", failures),
     single("sluice_store_queued", "gauge", "Operations that wait for their commit.", writer.queued),
   ];
