@@ -74,17 +74,36 @@ function cut(text: string, lengths: readonly number[]): string[] {
   return pieces;
 }
 
-test("an object is taken as it is, however it is cut and spread over lines, and nothing that stands behind it", () => {
+/** What is taken of a text that comes in these pieces. */
+function takenOf(pieces: readonly string[]): string {
+  const scanner = new ObjectScanner();
+  return pieces.map((piece) => scanner.take(piece)).join("") + scanner.takeRest();
+}
+
+test("an object is taken as it is, however it is cut and spread over lines, and nothing that stands around it", () => {
   const lengths = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 });
+  const befores = fc.constantFrom("", "{}", " { }\n", "{}{\n}");
   fc.assert(
-    fc.property(objects, lengths, fc.boolean(), fc.string(), (value, steps, isSpread, behind) => {
+    fc.property(befores, objects, lengths, fc.boolean(), fc.string(), (before, value, steps, isSpread, behind) => {
+      // Behind an empty one another object is the one that is meant.
+      fc.pre(Object.keys(value).length > 0 || (before === "" && !/^[^!-z|}~]*\{/.test(behind)));
       const text = JSON.stringify(value, undefined, isSpread ? 2 : undefined);
-      const scanner = new ObjectScanner();
-      expect(
-        cut(text + behind, steps)
-          .map((piece) => scanner.take(piece))
-          .join(""),
-      ).toBe(text);
+      expect(takenOf(cut(before + text + behind, steps))).toBe(text);
     }),
+  );
+});
+
+test("what is taken of a spoiled object is the same, however it is cut", () => {
+  const spoiled = fc
+    .array(fc.constantFrom("{", "}", '"', "\\", "u", "00e9", "n", "\n", " ", "[", "]", ":", "x", "é"), {
+      maxLength: 16,
+    })
+    .map((tokens) => tokens.join(""));
+  const lengths = fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1 });
+  fc.assert(
+    fc.property(spoiled, lengths, (text, steps) => {
+      expect(takenOf(cut(text, steps))).toBe(takenOf([text]));
+    }),
+    { numRuns: 2_000 },
   );
 });

@@ -117,6 +117,7 @@ describe("tools with a type of their own that the client runs, for another diale
     ["apply_patch", '{"type":"delete_file","path":"a"}', { operation: { type: "delete_file", path: "a" } }],
     ["apply_patch", '{"path":"a"}', { operation: { type: "update_file", path: "a", diff: "" } }],
     ["shell", "", { action: { commands: [] } }],
+    ["shell", '{"commands":["ls C:\\Work"]}</tool_call>', { action: { commands: ["ls C:\\Work"] } }],
   ])("%s: what a model writes otherwise is made what the client reads: %s", (type, given, expected) => {
     expect(itemOf({ type }, given)).toMatchObject(expected);
   });

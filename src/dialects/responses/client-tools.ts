@@ -1,7 +1,7 @@
 import type { Tool } from "../../canon/prompt.ts";
 import { isObject, listOf, objectsOf, stringOf } from "../../lib/json.ts";
 import { integer, object, string } from "../schema/argument-schema.ts";
-import { toInput } from "../tools/tool-input.ts";
+import { toCalledInput } from "../tools/tool-input.ts";
 import { argumentsText, type Item, isCallType, isOutputType } from "./items.ts";
 import { namesIn, spokenName } from "./namespaces.ts";
 
@@ -231,5 +231,5 @@ export function startClientCall(form: string, id: string, callId: string): Item 
 /** The same once its arguments have come; undefined for an item that is no such call. */
 export function finishClientCall(item: Item, text: string): Item | undefined {
   const tool = BY_CALL.get(item["type"]);
-  return tool && { ...item, status: "completed", ...tool.write(toInput(text)) };
+  return tool && { ...item, status: "completed", ...tool.write(toCalledInput(text)) };
 }

@@ -29,6 +29,6 @@ export class InputStream {
 
   /** What is left to go out at the end. */
   end(): string {
-    return this.#isObject === false ? JSON.stringify(toInput(this.#held)) : "";
+    return this.#isObject === false ? JSON.stringify(toInput(this.#held)) : this.#scanner.takeRest();
   }
 }

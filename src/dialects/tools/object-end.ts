@@ -9,8 +9,9 @@ const SPACE = 0x20;
 /** What a JSON string may not hold as it is, or not before every letter. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are meant.
 const CAREFUL = /([\u0000-\u001f\\])/;
-/** What may stand behind a backslash. */
-const ESCAPED = '"\\/bfnrtu';
+/** What may stand behind a backslash, and a character's number of which more may come. */
+const ESCAPED = /^(?:["\\/bfnrt]|u[\da-fA-F]{4})/;
+const TORN_NUMBER = /^u[\da-fA-F]{0,3}$/;
 
 /** Follows the brackets of a text that comes in pieces, to where the object that it begins with is closed. */
 export class ObjectScanner {
@@ -21,6 +22,12 @@ export class ObjectScanner {
   isClosed = false;
   /** The text begins with no object, or goes on behind it. */
   isNone = false;
+  /** Of what is taken: an object that says nothing so far, the last of its braces that was seen, and whether anything else has come. */
+  #empty = "";
+  #lastMark = 0;
+  #saysMore = false;
+  /** The beginning of a character's number, behind its backslash. */
+  #torn = "";
 
   /** Looks at the next piece. Returns where the object ends in it, behind its brace; undefined where it does not. */
   look(piece: string): number | undefined {
@@ -41,16 +48,58 @@ export class ObjectScanner {
 
   /**
    * What of the next piece belongs to the object, as JSON has it. Weaker models write a word or a second object behind it, which is left out, and in its
-   * strings bare line ends, and backslashes that escape nothing, as of patterns and of paths of Windows: these are escaped.
+   * strings bare line ends, and backslashes that escape nothing, as of patterns and of paths of Windows: these are escaped. Some vendors and servers say `{}`
+   * first, and the object that is meant behind it (openai/openai-agents-js #712, BerriAI/litellm #4537): an empty one is held until it is known to be all.
    */
   take(piece: string): string {
+    if (this.#saysMore) return this.#takeSaid(piece);
+    let from = 0;
+    for (let at = 0; at < piece.length; at++) {
+      const unit = piece.charCodeAt(at);
+      if (unit <= SPACE) continue;
+      if (unit === OPENING && this.#lastMark !== OPENING) {
+        if (this.#lastMark === CLOSING) this.#empty = "";
+        from = this.#lastMark === CLOSING ? at : 0;
+      } else if (unit !== CLOSING || this.#lastMark !== OPENING) {
+        this.#saysMore = true;
+        return this.#takeSaid(this.#takeEmpty() + piece.slice(from));
+      }
+      this.#lastMark = unit;
+    }
+    this.#empty += piece.slice(from);
+    return "";
+  }
+
+  /** What is still held at the end. */
+  takeRest(): string {
+    const torn = this.#torn;
+    this.#torn = "";
+    return this.#takeEmpty() + torn;
+  }
+
+  #takeEmpty(): string {
+    const empty = this.#empty;
+    this.#empty = "";
+    return empty;
+  }
+
+  #takeSaid(text: string): string {
+    const piece = this.#torn + text;
+    this.#torn = "";
     if (!this.#isEscaped && !CAREFUL.test(piece)) return this.isClosed ? "" : piece.slice(0, this.look(piece));
     let taken = "";
-    for (const part of piece.split(CAREFUL)) {
+    const parts = piece.split(CAREFUL);
+    for (const [place, part] of parts.entries()) {
       if (part === "") continue;
       if (this.isClosed) break;
+      if (this.#isEscaped) {
+        if (place === parts.length - 1 && TORN_NUMBER.test(part)) {
+          this.#torn = part;
+          break;
+        }
+        if (!ESCAPED.test(part)) taken += "\\";
+      }
       const isBare = this.#isInString && part < " ";
-      if (this.#isEscaped && !ESCAPED.includes(part.charAt(0))) taken += "\\";
       const end = this.look(part);
       taken += isBare ? JSON.stringify(part).slice(1, -1) : part.slice(0, end);
     }

@@ -16,7 +16,8 @@ export function toCalledInput(text: string): Record<string, unknown> {
   const value = parse(text);
   // What is no JSON comes back as it is.
   if (value !== text) return asInput(value);
-  const taken = new ObjectScanner().take(text);
+  const scanner = new ObjectScanner();
+  const taken = scanner.take(text) + scanner.takeRest();
   return asInput(taken !== text && isJson(taken) ? parse(taken) : text);
 }
 
