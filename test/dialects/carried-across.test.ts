@@ -151,6 +151,26 @@ test.each([
   },
 );
 
+test.each(CLIENTS)(
+  "a call without a name is none of the next one's, where neither has an index or an id: %s",
+  async (client) => {
+    const calls = ["", "look"].map((name) =>
+      piece({ type: "function", function: { name, arguments: `{"x":"${name}"}` } }),
+    );
+    upstream.always("/v1/chat/completions", sse(chatStream(...calls, chunk({}, "tool_calls"))));
+    const response = await gateway.post(GENERATION_PATH[client], asking(client, "chat/x", { stream: true }));
+    const events = readBack(client, await response.text());
+    const named = events.flatMap((event) =>
+      event.type === "block-start" && event.block.kind === "tool-call" ? [event.block.name] : [],
+    );
+    expect(named.toSorted()).toEqual(["look", "unnamed_tool"]);
+    const at = events.findIndex(
+      (event) => event.type === "block-start" && "name" in event.block && event.block.name === "look",
+    );
+    expect(events[at + 1]).toMatchObject({ type: "block-delta", text: '{"x":"look"}' });
+  },
+);
+
 /** Weaker models call a tool by no name; none at all, or an empty one, is a 400 at OpenAI and Anthropic in every later turn. */
 test.each(CLIENTS.flatMap((client) => [true, false].map((stream) => [client, stream] as const)))(
   "a call that is never given a name can be answered and sent back: %s, as a stream %j",

@@ -113,8 +113,9 @@ export class ToolTracker {
     if (fragment.id !== "") {
       return this.#withId(fragment.id) ?? (fragment.name === "" ? last : undefined);
     }
-    // A call that has arguments and no name yet is the one that is named now.
-    if (!last || fragment.name === "" || last.name === "") return last;
+    if (!last || fragment.name === "") return last;
+    // A call that has arguments and no name yet is the one that is named now, unless both calls are whole.
+    if (last.name === "") return startsAnother(last, fragment) ? undefined : last;
     const unfinished = last.arguments !== "" && !isComplete(last);
     return unfinished && last.name === fragment.name ? last : undefined;
   }
@@ -137,7 +138,7 @@ export class ToolTracker {
 const isRestOf = (slot: ToolSlot, { id, name, arguments: text }: ToolFragment): boolean =>
   id === "" && name === "" && text !== "" && slot.arguments !== "" && !isComplete(slot);
 
-/** Whether a fragment at a known index opens a second call there. */
+/** Whether a fragment at a known index, or at none, opens a second call there. */
 function startsAnother(slot: ToolSlot, fragment: ToolFragment): boolean {
   if (fragment.name === "") return false;
   if (fragment.id !== "" && slot.given !== "") return fragment.id !== slot.given;
