@@ -190,6 +190,23 @@ test.each(CLIENTS.flatMap((client) => [true, false].map((stream) => [client, str
   },
 );
 
+test.each(CLIENTS.flatMap((client) => [true, false].map((stream) => [client, stream] as const)))(
+  "a call that says nothing is none: %s, as a stream %j",
+  async (client, stream) => {
+    const call = { id: "", type: "function", function: { name: "", arguments: "" } };
+    const message = { role: "assistant", content: "So.", tool_calls: [call] };
+    const whole = json({ id: "1", choices: [{ index: 0, message, finish_reason: "stop" }] });
+    const streamed = chatStream(chunk({ content: "So." }), piece({ index: 0, ...call }), chunk({}, "stop"));
+    upstream.always("/v1/chat/completions", stream ? sse(streamed) : whole);
+    const response = await gateway.post(GENERATION_PATH[client], asking(client, "chat/x", { stream }));
+    const text = await response.text();
+    const events = stream ? readBack(client, text) : dialects[client].decodeReply(JSON.parse(text), { quirks: {} });
+    expect(events.flatMap((event) => (event.type === "block-start" ? [event.block.kind] : []))).toEqual(["text"]);
+    expect(events.at(-1)).toMatchObject({ type: "finish", finish: { reason: "stop" } });
+    expect(text).not.toContain('"tool_calls"');
+  },
+);
+
 /** Dialects.md 2.5: Anthropic's SDK reads each piece of a call's input, and gives the whole stream up at what is no JSON. */
 test.each<[string, Wire]>([
   ['{"x":1}</tool_call>', { x: 1 }],

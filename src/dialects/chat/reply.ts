@@ -134,14 +134,21 @@ function repairCalls(calls: readonly unknown[], seed: string, { usedCallIds }: R
   });
 }
 
+/** Whether a call says neither what it calls nor with what: of a stream none is made of it either. */
+function callsNothing(call: unknown): boolean {
+  const fragment = readToolFragment(call);
+  return fragment !== undefined && fragment.name === "" && fragment.arguments.trim() === "";
+}
+
 /** A message with its role, reasoning where clients look for it and calls they can answer; the same object when nothing is wrong. */
 function repairMessage(message: Wire, seed: string, context: ReplyContext): Wire {
   let changes = repairTexts(message);
   if (typeof message["role"] !== "string" || message["role"] === "") changes = { ...changes, role: "assistant" };
   const calls = message["tool_calls"];
   if (Array.isArray(calls)) {
-    const repaired = repairCalls(calls, seed, context);
-    if (repaired !== calls) changes = { ...changes, tool_calls: repaired };
+    const made = calls.some(callsNothing) ? calls.filter((call) => !callsNothing(call)) : calls;
+    const repaired = repairCalls(made, seed, context);
+    if (repaired !== calls) changes = { ...changes, tool_calls: repaired.length > 0 ? repaired : undefined };
   }
   const empty = emptyObjects(message);
   if (empty) changes = { ...changes, ...empty };
