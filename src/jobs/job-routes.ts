@@ -23,10 +23,10 @@ export function otherRoutes(job: JobRow, { catalog, upstream }: Drawers): { befo
   return { before: routes.slice(0, Math.max(0, at)).filter(draws), after: routes.slice(at + 1).filter(draws) };
 }
 
-/** The route along which the job is tried next: that of the model's next vendor which draws, in a circle; its own where there is no other. */
-export function routeAfter(job: JobRow, drawers: Drawers): Route {
+/** Those behind the route that was asked, and all along which the job may be tried next, in a circle from there: its own, which is the last, is always one. */
+export function routesAround(job: JobRow, drawers: Drawers): { after: Route[]; around: Route[] } {
   const { before, after } = otherRoutes(job, drawers);
-  return after[0] ?? before[0] ?? { vendor: job.vendor, model: job.upstreamModel };
+  return { after, around: [...after, ...before, { vendor: job.vendor, model: job.upstreamModel }] };
 }
 
 /**

@@ -9,9 +9,9 @@ export type RetryFacts = {
   tries: number;
   /** The vendor said itself that it took nothing on: that is no attempt. */
   busy: boolean;
-  /** What the vendor wants waited. */
-  retryAfterSeconds?: number;
-  /** Another vendor of the model is next, which was not asked since this one's turn came: it has nothing to do with what this one wants waited. */
+  /** What the vendor that is asked next wants waited, ms. */
+  waitMs?: number;
+  /** That is another vendor of the model, which was not asked since this one's turn came. */
   elsewhere?: boolean;
   /** Until the job has to have ended, ms. */
   leftMs: number;
@@ -24,10 +24,10 @@ export type RetryFacts = {
  * left. Only for such jobs: whatever may have run is never sent twice (reliability 5.4). Pure.
  */
 export function retryPause(facts: RetryFacts): number | undefined {
-  const { tries, busy, retryAfterSeconds, elsewhere = false, leftMs, random } = facts;
+  const { tries, busy, waitMs = 0, elsewhere = false, leftMs, random } = facts;
   if (!busy && tries >= MAX_TRIES) return undefined;
   if (elsewhere) return 0;
   const spread = LEAST_PAUSE_MS + random * (MOST_PAUSE_MS - LEAST_PAUSE_MS);
-  const pause = Math.max(spread, (retryAfterSeconds ?? 0) * 1_000);
+  const pause = Math.max(spread, waitMs);
   return pause < leftMs ? Math.ceil(pause) : undefined;
 }

@@ -11,7 +11,7 @@ import { FairQueue, type Queued } from "./fair-queue.ts";
 import type { ImageFiles } from "./files.ts";
 import { type Ending, ImageWork, INTERRUPTED } from "./image-job.ts";
 import type { JobError, JobErrorCode, JobRow } from "./job.ts";
-import { type Drawers, otherRoutes, ratioAt, routeAfter } from "./job-routes.ts";
+import { type Drawers, otherRoutes, ratioAt, routesAround } from "./job-routes.ts";
 import type { JobTraces } from "./job-traces.ts";
 import { recoverJob, VENDOR_PATIENCE_MS } from "./recovery.ts";
 import { retryPause } from "./retry.ts";
@@ -97,6 +97,8 @@ export class Scheduler {
   readonly #later = new Map<string, () => void>();
   /** Monotonic ms by which each job that waits has to have ended. */
   readonly #deadlines = new Map<string, number>();
+  /** Monotonic ms before which vendors said that they want no more calls. */
+  readonly #notBefore = new Map<string, number>();
   /** Jobs of this process that nobody works on: their end, or their second beginning, could not be written yet. */
   readonly #lost = new Set<string>();
   #isRecovering = false;
@@ -336,21 +338,25 @@ export class Scheduler {
   }
 
   /**
-   * Back into the queue, at once for the model's next vendor where there is one behind this (reliability 6.2), after a pause for the first one again, or the only
-   * one; or failed, when it was tried often enough.
+   * Back into the queue, for the model's next vendor that does not want to be left alone for longer than another: at once where that stands behind this one
+   * (reliability 6.2), else after a pause; or failed, when it was tried often enough.
    */
   async #tryAgain(run: Run, job: JobRow, ending: Ending & { kind: "not-run" }, deadline: number): Promise<void> {
     const { clock, health, random = Math.random } = this.parts;
-    const leftMs = deadline - clock.monotonic();
-    const { busy, error, limited, retryAfterSeconds } = ending;
-    const elsewhere = otherRoutes(job, this.parts).after.length > 0;
-    const facts = { tries: job.tries, busy, elsewhere, leftMs, random: random() };
-    const pause = retryPause({ ...facts, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) });
+    const now = clock.monotonic();
+    const { busy, error, limited, retryAfterSeconds = 0 } = ending;
+    this.#notBefore.set(job.vendor, now + retryAfterSeconds * 1_000);
+    const waitFor = ({ vendor }: Route) => Math.max(0, (this.#notBefore.get(vendor) ?? 0) - now);
+    const { after, around } = routesAround(job, this.parts);
+    const next = around.reduce((one, other) => (waitFor(other) < waitFor(one) ? other : one));
+    const waitMs = waitFor(next);
+    const facts = { tries: job.tries, busy, elsewhere: waitMs === 0 && after.includes(next), waitMs };
+    const pause = retryPause({ ...facts, leftMs: deadline - now, random: random() });
     if (pause === undefined) return this.#close(run, job, { kind: "failed", error }, deadline);
     // A vendor that limits its calls is not failing, here as with generations.
     if (!limited) health.failed(job.vendor, error.code);
     const tries = busy ? triesBefore(job) : job.tries;
-    return this.#requeue(job, routeAfter(job, this.parts), { pause, tries, deadline });
+    return this.#requeue(job, next, { pause, tries, deadline });
   }
 
   /** To the next vendor at once: this one refuses the gateway, or is not there any more. Only to those behind it, so that none is asked twice. */

@@ -127,10 +127,17 @@ describe("what may be tried again, and what never is", () => {
 
   const limited = { kind: "failed", message: "Too fast.", ran: "no", limited: true, retryAfterSeconds: 3_600 } as const;
 
-  test("when the last vendor is busy too, it is waited for as it says, and the first one is asked again", async () => {
+  const busyFor = (retryAfterSeconds: number) =>
+    new GatewayError("upstream_overloaded", "Busy.", { retryAfterSeconds });
+
+  test.each([
+    ["the last one, where the first wants an hour", limited, 20, [1, 2]],
+    ["the first one, where that wants less", busyFor(20), 40, [2, 1]],
+    ["the first one, where both want as long", busyFor(20), 20, [2, 1]],
+  ] as const)("when all vendors are busy, none is asked before it says so: %s", async (_name, first, wait, asked) => {
     const { lab, clock, painter, second } = await start();
-    painter.create_ = [limited, IMAGE];
-    second.create_ = [new GatewayError("upstream_overloaded", "Busy.", { retryAfterSeconds: 20 })];
+    painter.create_ = [first, IMAGE];
+    second.create_ = [busyFor(wait), IMAGE];
     const { id } = await lab.create({ model: "paint/two" });
     await clock.armed(0);
     await clock.advance(0);
@@ -139,7 +146,7 @@ describe("what may be tried again, and what never is", () => {
     expect([painter.creates.length, second.creates.length]).toEqual([1, 1]);
     await clock.advance(1_000);
     expect((await lab.ended(id)).status).toBe("succeeded");
-    expect([painter.creates.length, second.creates.length]).toEqual([2, 1]);
+    expect([painter.creates.length, second.creates.length]).toEqual([...asked]);
   });
 
   test("a vendor whose model takes no source is not asked for an image with one, and a busy one is waited for", async () => {
