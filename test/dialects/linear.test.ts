@@ -72,6 +72,15 @@ const REPEATED: Record<string, (count: number) => unknown[]> = {
       ],
     },
   ],
+  "blocks that other vendors cannot be told, before as many that they can": (count) => [
+    {
+      role: "user",
+      content: [
+        ...times(count, () => ({ type: "of_another_kind" })),
+        ...times(count, (at) => ({ type: "text", text: `hi ${at}` })),
+      ],
+    },
+  ],
   "turns of the user": (count) => times(count, (at) => ({ role: "user", content: `hi ${at}` })),
 };
 
