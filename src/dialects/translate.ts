@@ -39,11 +39,18 @@ export const isSame = (client: ClientDialect, upstream: UpstreamDialect) => clie
 const NOTHING_DROPPED: readonly string[] = [];
 
 /** What a body is translated by, beside the two dialects. */
-type Terms = { orders: Orders; quirks: Quirks; headers: Fields | undefined; memories: Memories | undefined };
+type Terms = {
+  orders: Orders;
+  quirks: Quirks;
+  /** The client's. */
+  headers?: Fields;
+  /** Reasoning that the client did not send back: it is put in first. */
+  memories?: Memories | undefined;
+};
 
 /**
  * The client's body as the upstream takes it. On the diagonal it is the client's own text with only the ordered fields edited in;
- * across, it is decoded to its meaning and encoded again. `memories` is reasoning that the client did not send back: it is put in first.
+ * across, it is decoded to its meaning and encoded again. Throws GatewayError (invalid_request) for what cannot be said across at all.
  *
  * The steps for one dialect, for the other and for both are functions of their own, on purpose. The runtime compiles a function for the dialects it has
  * seen in it. One that sees every pair is compiled anew for each, and each time only after twice as many slow calls as before: up to 12,000.
@@ -52,12 +59,8 @@ export function translateRequest(
   body: ObjectText,
   client: ClientDialect,
   upstream: UpstreamDialect,
-  orders: Orders,
-  quirks: Quirks,
-  headers?: Fields,
-  memories?: Memories,
+  terms: Terms,
 ): UpstreamBody {
-  const terms = { orders, quirks, headers, memories };
   if (isSame(client, upstream)) return editSame(body, client, upstream, terms);
   const decoded = decodeAcross(body, client, terms);
   const across = encodeAcross(decoded, upstream, terms);
@@ -183,16 +186,17 @@ function applyEdits(body: Record<string, unknown>, edits: Edits): void {
   }
 }
 
+/** From which dialect to which a reply goes, and what its writer knows of the request. */
+type Crossing = { upstream: UpstreamDialect; client: ClientDialect; context: ReplyContext };
+
 /**
  * A whole upstream reply as the client's, and the events in it for the meter. `ownCounts` gives the counts to tell the client where the
  * vendor sent none: they are not among the events. Throws GatewayError when it is no reply.
  */
 export function translateReply(
   body: JsonText,
-  upstream: UpstreamDialect,
-  client: ClientDialect,
+  { upstream, client, context }: Crossing,
   quirks: Quirks,
-  context: ReplyContext,
   ownCounts?: (events: readonly Event[]) => Usage | undefined,
 ): { text: string; events: Event[] } {
   try {
@@ -256,7 +260,7 @@ export type StreamWriter = {
 };
 
 /** The writer for a stream: forwards the frames themselves on the diagonal, encodes their events across. */
-export function streamWriter(upstream: UpstreamDialect, client: ClientDialect, context: ReplyContext): StreamWriter {
+export function streamWriter({ upstream, client, context }: Crossing): StreamWriter {
   const { changes } = context;
   const names = changes && namesAlone(changes);
   if (!isSame(client, upstream) || (changes && !names)) return eventWriter(client, context);

@@ -189,7 +189,7 @@ async function askVendor(job: CountJob, asked: Counter, abort: Abort): Promise<C
   const { route, vendor, upstream, counter } = asked;
   const orders = planOrders({ intent, entry }, { route, client: request.client, upstream }, vendor.quirks);
   orders.vendorName = namesAt(vendor, services.catalog);
-  const { text: translated } = translateRequest(body, request.client, upstream, orders, vendor.quirks);
+  const { text: translated } = translateRequest(body, request.client, upstream, { orders, quirks: vendor.quirks });
   const passed = passedHeaders(request.headers, body, request.client, upstream, vendor.quirks);
   const isTaken = ([name]: [string, string]) => counter.passesHeader?.(name, vendor.quirks) ?? true;
   const answer = await send(vendor, {

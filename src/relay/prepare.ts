@@ -105,7 +105,8 @@ export function prepare(asked: Asked, target: Target): Prepared {
   judgeProofs(orders, asked, target);
   const memories = proofs === "none" ? undefined : recall?.memories;
   const { headers: sent } = request;
-  const { text, dropped, changes } = translateRequest(asked.body, client, upstream, orders, quirks, sent, memories);
+  const terms = { orders, quirks, headers: sent, memories };
+  const { text, dropped, changes } = translateRequest(asked.body, client, upstream, terms);
   if (changes) context.changes = changes;
   const usedCallIds = upstream.repeatsCallIds ? callIdsIn(asked, client) : NO_IDS;
   if (usedCallIds.length > 0) context.usedCallIds = new Set(usedCallIds);

@@ -61,14 +61,14 @@ export function readWhole(answer: Answer, type: string, target: Target, reading:
   return text.then((read) => toWhole(read, target, reading));
 }
 
-function toWhole(text: string, { upstream, client, vendor, context }: Target, reading: Reading): Whole {
+function toWhole(text: string, target: Target, reading: Reading): Whole {
   const body = new JsonText(text);
   try {
     void body.value;
   } catch (cause) {
     throw new GatewayError("upstream_error", "The vendor's answer could not be read.", { cause });
   }
-  return translateReply(body, upstream, client, vendor.quirks, context, reading.ownCounts);
+  return translateReply(body, target, target.vendor.quirks, reading.ownCounts);
 }
 
 async function collectStream(answer: Answer, target: Target, reading: Reading): Promise<Whole> {

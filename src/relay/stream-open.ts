@@ -52,7 +52,7 @@ export async function openStream(
   if (type === JSON_TYPE) return openWhole(job, target, answer, type);
   const decoder = decoderOf(target);
   onDecoder(decoder);
-  const writer = streamWriter(target.upstream, target.client, target.context);
+  const writer = streamWriter(target);
   const reader = new StreamReader(answer, decoder, abort, watch, exchange.hold?.short);
   return readFirst(reader, writer, exchange, watch);
 }

@@ -21,7 +21,9 @@ const orders = (upstreamModel: string): Orders => ({
 
 function send(body: Wire, from: "chat" | "messages" | "responses", to: "chat" | "messages", quirks = {}, model = "m") {
   const json: ObjectText = new JsonText(JSON.stringify(body));
-  return JSON.parse(translateWhole(json, dialects[from], upstreamDialects[to], orders(model), quirks).text) as Wire;
+  return JSON.parse(
+    translateWhole(json, dialects[from], upstreamDialects[to], { orders: orders(model), quirks }).text,
+  ) as Wire;
 }
 
 /** Paths of all cache marks in a value. */

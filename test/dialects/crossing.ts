@@ -37,7 +37,11 @@ export function send(way: Way, body: Wire): Sent {
   const upstream = upstreamDialects[way.to];
   const orders = { ...ORDERS, stream: body["stream"] === true, ...way.orders };
   const json: ObjectText = new JsonText(JSON.stringify(whole));
-  const { text, dropped, changes } = translateWhole(json, client, upstream, orders, way.quirks ?? {}, way.headers);
+  const { text, dropped, changes } = translateWhole(json, client, upstream, {
+    orders,
+    quirks: way.quirks ?? {},
+    headers: way.headers,
+  });
   return { body: JSON.parse(text) as Wire, text, dropped, changes };
 }
 
@@ -53,7 +57,11 @@ export const contextOf = (changes?: ReplyChanges): ReplyContext => ({
 /** An upstream's whole reply as the client gets it, as text. */
 export function replyText({ from, to, quirks }: Way, body: Wire, changes?: ReplyChanges): string {
   const json: ObjectText = new JsonText(JSON.stringify(body));
-  return translateReply(json, upstreamDialects[to], dialects[from], quirks ?? {}, contextOf(changes)).text;
+  return translateReply(
+    json,
+    { upstream: upstreamDialects[to], client: dialects[from], context: contextOf(changes) },
+    quirks ?? {},
+  ).text;
 }
 
 /** {@link replyText} as a value. */
@@ -63,7 +71,7 @@ export const reply = (way: Way, body: Wire, changes?: ReplyChanges): Wire =>
 /** An upstream's stream as the client gets it. */
 export function stream({ from, to, quirks }: Way, sse: string, changes?: ReplyChanges): string {
   const decoder = upstreamDialects[to].decoder({ quirks: quirks ?? {} });
-  const writer = streamWriter(upstreamDialects[to], dialects[from], contextOf(changes));
+  const writer = streamWriter({ upstream: upstreamDialects[to], client: dialects[from], context: contextOf(changes) });
   const splitter = new FrameSplitter();
   let text = "";
   for (const frame of [...splitter.push(sse), ...splitter.end()]) text += writer.push(frame, decoder.push(frame));

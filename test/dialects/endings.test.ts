@@ -266,13 +266,17 @@ function readTold(client: DialectName, reply: Wire): Told {
 
 function readWhole(client: DialectName, from: UpstreamDialectName, said: Said): Told & { events: Event[] } {
   const body: ObjectText = new JsonText(JSON.stringify(WHOLE[from](said)));
-  const { text, events } = translateReply(body, upstreamDialects[from], dialects[client], {}, CONTEXT);
+  const { text, events } = translateReply(
+    body,
+    { upstream: upstreamDialects[from], client: dialects[client], context: CONTEXT },
+    {},
+  );
   return { ...readTold(client, JSON.parse(text) as Wire), events };
 }
 
 function relayStream(client: DialectName, from: UpstreamDialectName, said: Said): { text: string; events: Event[] } {
   const decoder = upstreamDialects[from].decoder({ quirks: {} });
-  const writer = streamWriter(upstreamDialects[from], dialects[client], CONTEXT);
+  const writer = streamWriter({ upstream: upstreamDialects[from], client: dialects[client], context: CONTEXT });
   const events: Event[] = [];
   let text = "";
   for (const frame of new FrameSplitter().push(STREAM[from](said))) {
@@ -377,11 +381,13 @@ describe("why a model declined", () => {
   const sse = records.map((one) => `event: ${one.type}\ndata: ${JSON.stringify(one)}\n\n`).join("");
   const whole = (to: DialectName, context = CONTEXT) => {
     const body: ObjectText = new JsonText(JSON.stringify({ ...message, ...end, usage }));
-    return JSON.parse(translateReply(body, upstreamDialects.messages, dialects[to], {}, context).text) as Wire;
+    return JSON.parse(
+      translateReply(body, { upstream: upstreamDialects.messages, client: dialects[to], context }, {}).text,
+    ) as Wire;
   };
   const streamed = (to: DialectName, context = CONTEXT) => {
     const decoder = upstreamDialects.messages.decoder({ quirks: {} });
-    const writer = streamWriter(upstreamDialects.messages, dialects[to], context);
+    const writer = streamWriter({ upstream: upstreamDialects.messages, client: dialects[to], context });
     const frames = [...new FrameSplitter().push(sse)];
     return frames.map((frame) => writer.push(frame, decoder.push(frame))).join("") + writer.end(decoder.end());
   };

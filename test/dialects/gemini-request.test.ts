@@ -432,7 +432,9 @@ describe("from a client's body", () => {
     remove: [],
   };
   const translate = (client: ClientDialect, body: unknown) =>
-    JSON.parse(translateWhole(new JsonText(JSON.stringify(body)), client, gemini, orders, {}).text) as unknown;
+    JSON.parse(
+      translateWhole(new JsonText(JSON.stringify(body)), client, gemini, { orders, quirks: {} }).text,
+    ) as unknown;
   const wanted = {
     systemInstruction: { parts: [{ text: "Be brief." }] },
     contents: [{ role: "user", parts: [{ text: "Hi" }] }],

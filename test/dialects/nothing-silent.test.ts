@@ -417,7 +417,10 @@ const TOLD: [DialectName, UpstreamDialectName, Wire, string[]][] = [
 function fateOf(body: Wire, from: DialectName, to: UpstreamDialectName): string {
   try {
     const json: ObjectText = new JsonText(JSON.stringify(body));
-    const { text, dropped, changes } = translateRequest(json, dialects[from], upstreamDialects[to], ORDERS, {});
+    const { text, dropped, changes } = translateRequest(json, dialects[from], upstreamDialects[to], {
+      orders: ORDERS,
+      quirks: {},
+    });
     const stops = [...(changes?.stops ?? [])];
     return JSON.stringify([text, dropped, stops, [...(changes?.customTools ?? [])], changes?.request ?? null]);
   } catch (thrown) {
@@ -544,7 +547,10 @@ const THOUGHT: [string, DialectName, UpstreamDialectName, Wire, string[], Quirks
 describe("reasoning of a tool loop that its vendor cannot be shown is named", () => {
   test.each(THOUGHT)("%s: %s → %s", (_what, from, to, said, told, quirks = {}, reasoning = ORDERS.reasoning) => {
     const body: ObjectText = new JsonText(JSON.stringify(said));
-    const sent = translateRequest(body, dialects[from], upstreamDialects[to], { ...ORDERS, reasoning }, quirks);
+    const sent = translateRequest(body, dialects[from], upstreamDialects[to], {
+      orders: { ...ORDERS, reasoning },
+      quirks,
+    });
     expect(sent.dropped).toEqual(told);
   });
 });
@@ -553,7 +559,10 @@ test("what an answer's format is for reaches models whose vendors have no place 
   for (const to of UPSTREAM_DIALECTS) {
     const response_format = { ...json, json_schema: { ...json.json_schema, description: "For the list." } };
     const body: ObjectText = new JsonText(JSON.stringify({ ...PLAIN.chat, response_format }));
-    const { text, dropped } = translateRequest(body, dialects.chat, upstreamDialects[to], ORDERS, {});
+    const { text, dropped } = translateRequest(body, dialects.chat, upstreamDialects[to], {
+      orders: ORDERS,
+      quirks: {},
+    });
     expect([wholeText(text).includes("For the list."), dropped]).toEqual([true, []]);
   }
 });
@@ -563,7 +572,7 @@ test("the effort of an answer without thinking stays; one that the model may the
     const body = { ...PLAIN.messages, thinking: { type: "disabled" }, output_config: { effort } };
     const orders: Orders = { ...ORDERS, reasoning: { kind: "off", form: "adaptive-effort" } };
     const said: ObjectText = new JsonText(JSON.stringify(body));
-    const { text, dropped } = translateRequest(said, dialects.messages, dialects.messages, orders, {});
+    const { text, dropped } = translateRequest(said, dialects.messages, dialects.messages, { orders, quirks: {} });
     const { thinking, output_config: config } = JSON.parse(wholeText(text)) as Wire;
     return [thinking, config, dropped];
   });
@@ -577,7 +586,8 @@ test("the effort of an answer without thinking stays; one that the model may the
 test("storing that is asked for is named on the diagonal too, where nothing is stored either", () => {
   const dropped = [true, false, undefined].map((store) => {
     const body: ObjectText = new JsonText(JSON.stringify({ ...PLAIN.responses, store }));
-    return translateRequest(body, dialects.responses, upstreamDialects.responses, ORDERS, {}).dropped;
+    return translateRequest(body, dialects.responses, upstreamDialects.responses, { orders: ORDERS, quirks: {} })
+      .dropped;
   });
   expect(dropped).toEqual([["store"], [], []]);
 });
@@ -585,7 +595,7 @@ test("storing that is asked for is named on the diagonal too, where nothing is s
 describe("a client is told what is lost by the name that it has for it", () => {
   test.each(TOLD)("%s → %s: %j", (from, to, said, told) => {
     const body: ObjectText = new JsonText(JSON.stringify({ ...PLAIN[from], ...said }));
-    const sent = translateRequest(body, dialects[from], upstreamDialects[to], ORDERS, UNKNOWING);
+    const sent = translateRequest(body, dialects[from], upstreamDialects[to], { orders: ORDERS, quirks: UNKNOWING });
     expect(sent.dropped).toEqual(told);
   });
 });

@@ -213,13 +213,10 @@ describe("amend", () => {
     const stored = '{"type":"reasoning","id":"rs_3","summary":[{"type":"summary_text","text":"hm"}]}';
     const foreign = '{"type":"reasoning","id":"rs_4","summary":[],"encrypted_content":"sluice-signature:ErUB"}';
     const send = (items: string) =>
-      translateWhole(
-        new JsonText(`{"model":"openai/gpt-x","input":[${items}],"x":1.0}`),
-        responses,
-        responses,
-        ordersOf({ reasoning: { kind: "keep" } }),
-        {},
-      ).text;
+      translateWhole(new JsonText(`{"model":"openai/gpt-x","input":[${items}],"x":1.0}`), responses, responses, {
+        orders: ordersOf({ reasoning: { kind: "keep" } }),
+        quirks: {},
+      }).text;
     expect(send(`${own},${raw}`)).toBe(`{"model":"gpt-x","input":[${own},${raw}],"x":1.0,"store":false}`);
     const { input } = JSON.parse(send([own, stored, raw, foreign].join(","))) as { input: Wire[] };
     expect(input.map((item) => item["id"])).toEqual(["rs_1", "rs_2"]);

@@ -37,7 +37,7 @@ const readAll = (dialect: Dialect, sse: string): Event[] => {
 /** A stream of `upstream` as `client` gets it. */
 const forward = (upstream: Dialect, client: Dialect, sse: string): string => {
   const decoder = upstream.decoder({ quirks: {} });
-  const writer = streamWriter(upstream, client, context);
+  const writer = streamWriter({ upstream, client, context });
   let text = "";
   for (const frame of new FrameSplitter().push(sse)) text += writer.push(frame, decoder.push(frame));
   return text + writer.end(decoder.end());
@@ -86,7 +86,7 @@ describe.each(PAIRS)("upstream %s", (_upstreamName, upstream, _clientName, clien
     fc.assert(
       fc.property(eventsOf(), (events) => {
         const body: ObjectText = new JsonText(JSON.stringify(upstream.encodeReply(events, context)));
-        const { text, events: metered } = translateReply(body, upstream, client, {}, context);
+        const { text, events: metered } = translateReply(body, { upstream, client, context }, {});
         const seen = client.decodeReply(JSON.parse(text), { quirks: {} });
         expect(gist(seen)).toEqual(gist(metered));
       }),
@@ -183,8 +183,11 @@ describe("requests", () => {
     test(`${client.name} → ${upstream.name}: same meaning, a sound body, nothing dropped`, () => {
       const body = CONVERSATION[client.name] ?? {};
       client.check(body);
-      const { text, dropped } = translateWhole(new JsonText(JSON.stringify(body)), client, upstream, orders, {
-        noAddedCacheMarks: true,
+      const { text, dropped } = translateWhole(new JsonText(JSON.stringify(body)), client, upstream, {
+        orders,
+        quirks: {
+          noAddedCacheMarks: true,
+        },
       });
       const sent = JSON.parse(text) as Wire;
       upstream.check(sent);
@@ -236,7 +239,7 @@ describe("requests", () => {
       const hello = client === chat ? { messages: [{ role: "user", content: "Hi" }] } : { input: "Hi" };
       const body = { model: "a/b", ...hello, ...said };
       client.check(body);
-      const sent = translateWhole(new JsonText(JSON.stringify(body)), client, upstream, orders, quirks);
+      const sent = translateWhole(new JsonText(JSON.stringify(body)), client, upstream, { orders, quirks });
       const written = Object.entries(JSON.parse(sent.text) as Wire).filter(([field]) => STEERING.has(field));
       expect(Object.fromEntries(written)).toEqual(told);
       expect(sent.dropped.toSorted()).toEqual(lost.toSorted());
@@ -245,12 +248,13 @@ describe("requests", () => {
 
   test("from another dialect the upstream is asked for a summary and for reasoning that can be carried back", () => {
     const body: ObjectText = new JsonText(JSON.stringify(CONVERSATION["messages"]));
-    const sent = JSON.parse(translateWhole(body, messages, responses, orders, {}).text) as Wire;
+    const sent = JSON.parse(translateWhole(body, messages, responses, { orders, quirks: {} }).text) as Wire;
     expect(sent["reasoning"]).toEqual({ effort: "low", summary: "auto" });
     expect(sent["include"]).toEqual(["reasoning.encrypted_content"]);
     expect(sent["store"]).toBe(false);
     const plain = JSON.parse(
-      translateWhole(body, messages, responses, { ...orders, reasoning: { kind: "keep" } }, {}).text,
+      translateWhole(body, messages, responses, { orders: { ...orders, reasoning: { kind: "keep" } }, quirks: {} })
+        .text,
     ) as Wire;
     expect(plain).not.toContainKeys(["reasoning", "include"]);
   });
@@ -283,7 +287,9 @@ describe("reasoning goes round", () => {
 
   test("a messages client carries it back to the vendor it came from", () => {
     const body: ObjectText = new JsonText(JSON.stringify(continuation(reply)));
-    const { input } = JSON.parse(translateWhole(body, messages, responses, orders, {}).text) as { input: Wire[] };
+    const { input } = JSON.parse(translateWhole(body, messages, responses, { orders, quirks: {} }).text) as {
+      input: Wire[];
+    };
     expect(input[1]).toEqual({
       type: "reasoning",
       id: "rs_9",
@@ -295,8 +301,8 @@ describe("reasoning goes round", () => {
 
   test("and never to a vendor of its own dialect, which would refuse the whole request", () => {
     const body: ObjectText = new JsonText(JSON.stringify(continuation(reply)));
-    expect(translateWhole(body, messages, messages, orders, {}).text).not.toContain("rs:");
-    expect(translateWhole(body, messages, messages, orders, {}).text).toContain("tool_use");
+    expect(translateWhole(body, messages, messages, { orders, quirks: {} }).text).not.toContain("rs:");
+    expect(translateWhole(body, messages, messages, { orders, quirks: {} }).text).toContain("tool_use");
   });
 
   test("a responses client carries another vendor's proof back as it was, and never to a vendor of its own dialect", () => {
@@ -313,11 +319,11 @@ describe("reasoning goes round", () => {
       ],
     };
     const body: ObjectText = new JsonText(JSON.stringify(next));
-    const across = JSON.parse(translateWhole(body, responses, messages, orders, {}).text) as {
+    const across = JSON.parse(translateWhole(body, responses, messages, { orders, quirks: {} }).text) as {
       messages: { content: Wire[] }[];
     };
     expect(across.messages[1]?.content[0]).toEqual({ type: "thinking", thinking: "hm", signature: "ErUB-claude" });
-    expect(translateWhole(body, responses, responses, orders, {}).text).not.toContain("ErUB-claude");
+    expect(translateWhole(body, responses, responses, { orders, quirks: {} }).text).not.toContain("ErUB-claude");
   });
 
   test("a responses client that changes from the dialect's own vendor to another takes no proof along", () => {
@@ -326,7 +332,7 @@ describe("reasoning goes round", () => {
     const body: ObjectText = new JsonText(
       JSON.stringify({ model: "a/b", input: [{ role: "user", content: "x" }, item, call] }),
     );
-    const { text } = translateWhole(body, responses, messages, orders, {});
+    const { text } = translateWhole(body, responses, messages, { orders, quirks: {} });
     expect(text).not.toContain("thinking");
     expect(text).not.toContain("gAAAA");
     expect(text).toContain("tool_use");

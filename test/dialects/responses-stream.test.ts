@@ -367,7 +367,7 @@ describe("a vendor's stream that clients of its own dialect cannot follow", () =
     expect(records.map((record) => record["type"])).toEqual([
       ...["response.created", "response.in_progress", "response.completed"],
     ]);
-    const writer = streamWriter(responses, responses, context);
+    const writer = streamWriter({ upstream: responses, client: responses, context });
     const decoder = responses.decoder({ quirks: {} });
     let sse = "";
     for (const frame of new FrameSplitter().push(typedStream(...UNPLACED.slice(0, 7))))
@@ -390,7 +390,7 @@ describe("a vendor's stream that clients of its own dialect cannot follow", () =
   test("is forwarded where its items have places, and where nothing else comes than an error", () => {
     const placed = UNPLACED.map((record) => ("item" in record ? { ...record, output_index: 0 } : record));
     expect(stream(diagonal, typedStream(...placed))).toContain('"id":"msg_1"');
-    const writer = streamWriter(responses, responses, context);
+    const writer = streamWriter({ upstream: responses, client: responses, context });
     const decoder = responses.decoder({ quirks: {} });
     const begun = new FrameSplitter().push(typedStream(UNPLACED[0]!, { type: "error", message: "no" }));
     expect(begun.map((frame) => writer.push(frame, decoder.push(frame))).join("")).toContain("response.created");
