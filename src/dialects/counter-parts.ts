@@ -1,4 +1,5 @@
-import { type Edits, isObject } from "../lib/json.ts";
+import { isObject } from "../lib/json.ts";
+import type { Edits } from "../lib/json-text.ts";
 
 /** Edits that take these fields out of a body. */
 export const removing = (...fields: string[]): Edits => Object.fromEntries(fields.map((field) => [field, undefined]));

@@ -4,7 +4,7 @@ import type { Intent, Orders, ReasoningForm } from "../canon/intent.ts";
 import type { Prompt } from "../canon/prompt.ts";
 import type { Usage } from "../canon/usage.ts";
 import type { Fields } from "../lib/http1/fields.ts";
-import type { Edits, ObjectText } from "../lib/json.ts";
+import type { Edits, ObjectText } from "../lib/json-text.ts";
 import type { Frame, TextPattern } from "./frames.ts";
 import type { ReplayHalf } from "./replay.ts";
 import type { ServerToolHalf } from "./server-tools.ts";

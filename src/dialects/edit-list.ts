@@ -1,4 +1,4 @@
-import type { Edits } from "../lib/json.ts";
+import type { Edits } from "../lib/json-text.ts";
 
 type Wire = Record<string, unknown>;
 

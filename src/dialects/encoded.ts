@@ -1,4 +1,4 @@
-import type { Edits } from "../lib/json.ts";
+import type { Edits } from "../lib/json-text.ts";
 import type { Encoded, ReplyChanges } from "./dialect.ts";
 import { watchable } from "./stop-watch.ts";
 

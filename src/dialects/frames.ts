@@ -1,4 +1,4 @@
-import { JsonText } from "../lib/json.ts";
+import { JsonText } from "../lib/json-text.ts";
 import { ownText } from "../lib/own-text.ts";
 
 /**

@@ -1,5 +1,6 @@
 import type { Orders } from "../canon/intent.ts";
-import { type Edits, editedField, isEmpty, isObject } from "../lib/json.ts";
+import { isEmpty, isObject } from "../lib/json.ts";
+import { type Edits, editedField } from "../lib/json-text.ts";
 
 /** Sampling that is removed while a model reasons (interface 4.8). */
 export const SAMPLING: readonly string[] = ["temperature", "top_p", "top_k"];

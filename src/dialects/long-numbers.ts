@@ -1,6 +1,6 @@
 import type { Event } from "../canon/events.ts";
 import type { Turn } from "../canon/prompt.ts";
-import { mayBeInexact } from "../lib/json.ts";
+import { mayBeInexact } from "../lib/json-numbers.ts";
 
 /** Whether arguments of a call in these events may hold a number that reading has changed. */
 export function callsInexactly(events: readonly Event[]): boolean {

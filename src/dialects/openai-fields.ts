@@ -1,6 +1,7 @@
 import type { Finish } from "../canon/events.ts";
 import type { Part, Prompt } from "../canon/prompt.ts";
-import { type Edits, stringOf } from "../lib/json.ts";
+import { stringOf } from "../lib/json.ts";
+import type { Edits } from "../lib/json-text.ts";
 import { cleanText } from "./text.ts";
 
 /** Fields that mean the same in both of OpenAI's dialects, by the chat dialect's names (dialects.md 1.1). */

@@ -1,4 +1,6 @@
-import { isObject, JsonText, mayBeInexact, parseExactly } from "../lib/json.ts";
+import { isObject } from "../lib/json.ts";
+import { mayBeInexact, parseExactly } from "../lib/json-numbers.ts";
+import { JsonText } from "../lib/json-text.ts";
 import type { ClientDialect } from "./dialect.ts";
 import { dialects } from "./index.ts";
 

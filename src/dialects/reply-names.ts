@@ -1,4 +1,6 @@
-import { type Edits, isObject, JsonText, mayBeInexact, type ObjectText, parseExactly } from "../lib/json.ts";
+import { isObject } from "../lib/json.ts";
+import { mayBeInexact, parseExactly } from "../lib/json-numbers.ts";
+import { type Edits, JsonText, type ObjectText } from "../lib/json-text.ts";
 import type { ClientDialect, Relabeler, ReplyChanges } from "./dialect.ts";
 import { Frame, oneLine } from "./frames.ts";
 

@@ -1,5 +1,6 @@
 import { type SearchHit, WEB_FRAME, type WebPage, type WebToolFault, type WebToolName } from "../canon/web-tools.ts";
-import { type Edits, entryOf, isObject, listOf, stringOf } from "../lib/json.ts";
+import { entryOf, isObject, listOf, stringOf } from "../lib/json.ts";
+import type { Edits } from "../lib/json-text.ts";
 
 /** A web tool that a client asks its model's vendor to run, and the bounds it puts on it. */
 export type OfferedTool = {

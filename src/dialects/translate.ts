@@ -4,16 +4,10 @@ import type { Orders } from "../canon/intent.ts";
 import type { Memories } from "../canon/memory.ts";
 import type { Usage } from "../canon/usage.ts";
 import type { Fields } from "../lib/http1/fields.ts";
-import {
-  type Edits,
-  editObject,
-  isObject,
-  type JsonText,
-  type ObjectText,
-  parseExactly,
-  type Text,
-  wholeText,
-} from "../lib/json.ts";
+import { isObject } from "../lib/json.ts";
+import { parseExactly } from "../lib/json-numbers.ts";
+import { type Edits, editObject, type JsonText, type ObjectText } from "../lib/json-text.ts";
+import { type Text, wholeText } from "../lib/text-pieces.ts";
 import type { ClientDialect, Decoded, Quirks, ReplyChanges, ReplyContext, UpstreamDialect } from "./dialect.ts";
 import { watchRefusedStops } from "./encoded.ts";
 import type { Frame } from "./frames.ts";

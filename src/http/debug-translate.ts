@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import { fieldFault } from "../canon/errors.ts";
 import type { DialectName } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
-import { fieldText, JsonText } from "../lib/json.ts";
+import { fieldText, JsonText } from "../lib/json-text.ts";
 import { type ShownRoute, type ShownTranslation, showTranslation } from "../relay/show-translation.ts";
 import { TranslateReply, TranslateRequest } from "../wire/debug-translate.ts";
 import { checker } from "../wire/open.ts";

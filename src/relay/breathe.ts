@@ -1,4 +1,4 @@
-import type { JsonText } from "../lib/json.ts";
+import type { JsonText } from "../lib/json-text.ts";
 
 /** A conversation longer than this is worked on in several turns of the event loop, characters or bytes. */
 const LONG = 256 * 1024;

@@ -7,7 +7,8 @@ import type { Decoded, TokenCounter, UpstreamDialect } from "../dialects/dialect
 import { upstreamFor } from "../dialects/index.ts";
 import { isSame, passedHeaders, translateRequest } from "../dialects/translate.ts";
 import { Abort } from "../lib/abort.ts";
-import { listOf, wholeText } from "../lib/json.ts";
+import { listOf } from "../lib/json.ts";
+import { wholeText } from "../lib/text-pieces.ts";
 import { errorFields } from "../observe/log.ts";
 import type { EndCall } from "../observe/work-book.ts";
 import { isOk } from "../vendors/answer.ts";

@@ -5,7 +5,7 @@ import type { Charge, Hold, Outcome, Settlement } from "../ledger/ledger.ts";
 import { Meter, type Metered } from "../ledger/meter.ts";
 import { formatUsd } from "../ledger/price.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { JsonText } from "../lib/json.ts";
+import type { JsonText } from "../lib/json-text.ts";
 import type { Permit } from "../limits/limiter.ts";
 import type { Log } from "../observe/log.ts";
 import type { Attempt, RequestFacts, RequestObserver } from "../observe/request-facts.ts";

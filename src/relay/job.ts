@@ -9,7 +9,7 @@ import type { Hold, Ledger } from "../ledger/ledger.ts";
 import type { Abort, Leaving } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Fields } from "../lib/http1/fields.ts";
-import type { JsonText, ObjectText } from "../lib/json.ts";
+import type { JsonText, ObjectText } from "../lib/json-text.ts";
 import type { Admission } from "../limits/admission.ts";
 import type { Place } from "../limits/body-room.ts";
 import type { Limiter, RateState } from "../limits/limiter.ts";

@@ -1,5 +1,5 @@
 import { isSame } from "../dialects/translate.ts";
-import { editObject, JsonText } from "../lib/json.ts";
+import { editObject, JsonText } from "../lib/json-text.ts";
 import type { Job, Served } from "./job.ts";
 import type { Target } from "./target.ts";
 

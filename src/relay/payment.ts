@@ -4,7 +4,8 @@ import type { Entry } from "../catalog/entry.ts";
 import { planReasoning } from "../catalog/reasoning.ts";
 import type { ModelPrices, Payment } from "../ledger/ledger.ts";
 import { type PriceTier, type Rates, toMicroPrice } from "../ledger/price.ts";
-import { isObject, type JsonText } from "../lib/json.ts";
+import { isObject } from "../lib/json.ts";
+import type { JsonText } from "../lib/json-text.ts";
 import { isCollectable } from "./orders.ts";
 
 /** Output that a model makes without showing it, by how deep it is asked to think, tokens (reliability 3.5 #7). */

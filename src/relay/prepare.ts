@@ -6,7 +6,8 @@ import type { ClientDialect, Quirks, VendorTerms } from "../dialects/dialect.ts"
 import { dropMismatched } from "../dialects/messages/block-binding.ts";
 import { isSame, passedHeaders, showPaths, translateRequest } from "../dialects/translate.ts";
 import type { Fields } from "../lib/http1/fields.ts";
-import { JsonText, wholeText } from "../lib/json.ts";
+import { JsonText } from "../lib/json-text.ts";
+import { wholeText } from "../lib/text-pieces.ts";
 import { generationPath } from "../vendors/outgoing.ts";
 import type { Sending } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";

@@ -5,7 +5,7 @@ import { asFinal } from "../dialects/refusals/upstream-error.ts";
 import { errorOf, insertUsage, translateReply, writeWhole } from "../dialects/translate.ts";
 import type { Clock } from "../lib/clock.ts";
 import { retryAfterSeconds } from "../lib/http1/retry-after.ts";
-import { JsonText } from "../lib/json.ts";
+import { JsonText } from "../lib/json-text.ts";
 import { type Answer, isOk } from "../vendors/answer.ts";
 import { MAX_REPLY_BYTES, readCapped, readRefusal } from "../vendors/read-answer.ts";
 import { SHOULD_RETRY_HEADER } from "../wire/header-names.ts";

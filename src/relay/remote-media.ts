@@ -6,7 +6,7 @@ import { isTextType, sniffMediaType } from "../dialects/media/type.ts";
 import { STORED_ADDRESS } from "../dialects/media/url.ts";
 import { type FoundMedia, type InlineMedia, replaceMedia, soundMedia, type Words } from "../dialects/media/walk.ts";
 import { unsayable } from "../dialects/unsayable.ts";
-import { JsonText, type ObjectText } from "../lib/json.ts";
+import { JsonText, type ObjectText } from "../lib/json-text.ts";
 import { follow } from "../lib/signals.ts";
 import { asPng } from "./as-png.ts";
 import type { FetchMedia } from "./fetch-media.ts";

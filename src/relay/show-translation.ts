@@ -7,7 +7,7 @@ import type { ClientDialect } from "../dialects/dialect.ts";
 import { inOwnForms } from "../dialects/own-forms.ts";
 import { Abort } from "../lib/abort.ts";
 import type { Fields } from "../lib/http1/fields.ts";
-import type { JsonText } from "../lib/json.ts";
+import type { JsonText } from "../lib/json-text.ts";
 import { isSigned } from "../vendors/auth/authorize.ts";
 import { PLAIN_PARAMETER, REQUEST_ID } from "../vendors/outgoing.ts";
 import { toUpstreamRequest } from "../vendors/send.ts";

@@ -1,6 +1,6 @@
 import type { Route } from "../catalog/entry.ts";
 import type { ClientDialect, Decoder, ReplyContext, UpstreamDialect } from "../dialects/dialect.ts";
-import type { ObjectText } from "../lib/json.ts";
+import type { ObjectText } from "../lib/json-text.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 
 /** One route being tried: the vendor, its dialect, and the reply's context. */

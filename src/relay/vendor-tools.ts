@@ -5,7 +5,8 @@ import type { Entry } from "../catalog/entry.ts";
 import type { ClientDialect } from "../dialects/dialect.ts";
 import type { Told } from "../dialects/own-forms.ts";
 import type { BroughtTool, OfferedTool, ServerToolHalf } from "../dialects/server-tools.ts";
-import { type Edits, isObject, JsonText, listOf, type ObjectText } from "../lib/json.ts";
+import { isObject, listOf } from "../lib/json.ts";
+import { type Edits, JsonText, type ObjectText } from "../lib/json-text.ts";
 import type { Served, Services } from "./job.ts";
 import { dearerParts, isBound, isPriced } from "./lessons/stray-fields.ts";
 

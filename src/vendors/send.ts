@@ -1,6 +1,6 @@
 import type { Abort } from "../lib/abort.ts";
 import { writeFields } from "../lib/http1/fields.ts";
-import { type Text, wholeText } from "../lib/json.ts";
+import { type Text, wholeText } from "../lib/text-pieces.ts";
 import { type Answer, ResponseAnswer } from "./answer.ts";
 import { askSigned, isSigned } from "./auth/authorize.ts";
 import { connectionError, toBrokenBody } from "./connection-faults.ts";

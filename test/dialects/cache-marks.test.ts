@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { Orders } from "../../src/canon/intent.ts";
 import { markMessagesBody } from "../../src/dialects/cache-marks.ts";
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
-import { JsonText, type ObjectText } from "../../src/lib/json.ts";
+import { JsonText, type ObjectText } from "../../src/lib/json-text.ts";
 import { registry } from "../../src/vendors/registry.ts";
 import { translateWhole } from "../support/translate.ts";
 

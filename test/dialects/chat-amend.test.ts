@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Orders, ReasoningOrder } from "../../src/canon/intent.ts";
 import { chat } from "../../src/dialects/chat/index.ts";
 import type { Quirks } from "../../src/dialects/dialect.ts";
-import { editObject } from "../../src/lib/json.ts";
+import { editObject } from "../../src/lib/json-text.ts";
 
 type Wire = Record<string, unknown>;
 

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { ERRORS, type ErrorCode, GatewayError } from "../../src/canon/errors.ts";
 import { chat } from "../../src/dialects/chat/index.ts";
 import type { Quirks } from "../../src/dialects/dialect.ts";
-import { JsonText } from "../../src/lib/json.ts";
+import { JsonText } from "../../src/lib/json-text.ts";
 import { eventList } from "./chat-events.ts";
 import { CONTEXT, decodeText, encodeText, outcomeOf, recordsOf, relabelText, summarize } from "./chat-run.ts";
 import { grammarFault } from "./diagonal.ts";

@@ -7,7 +7,7 @@ import { chat } from "../../src/dialects/chat/index.ts";
 import { relabelReply } from "../../src/dialects/chat/reply.ts";
 import { mayBePreopened, ThinkSplitter } from "../../src/dialects/chat/think-tags.ts";
 import type { Quirks } from "../../src/dialects/dialect.ts";
-import { JsonText } from "../../src/lib/json.ts";
+import { JsonText } from "../../src/lib/json-text.ts";
 import { eventList } from "./chat-events.ts";
 import { CONTEXT, decodeText, encodeText, framesOf, outcomeOf, recordsOf, relabelText, summarize } from "./chat-run.ts";
 import { grammarFault } from "./diagonal.ts";

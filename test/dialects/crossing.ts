@@ -4,7 +4,7 @@ import type { Quirks, ReplyChanges, ReplyContext } from "../../src/dialects/dial
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
 import { eventWriter, streamWriter, translateReply } from "../../src/dialects/translate.ts";
-import { JsonText, type ObjectText } from "../../src/lib/json.ts";
+import { JsonText, type ObjectText } from "../../src/lib/json-text.ts";
 import { translateWhole } from "../support/translate.ts";
 
 export type Wire = Record<string, unknown>;

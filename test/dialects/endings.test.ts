@@ -11,7 +11,7 @@ import {
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
 import { streamWriter, translateReply } from "../../src/dialects/translate.ts";
-import { JsonText, type ObjectText } from "../../src/lib/json.ts";
+import { JsonText, type ObjectText } from "../../src/lib/json-text.ts";
 
 type Wire = Record<string, unknown>;
 

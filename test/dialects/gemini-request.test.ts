@@ -6,7 +6,7 @@ import { chat } from "../../src/dialects/chat/index.ts";
 import type { ClientDialect } from "../../src/dialects/dialect.ts";
 import { gemini } from "../../src/dialects/gemini/index.ts";
 import { messages } from "../../src/dialects/messages/index.ts";
-import { JsonText } from "../../src/lib/json.ts";
+import { JsonText } from "../../src/lib/json-text.ts";
 import { translateWhole } from "../support/translate.ts";
 import { run } from "./gemini-run.ts";
 

@@ -15,7 +15,7 @@ import { toStrictSchema } from "../../src/dialects/schema/strict-schema.ts";
 import { InputReader } from "../../src/dialects/tools/custom-tools.ts";
 import { DistinctNames } from "../../src/dialects/tools/distinct-names.ts";
 import { toInput } from "../../src/dialects/tools/tool-input.ts";
-import { JsonText, type ObjectText } from "../../src/lib/json.ts";
+import { JsonText, type ObjectText } from "../../src/lib/json-text.ts";
 import { translateWhole } from "../support/translate.ts";
 import { countWork, leastWork } from "../support/wait.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Orders, ReasoningOrder } from "../../src/canon/intent.ts";
 import { messages } from "../../src/dialects/messages/index.ts";
-import { editObject } from "../../src/lib/json.ts";
+import { editObject } from "../../src/lib/json-text.ts";
 
 const orders = (fields: Partial<Orders> = {}): Orders => ({
   upstreamModel: "up",

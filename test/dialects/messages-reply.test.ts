@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { ERRORS, type ErrorCode, GatewayError } from "../../src/canon/errors.ts";
 import type { Event } from "../../src/canon/events.ts";
 import { messages } from "../../src/dialects/messages/index.ts";
-import { JsonText } from "../../src/lib/json.ts";
+import { JsonText } from "../../src/lib/json-text.ts";
 import { faultOf } from "../support/fault.ts";
 import { context, normalise } from "./diagonal.ts";
 import { eventsOf } from "./messages-events.ts";

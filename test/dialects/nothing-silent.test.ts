@@ -10,7 +10,8 @@ import {
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
 import { packReasoning } from "../../src/dialects/reasoning-proof.ts";
 import { translateRequest } from "../../src/dialects/translate.ts";
-import { JsonText, type ObjectText, wholeText } from "../../src/lib/json.ts";
+import { JsonText, type ObjectText } from "../../src/lib/json-text.ts";
+import { wholeText } from "../../src/lib/text-pieces.ts";
 
 type Wire = Record<string, unknown>;
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Orders, ReasoningOrder } from "../../src/canon/intent.ts";
 import { responses } from "../../src/dialects/responses/index.ts";
-import { JsonText } from "../../src/lib/json.ts";
+import { JsonText } from "../../src/lib/json-text.ts";
 import { translateWhole } from "../support/translate.ts";
 
 type Wire = Record<string, unknown>;

@@ -7,7 +7,7 @@ import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
 import { packReasoning } from "../../src/dialects/reasoning-proof.ts";
 import { streamWriter, translateReply } from "../../src/dialects/translate.ts";
-import { JsonText, type ObjectText } from "../../src/lib/json.ts";
+import { JsonText, type ObjectText } from "../../src/lib/json-text.ts";
 import { translateWhole } from "../support/translate.ts";
 import { context, normalise } from "./diagonal.ts";
 import { eventsOf } from "./responses-events.ts";

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { GatewayError } from "../../src/canon/errors.ts";
 import type { Event } from "../../src/canon/events.ts";
 import { responses } from "../../src/dialects/responses/index.ts";
-import { JsonText } from "../../src/lib/json.ts";
+import { JsonText } from "../../src/lib/json-text.ts";
 import { context, normalise, plain } from "./diagonal.ts";
 import { eventsOf } from "./responses-events.ts";
 import { clientOf, encode, run } from "./responses-run.ts";

@@ -4,7 +4,7 @@ import { GatewayError } from "../../src/canon/errors.ts";
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { responses } from "../../src/dialects/responses/index.ts";
 import { streamWriter } from "../../src/dialects/translate.ts";
-import { editInside, JsonText } from "../../src/lib/json.ts";
+import { editInside, JsonText } from "../../src/lib/json-text.ts";
 import { recordsOf, reply, stream, typedStream, type Wire } from "./crossing.ts";
 import { context, grammarFault, isFinished, plain } from "./diagonal.ts";
 import { fixturesOf, testEncoder, testFixtures } from "./diagonal-fixtures.ts";

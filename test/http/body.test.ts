@@ -13,7 +13,7 @@ import {
   UPLOAD_TOTAL_MS,
 } from "../../src/http/body/upload.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
-import type { JsonText } from "../../src/lib/json.ts";
+import type { JsonText } from "../../src/lib/json-text.ts";
 import { BodyRoom } from "../../src/limits/body-room.ts";
 import { Overloaded } from "../../src/limits/overloaded.ts";
 import { manualClock, settle } from "../support/clock.ts";

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { checkJson } from "../../src/http/body/body.ts";
-import { type Edits, editObject, isObject, JsonText } from "../../src/lib/json.ts";
+import { isObject } from "../../src/lib/json.ts";
+import { type Edits, editObject, JsonText } from "../../src/lib/json-text.ts";
 
 /** JSON.stringify with random white space around every token, as hand-written bodies have. */
 function looselyPrinted(value: unknown, space: () => string): string {

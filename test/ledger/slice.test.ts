@@ -12,7 +12,7 @@ import {
   sliceCost,
   withCall,
 } from "../../src/ledger/slice.ts";
-import { JsonText } from "../../src/lib/json.ts";
+import { JsonText } from "../../src/lib/json-text.ts";
 import { paymentOf, pricesOf } from "../../src/relay/payment.ts";
 import { PAYMENT, PRICES } from "./books.ts";
 

@@ -3,7 +3,7 @@
  * Exits 1 unless each round serves 7 and refuses 193 with 402.
  */
 
-import { JsonText } from "../../src/lib/json.ts";
+import { JsonText } from "../../src/lib/json-text.ts";
 import { estimateInputTokens } from "../../src/relay/tokens/estimate.ts";
 import { startCountingVendor, type Wish } from "./counting-vendor.ts";
 import { MODEL, NANO_PER_THOUSAND, PaidGateway } from "./paid-gateway.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { tokenFamilies, tokenFamilyOf } from "../../src/catalog/token-families.ts";
-import { JsonText } from "../../src/lib/json.ts";
+import { JsonText } from "../../src/lib/json-text.ts";
 import { estimateInputTokens } from "../../src/relay/tokens/estimate.ts";
 import { countMedia } from "../../src/relay/tokens/media-tokens.ts";
 import { startApp, type TestApp } from "../support/app.ts";

@@ -1,6 +1,6 @@
 import type { Config } from "../../src/config/load.ts";
 import type { Clock } from "../../src/lib/clock.ts";
-import { JsonText } from "../../src/lib/json.ts";
+import { JsonText } from "../../src/lib/json-text.ts";
 import { estimateInputTokens } from "../../src/relay/tokens/estimate.ts";
 import { countMedia } from "../../src/relay/tokens/media-tokens.ts";
 import { startApp, type TestApp, type UsageRow, vendorAt } from "../support/app.ts";

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/load.ts";
-import { JsonText } from "../../src/lib/json.ts";
+import { JsonText } from "../../src/lib/json-text.ts";
 import { SILENCE_MS } from "../../src/relay/stream-open.ts";
 import { estimateInputTokens } from "../../src/relay/tokens/estimate.ts";
 import { chatStream, chunk } from "../dialects/crossing.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Keys } from "../../src/accounts/keys.ts";
 import { requestLogFolder } from "../../src/config/data-folder.ts";
 import { costNano } from "../../src/ledger/price.ts";
-import { JsonText } from "../../src/lib/json.ts";
+import { JsonText } from "../../src/lib/json-text.ts";
 import { estimateInputTokens } from "../../src/relay/tokens/estimate.ts";
 import { sendRaw } from "../http/raw-request.ts";
 import { gate, until, within } from "../support/wait.ts";

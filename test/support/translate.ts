@@ -1,5 +1,5 @@
 import { translateRequest } from "../../src/dialects/translate.ts";
-import { wholeText } from "../../src/lib/json.ts";
+import { wholeText } from "../../src/lib/text-pieces.ts";
 
 /** {@link translateRequest} with the text in one piece. */
 export function translateWhole(...given: Parameters<typeof translateRequest>) {

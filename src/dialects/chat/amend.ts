@@ -1,5 +1,6 @@
 import type { Orders } from "../../canon/intent.ts";
-import { type Edits, isObject } from "../../lib/json.ts";
+import { isObject } from "../../lib/json.ts";
+import type { Edits } from "../../lib/json-text.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
 import { withChatMarks } from "../cache-marks.ts";
 import type { Quirks } from "../dialect.ts";

@@ -1,4 +1,5 @@
-import { type Edits, isEmptyList, isObject, objectsOf, stringOf } from "../../lib/json.ts";
+import { isEmptyList, isObject, objectsOf, stringOf } from "../../lib/json.ts";
+import type { Edits } from "../../lib/json-text.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
 import type { Quirks, ReplyChanges } from "../dialect.ts";
 import { knowsLess } from "../knows-all.ts";

@@ -1,4 +1,5 @@
-import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
+import { isObject, listOf, stringOf } from "../../lib/json.ts";
+import type { Edits } from "../../lib/json-text.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
 import { dataUrl } from "../media/url.ts";
 import { unknownPaths } from "../unknown-fields.ts";

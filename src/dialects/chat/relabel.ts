@@ -1,6 +1,7 @@
 import type { Event } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
-import { type Edits, editObject, isEmpty, isObject, listOf } from "../../lib/json.ts";
+import { isEmpty, isObject, listOf } from "../../lib/json.ts";
+import { type Edits, editObject } from "../../lib/json-text.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import { type Frame, recordWith } from "../frames.ts";
 import { repairHead, wholeSeconds } from "../openai-fields.ts";

@@ -1,5 +1,6 @@
 import type { Orders } from "../../canon/intent.ts";
-import { type Edits, isObject, listOf } from "../../lib/json.ts";
+import { isObject, listOf } from "../../lib/json.ts";
+import type { Edits } from "../../lib/json-text.ts";
 import type { Quirks } from "../dialect.ts";
 import { asksForNothing } from "./decode-request.ts";
 import { evenStrict } from "./even-strict.ts";

@@ -1,7 +1,8 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { BlockStart, Event } from "../../canon/events.ts";
 import { NO_USAGE } from "../../canon/usage.ts";
-import { type Edits, isObject, type JsonText } from "../../lib/json.ts";
+import { isObject } from "../../lib/json.ts";
+import type { Edits, JsonText } from "../../lib/json-text.ts";
 import { mapChanged, mapListIn } from "../../lib/map-changed.ts";
 import type { DecodeContext, ReplyContext } from "../dialect.ts";
 import { gatherReply, type WholeBlock } from "../gather-reply.ts";

@@ -1,4 +1,5 @@
-import { type Edits, isObject, listOf } from "../../lib/json.ts";
+import { isObject, listOf } from "../../lib/json.ts";
+import type { Edits } from "../../lib/json-text.ts";
 import type { Quirks, ReplyChanges } from "../dialect.ts";
 import { chatNames, type Rename, renameBy, SaidNames, withOriginalNames } from "../tools/tool-names.ts";
 import { isVendorsOwn } from "./decode-tools.ts";

@@ -1,5 +1,6 @@
 import type { Orders, ReasoningOrder } from "../../canon/intent.ts";
-import { type Edits, isEmpty, isObject } from "../../lib/json.ts";
+import { isEmpty, isObject } from "../../lib/json.ts";
+import type { Edits } from "../../lib/json-text.ts";
 import { mapChanged, mapListIn } from "../../lib/map-changed.ts";
 import { goingFields } from "../going-fields.ts";
 import { CONTINUE_TEXT, JSON_INSTRUCTION } from "../refusals/own-words.ts";

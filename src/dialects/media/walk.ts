@@ -1,5 +1,5 @@
-import type { Edits } from "../../lib/json.ts";
 import { isObject, stringOf } from "../../lib/json.ts";
+import type { Edits } from "../../lib/json-text.ts";
 import { mapChanged, mapListIn } from "../../lib/map-changed.ts";
 import { mediaTypeOf, sniffMediaType, textOfMedia } from "./type.ts";
 import { dataUrl, hasScheme, isDataUrl, parseDataUrl } from "./url.ts";

@@ -1,5 +1,6 @@
 import type { Orders } from "../../canon/intent.ts";
-import { type Edits, editedField, isObject, listOf } from "../../lib/json.ts";
+import { isObject, listOf } from "../../lib/json.ts";
+import { type Edits, editedField } from "../../lib/json-text.ts";
 import type { Quirks } from "../dialect.ts";
 import { goingFields, leaveOut } from "../going-fields.ts";
 import { EARLIER_REASONING } from "../lost-reasoning.ts";

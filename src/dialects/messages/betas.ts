@@ -1,5 +1,6 @@
 import type { Fields } from "../../lib/http1/fields.ts";
-import { type Edits, listOf } from "../../lib/json.ts";
+import { listOf } from "../../lib/json.ts";
+import type { Edits } from "../../lib/json-text.ts";
 import type { Quirks } from "../dialect.ts";
 
 /** Most betas of one request; clients send a handful. */

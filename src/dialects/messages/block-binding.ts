@@ -1,4 +1,5 @@
-import { isObject, type JsonText } from "../../lib/json.ts";
+import { isObject } from "../../lib/json.ts";
+import type { JsonText } from "../../lib/json-text.ts";
 import { BETAS, betasIn } from "./refused-extras.ts";
 
 const FIELD = "prefix_mismatch_behavior";

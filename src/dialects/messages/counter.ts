@@ -1,4 +1,5 @@
-import { editObject, isObject } from "../../lib/json.ts";
+import { isObject } from "../../lib/json.ts";
+import { editObject } from "../../lib/json-text.ts";
 import { numberIn, removing } from "../counter-parts.ts";
 import type { TokenCounter } from "../dialect.ts";
 

@@ -1,7 +1,8 @@
 import { GatewayError, streamTruncated } from "../../canon/errors.ts";
 import type { BlockStart, Event } from "../../canon/events.ts";
 import { NO_USAGE, readCount, sameUsage, sumUsage, type Usage } from "../../canon/usage.ts";
-import { isObject, mayBeInexact, parseExactly } from "../../lib/json.ts";
+import { isObject } from "../../lib/json.ts";
+import { mayBeInexact, parseExactly } from "../../lib/json-numbers.ts";
 import { BlockLane, charactersOf, type Slot } from "../block-lane.ts";
 import { BlockCiter, type Cited, MAX_CITED } from "../cited.ts";
 import type { DecodeContext, Decoder } from "../dialect.ts";

@@ -1,5 +1,6 @@
 import type { Orders } from "../../canon/intent.ts";
-import { type Edits, isObject } from "../../lib/json.ts";
+import { isObject } from "../../lib/json.ts";
+import type { Edits } from "../../lib/json-text.ts";
 import { mapListIn } from "../../lib/map-changed.ts";
 
 type Body = Readonly<Record<string, unknown>>;

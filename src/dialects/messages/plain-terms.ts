@@ -1,5 +1,6 @@
 import type { DocumentPart, Part } from "../../canon/prompt.ts";
-import { type Edits, isObject, listOf } from "../../lib/json.ts";
+import { isObject, listOf } from "../../lib/json.ts";
+import type { Edits } from "../../lib/json-text.ts";
 import type { Quirks } from "../dialect.ts";
 import { textOfUnknown } from "../text.ts";
 import { isResult } from "./blocks.ts";

@@ -5,7 +5,8 @@ import {
   type ReasoningForm,
   type ReasoningOrder,
 } from "../../canon/intent.ts";
-import { type Edits, isObject } from "../../lib/json.ts";
+import { isObject } from "../../lib/json.ts";
+import type { Edits } from "../../lib/json-text.ts";
 import { OFF_TYPES } from "./intent.ts";
 import { freeToolChoice } from "./tool-choice.ts";
 import { continuesWithoutThinking } from "./tool-loop.ts";

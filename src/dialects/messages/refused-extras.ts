@@ -1,4 +1,5 @@
-import { type Edits, isEmpty, isObject, listOf } from "../../lib/json.ts";
+import { isEmpty, isObject, listOf } from "../../lib/json.ts";
+import type { Edits } from "../../lib/json-text.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
 import { withMarkAtEnd } from "../cache-marks.ts";
 import { LEAD } from "../refusals/relayed-error.ts";

@@ -1,18 +1,8 @@
 import type { Event, Finish } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
-import {
-  type Edits,
-  editObject,
-  entryOf,
-  isEmpty,
-  isObject,
-  listOf,
-  mayBeInexact,
-  type ObjectText,
-  objectsOf,
-  parseExactly,
-  stringOf,
-} from "../../lib/json.ts";
+import { entryOf, isEmpty, isObject, listOf, objectsOf, stringOf } from "../../lib/json.ts";
+import { mayBeInexact, parseExactly } from "../../lib/json-numbers.ts";
+import { type Edits, editObject, type ObjectText } from "../../lib/json-text.ts";
 import { BlockLane, type Slot } from "../block-lane.ts";
 import { withNumbers } from "../count-texts.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";

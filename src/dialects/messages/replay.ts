@@ -1,5 +1,6 @@
 import type { Memories } from "../../canon/memory.ts";
-import { type Edits, objectsOf, stringOf } from "../../lib/json.ts";
+import { objectsOf, stringOf } from "../../lib/json.ts";
+import type { Edits } from "../../lib/json-text.ts";
 import { asShown, isUnsigned } from "../reasoning-proof.ts";
 import {
   Anchor,

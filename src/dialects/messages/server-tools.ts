@@ -1,6 +1,7 @@
 import { invalidField } from "../../canon/errors.ts";
 import type { WebToolName } from "../../canon/web-tools.ts";
-import { type Edits, isEmptyList, isObject, listOf, stringOf } from "../../lib/json.ts";
+import { isEmptyList, isObject, listOf, stringOf } from "../../lib/json.ts";
+import type { Edits } from "../../lib/json-text.ts";
 import { mapChanged, mapListIn } from "../../lib/map-changed.ts";
 import { MAX_DOMAINS } from "../../wire/bounds.ts";
 import {

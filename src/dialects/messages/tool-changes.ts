@@ -1,4 +1,5 @@
-import { type Edits, isObject, listOf } from "../../lib/json.ts";
+import { isObject, listOf } from "../../lib/json.ts";
+import type { Edits } from "../../lib/json-text.ts";
 import { type BroughtTool, leavePlaces } from "../server-tools.ts";
 
 type Wire = Record<string, unknown>;

@@ -1,4 +1,5 @@
-import { type Edits, editedField, isObject } from "../../lib/json.ts";
+import { isObject } from "../../lib/json.ts";
+import { type Edits, editedField } from "../../lib/json-text.ts";
 import type { Quirks } from "../dialect.ts";
 import { callHint } from "../refusals/own-words.ts";
 import { traitsOf } from "./model-traits.ts";

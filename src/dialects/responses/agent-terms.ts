@@ -1,4 +1,5 @@
-import { type Edits, editedField, isObject, listOf, stringOf } from "../../lib/json.ts";
+import { isObject, listOf, stringOf } from "../../lib/json.ts";
+import { type Edits, editedField } from "../../lib/json-text.ts";
 import { JSON_INSTRUCTION } from "../refusals/own-words.ts";
 import { textsOf } from "../server-tools.ts";
 import { isSearch, lostOfSearch } from "./server-tools.ts";

@@ -1,5 +1,6 @@
 import { type Orders, type ReasoningOrder, reasons } from "../../canon/intent.ts";
-import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
+import { isObject, listOf, stringOf } from "../../lib/json.ts";
+import type { Edits } from "../../lib/json-text.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
 import type { Lesson, Quirks, ReplyChanges, VendorTerms } from "../dialect.ts";
 import { EditList } from "../edit-list.ts";

@@ -1,4 +1,4 @@
-import { editObject } from "../../lib/json.ts";
+import { editObject } from "../../lib/json-text.ts";
 import { numberIn, removing } from "../counter-parts.ts";
 import type { TokenCounter } from "../dialect.ts";
 

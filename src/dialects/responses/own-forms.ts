@@ -1,4 +1,5 @@
-import { type Edits, isObject } from "../../lib/json.ts";
+import { isObject } from "../../lib/json.ts";
+import type { Edits } from "../../lib/json-text.ts";
 
 const NOTHING_LOST: readonly string[] = [];
 

@@ -1,5 +1,6 @@
 import type { Prompt } from "../../canon/prompt.ts";
-import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
+import { isObject, listOf, stringOf } from "../../lib/json.ts";
+import type { Edits } from "../../lib/json-text.ts";
 import type { Quirks, ReplyChanges } from "../dialect.ts";
 import { knowsLess } from "../knows-all.ts";
 import { joinTexts } from "../text.ts";

@@ -1,7 +1,8 @@
 import type { GatewayError } from "../../canon/errors.ts";
 import type { Event, Finish } from "../../canon/events.ts";
 import type { Usage } from "../../canon/usage.ts";
-import { type Edits, editInside, editObject, isEmpty, isObject, type ObjectText } from "../../lib/json.ts";
+import { isEmpty, isObject } from "../../lib/json.ts";
+import { type Edits, editInside, editObject, type ObjectText } from "../../lib/json-text.ts";
 import { mapListIn } from "../../lib/map-changed.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import { type Frame, recordWith } from "../frames.ts";

@@ -1,6 +1,7 @@
 import { invalidField } from "../../canon/errors.ts";
 import type { SearchHit } from "../../canon/web-tools.ts";
-import { type Edits, isObject, listOf, objectsOf, stringOf } from "../../lib/json.ts";
+import { isObject, listOf, objectsOf, stringOf } from "../../lib/json.ts";
+import type { Edits } from "../../lib/json-text.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
 import { MAX_DOMAINS } from "../../wire/bounds.ts";
 import {

@@ -1,4 +1,5 @@
-import { type Edits, isObject, listOf } from "../../lib/json.ts";
+import { isObject, listOf } from "../../lib/json.ts";
+import type { Edits } from "../../lib/json-text.ts";
 import type { ReplyChanges } from "../dialect.ts";
 import { OPENAI_NAMES, type Rename, renameBy, renamed, SaidNames, withOriginalNames } from "../tools/tool-names.ts";
 import { type Item, isCallType } from "./items.ts";

@@ -1,5 +1,7 @@
-import { isJson, isObject, keepNumber, stringEnd } from "../../lib/json.ts";
+import { isJson, isObject } from "../../lib/json.ts";
 import { CLOSE_LIST, CLOSE_OBJECT, OPEN_LIST, OPEN_OBJECT, QUOTE } from "../../lib/json-codes.ts";
+import { stringEnd } from "../../lib/json-ends.ts";
+import { keepNumber } from "../../lib/json-numbers.ts";
 import { ObjectScanner } from "./object-end.ts";
 
 /** The one key that holds arguments which are no JSON object, for dialects and servers that demand one (dialects.md 4.3). */

@@ -1,6 +1,7 @@
 import { GatewayError, invalidField } from "../../canon/errors.ts";
 import { releaseWhole } from "../../lib/http1/memory.ts";
-import { isObject, JsonText } from "../../lib/json.ts";
+import { isObject } from "../../lib/json.ts";
+import { JsonText } from "../../lib/json-text.ts";
 import type { AskedBody } from "../asked.ts";
 import { type Known, LARGE_BODY, readInParts } from "./json-parts.ts";
 import { maySpellProto, Scan } from "./json-scan.ts";

@@ -1,5 +1,4 @@
 import { GatewayError } from "../../canon/errors.ts";
-import { type Fields, JsonText, skipValue, stringEnd } from "../../lib/json.ts";
 import {
   CLOSE_LIST,
   CLOSE_OBJECT,
@@ -10,6 +9,8 @@ import {
   OPEN_OBJECT,
   QUOTE,
 } from "../../lib/json-codes.ts";
+import { skipValue, stringEnd } from "../../lib/json-ends.ts";
+import { type FieldPlaces, JsonText } from "../../lib/json-text.ts";
 import { MAX_TOKENS, maySpellProto, Scan } from "./json-scan.ts";
 import { KnownPart, type KnownParts } from "./known-parts.ts";
 
@@ -39,7 +40,7 @@ const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Reads the fields of one object, and the items of the lists in them, each by itself or from what is known. */
 class PartReader {
-  readonly fields: Fields = { at: [], close: -1 };
+  readonly fields: FieldPlaces = { at: [], close: -1 };
   readonly value: Record<string, unknown> = {};
   mayHoldHalves = false;
   #at = 0;

@@ -1,5 +1,4 @@
 import { GatewayError } from "../../canon/errors.ts";
-import { type Fields, stringEnd } from "../../lib/json.ts";
 import {
   CLOSE_LIST,
   CLOSE_OBJECT,
@@ -10,6 +9,8 @@ import {
   OPEN_OBJECT,
   QUOTE,
 } from "../../lib/json-codes.ts";
+import { stringEnd } from "../../lib/json-ends.ts";
+import type { FieldPlaces } from "../../lib/json-text.ts";
 
 /** Arrays and objects inside each other (reliability 7.5). */
 export const MAX_DEPTH = 64;
@@ -50,7 +51,7 @@ export const maySpellProto = (text: string): boolean => ESCAPED_PROTO.test(text)
  * Walks a JSON value in a text once, strings skipped: counts, and notes where the fields of a document stand, so that nobody has to look for them again.
  */
 export class Scan {
-  readonly fields: Fields = { at: [], close: -1 };
+  readonly fields: FieldPlaces = { at: [], close: -1 };
   /** A string `__proto__` stands in it, plainly written: perhaps a key. */
   holdsProto = false;
   #depth: number;

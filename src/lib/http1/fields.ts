@@ -1,4 +1,4 @@
-import type { Text } from "../json.ts";
+import type { Text } from "../text-pieces.ts";
 import { isLent, LARGEST_LENT_BYTES, lendMemory } from "./memory.ts";
 
 /** Thrown for a message that is not valid HTTP/1.1: nothing that follows on its connection can be trusted. */

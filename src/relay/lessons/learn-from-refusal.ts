@@ -1,6 +1,7 @@
 import type { GatewayError } from "../../canon/errors.ts";
 import { tellsOfBinding } from "../../dialects/messages/block-binding.ts";
-import { type ObjectText, wholeText } from "../../lib/json.ts";
+import type { ObjectText } from "../../lib/json-text.ts";
+import { wholeText } from "../../lib/text-pieces.ts";
 import type { Job } from "../job.ts";
 import { mendHistory } from "../mend-history.ts";
 import { prepare } from "../prepare.ts";

@@ -1,9 +1,11 @@
 import type { GatewayError } from "../../canon/errors.ts";
 import { BETAS, betasIn, betasKey, leaveOutBetas, leaveOutExtras } from "../../dialects/messages/refused-extras.ts";
 import { refusalWords } from "../../dialects/refusals/vendor-said.ts";
-import { type Edits, isObject, JsonText, wholeText } from "../../lib/json.ts";
+import { isObject } from "../../lib/json.ts";
+import { type Edits, JsonText } from "../../lib/json-text.ts";
 import { keepNewest } from "../../lib/keep-newest.ts";
 import { HOUR_MS } from "../../lib/spans.ts";
+import { wholeText } from "../../lib/text-pieces.ts";
 import type { Sending } from "../../vendors/send.ts";
 import type { Job } from "../job.ts";
 import type { Target } from "../target.ts";

@@ -5,7 +5,7 @@ import type { Entry } from "../../catalog/entry.ts";
 import type { Quirks } from "../../dialects/dialect.ts";
 import { makerOf, needsProof } from "../../dialects/reasoning-proof.ts";
 import type { Conversation, SpokenTurn } from "../../dialects/replay.ts";
-import type { ObjectText } from "../../lib/json.ts";
+import type { ObjectText } from "../../lib/json-text.ts";
 import type { Target } from "../target.ts";
 import { type Collected, digestText, ReasoningCollector } from "./collector.ts";
 import type { ProofMakers } from "./makers.ts";

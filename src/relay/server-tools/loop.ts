@@ -7,7 +7,7 @@ import {
   type ServedOutcome,
 } from "../../dialects/server-tools.ts";
 import { isSame } from "../../dialects/translate.ts";
-import { editObject, JsonText } from "../../lib/json.ts";
+import { editObject, JsonText } from "../../lib/json-text.ts";
 import type { Way } from "../../vendors/health.ts";
 import { type Opened, open } from "../dispatch.ts";
 import { failureOf } from "../failure.ts";

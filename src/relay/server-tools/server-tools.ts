@@ -1,6 +1,7 @@
 import type { OfferedTool, ServedFunction, ServerToolHalf } from "../../dialects/server-tools.ts";
 import { DistinctNames } from "../../dialects/tools/distinct-names.ts";
-import { editObject, isObject, JsonText, listOf } from "../../lib/json.ts";
+import { isObject, listOf } from "../../lib/json.ts";
+import { editObject, JsonText } from "../../lib/json-text.ts";
 import type { Way } from "../../vendors/health.ts";
 import { MAX_QUERY } from "../../wire/bounds.ts";
 import type { Job } from "../job.ts";

@@ -1,5 +1,5 @@
 import { tokenFamilyOf } from "../../catalog/token-families.ts";
-import type { JsonText } from "../../lib/json.ts";
+import type { JsonText } from "../../lib/json-text.ts";
 import { imageTokens } from "./image-tokens.ts";
 import { countMedia, type Media, readMedia } from "./media-tokens.ts";
 import { roughTokens } from "./rough-tokens.ts";

@@ -1,7 +1,8 @@
 import type { TokenFamily } from "../../catalog/token-families.ts";
 import { textOfMedia } from "../../dialects/media/type.ts";
 import { type FoundMedia, replaceMedia } from "../../dialects/media/walk.ts";
-import { isObject, stringEnd } from "../../lib/json.ts";
+import { isObject } from "../../lib/json.ts";
+import { stringEnd } from "../../lib/json-ends.ts";
 import { glancePdfPages } from "../tokenizer/pdf-pages.ts";
 import { imageTokens, readImageSize } from "./image-tokens.ts";
 import { soundTokens } from "./measure.ts";

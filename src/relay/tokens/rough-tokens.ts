@@ -1,5 +1,5 @@
-import type { JsonText } from "../../lib/json.ts";
 import { BACKSLASH } from "../../lib/json-codes.ts";
+import type { JsonText } from "../../lib/json-text.ts";
 
 /**
  * A text of at most this length is looked at whole; of a longer one, {@link WINDOWS} samples, characters. Over 700 texts of many kinds that is within

@@ -1,5 +1,5 @@
 import type { Abort } from "../../lib/abort.ts";
-import type { Text } from "../../lib/json.ts";
+import type { Text } from "../../lib/text-pieces.ts";
 import type { Answer } from "../answer.ts";
 import { Call, type CallRules } from "./call.ts";
 import { Connection, type Keeper } from "./connection.ts";

@@ -1,5 +1,5 @@
 import { writeMessage } from "../../lib/http1/fields.ts";
-import { byteLength, type Text } from "../../lib/json.ts";
+import { byteLength, type Text } from "../../lib/text-pieces.ts";
 
 /** Most addresses that are remembered; with one more all are forgotten. A vendor has a few, one for each model at the most. */
 const MAX_REMEMBERED = 1_000;

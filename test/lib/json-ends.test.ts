@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { stringEnd } from "../../src/lib/json.ts";
+import { stringEnd } from "../../src/lib/json-ends.ts";
 import { leastWork } from "../support/wait.ts";
 
 describe("the end of a string literal", () => {
