@@ -1,4 +1,4 @@
-import { SESSION_HEADERS } from "../relay/session.ts";
+import { SESSION_HEADERS } from "../relay/routes/session.ts";
 import { REQUEST_ID } from "../vendors/outgoing.ts";
 import { STRICT_HEADER } from "../wire/header-names.ts";
 import type { AskedHead } from "./asked.ts";

@@ -1,7 +1,7 @@
 import { commentEnd } from "../dialects/comment.ts";
 import type { Sleeper, Wait } from "../lib/alarms.ts";
 import { type Clock, wakeAfter } from "../lib/clock.ts";
-import { type Chunks, nextTo, type PieceTaker } from "../relay/chunks.ts";
+import { type Chunks, nextTo, type PieceTaker } from "../relay/reply/chunks.ts";
 
 /** Silence after which a ping goes out; contract 7 asks for one at least every 15 s. */
 const PING_MS = 12_000;

@@ -3,13 +3,13 @@ import type { Way } from "../vendors/health.ts";
 import { send } from "../vendors/send.ts";
 import { failureOf } from "./failure.ts";
 import type { Job } from "./job.ts";
-import { keepLessons, learnFromRefusal } from "./lessons/learn-from-refusal.ts";
+import { keepLessons, learnFromRefusal } from "./learn-from-refusal.ts";
 import { makeTarget } from "./make-target.ts";
+import { inlineMedia } from "./media/remote-media.ts";
 import { mendHistory } from "./mend-history.ts";
 import { type Asked, prepare, refuseLoss, withFartherLoss } from "./prepare.ts";
-import { EVENT_STREAM, JSON_TYPE, readableType, refuse } from "./read-reply.ts";
-import { inlineMedia } from "./remote-media.ts";
-import { Tries } from "./routes-tries.ts";
+import { EVENT_STREAM, JSON_TYPE, readableType, refuse } from "./reply/read-reply.ts";
+import { Tries } from "./routes/tries.ts";
 import type { Target } from "./target.ts";
 
 /**

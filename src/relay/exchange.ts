@@ -12,9 +12,9 @@ import type { Attempt, RequestFacts, RequestObserver } from "../observe/request-
 import type { Way } from "../vendors/health.ts";
 import { ATTEMPTS_HEADER, COST_HEADER, STOP_HEADER } from "../wire/header-names.ts";
 import { Attempts } from "./attempts.ts";
-import type { Failure } from "./ended.ts";
 import type { ReasoningCollector } from "./reasoning/collector.ts";
 import { describeCause, type Identity, recordRequest } from "./record.ts";
+import type { Failure } from "./running/ended.ts";
 import type { Spending } from "./spending.ts";
 import { type Beside, estimateInputTokens } from "./tokens/estimate.ts";
 

@@ -13,7 +13,7 @@ import {
   type Wish,
 } from "./idempotency-store.ts";
 import type { GenerateRequest, Reply, Services } from "./job.ts";
-import { Visit } from "./running.ts";
+import { Visit } from "./running/running.ts";
 
 /** Characters of a stream that are collected to be kept; a longer one is not kept. */
 const MAX_COLLECTED = 16 * 1024 * 1024;

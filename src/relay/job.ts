@@ -17,12 +17,12 @@ import type { Log } from "../observe/log.ts";
 import type { RequestObserver } from "../observe/request-facts.ts";
 import type { VendorHealth } from "../vendors/health.ts";
 import type { Vendor } from "../vendors/vendor.ts";
-import type { Chunks } from "./chunks.ts";
 import type { Exchange } from "./exchange.ts";
 import type { FetchMedia } from "./fetch-media.ts";
 import type { ReasoningState } from "./reasoning/state.ts";
+import type { Chunks } from "./reply/chunks.ts";
 import type { RunWebTool } from "./run-web-tool.ts";
-import type { Running, Visit } from "./running.ts";
+import type { Running, Visit } from "./running/running.ts";
 
 /** What the way of a request needs of the rest of the house. */
 export type Services = {

@@ -5,7 +5,7 @@ import { randomName } from "../lib/id.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Job } from "./job.ts";
 import { NEWER, wantsNewer } from "./lessons/newer-dialect.ts";
-import type { Candidate } from "./routes.ts";
+import type { Candidate } from "./routes/routes.ts";
 import type { Target } from "./target.ts";
 
 /** What a target is made of. */

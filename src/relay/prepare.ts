@@ -17,7 +17,7 @@ import { termsFor } from "./lessons/plain-servers.ts";
 import { leaveOutRefused } from "./lessons/refused-extras.ts";
 import { isCollectable, onlyStreams, planOrders, tellByEffort } from "./orders.ts";
 import type { ReasoningCollector } from "./reasoning/collector.ts";
-import { sessionKey } from "./session.ts";
+import { sessionKey } from "./routes/session.ts";
 import type { Target } from "./target.ts";
 
 /** Values of {@link STRICT_HEADER} that ask for nothing. */

@@ -17,9 +17,9 @@ import { findEntry } from "./find-entry.ts";
 import type { Job, Services } from "./job.ts";
 import { withoutStrays } from "./lessons/stray-fields.ts";
 import { makeTarget, type Targeted } from "./make-target.ts";
+import { showMedia } from "./media/remote-media.ts";
 import { mendHistory } from "./mend-history.ts";
 import { type Asked, prepare } from "./prepare.ts";
-import { showMedia } from "./remote-media.ts";
 import { showTools } from "./server-tools/server-tools.ts";
 import { settleTools } from "./vendor-tools.ts";
 

@@ -2,15 +2,15 @@ import type { Decoder } from "../dialects/dialect.ts";
 import { eventWriter, type StreamWriter, streamWriter } from "../dialects/translate.ts";
 import type { Answer } from "../vendors/answer.ts";
 import type { Way } from "../vendors/health.ts";
-import type { SilenceWatch } from "./deadline.ts";
 import { open } from "./dispatch.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Job } from "./job.ts";
-import { JSON_TYPE, readWhole } from "./read-reply.ts";
+import { JSON_TYPE, readWhole } from "./reply/read-reply.ts";
+import { FINISHING_MS, StreamReader, tooLong, type UpstreamReader } from "./reply/stream-reader.ts";
+import { type Written, withUsage, writeRest, writeStep } from "./reply/stream-write.ts";
+import type { SilenceWatch } from "./running/deadline.ts";
 import { serveTools } from "./server-tools/server-tools.ts";
 import { RoundsReader } from "./server-tools/stream.ts";
-import { FINISHING_MS, StreamReader, tooLong, type UpstreamReader } from "./stream-reader.ts";
-import { type Written, withUsage, writeRest, writeStep } from "./stream-write.ts";
 import { decoderOf, type Target } from "./target.ts";
 
 /** An upstream that sends nothing for this long is given up (contract 7). */

@@ -4,18 +4,18 @@ import type { StreamWriter } from "../dialects/translate.ts";
 import type { Fields } from "../lib/http1/fields.ts";
 import { type ReadTaker, readTo } from "../vendors/answer.ts";
 import type { Way } from "../vendors/health.ts";
-import type { Chunks, PieceTaker } from "./chunks.ts";
-import { type GivenUp, SilenceWatch } from "./deadline.ts";
 import { tryRoutes } from "./dispatch.ts";
-import { clientLeft, Ended } from "./ended.ts";
 import { closingHeaders, type Exchange } from "./exchange.ts";
 import { completeOverflow } from "./failure.ts";
 import type { Job } from "./job.ts";
-import { noteFailure } from "./note-failure.ts";
-import type { Visit } from "./running.ts";
+import type { Chunks, PieceTaker } from "./reply/chunks.ts";
+import { FINISHING_MS, QuietEnd } from "./reply/stream-reader.ts";
+import { type Written, writeRest, writeStep } from "./reply/stream-write.ts";
+import { noteFailure } from "./routes/note-failure.ts";
+import { type GivenUp, SilenceWatch } from "./running/deadline.ts";
+import { clientLeft, Ended } from "./running/ended.ts";
+import type { Visit } from "./running/running.ts";
 import { type KnownDecoder, type Opened, openStream, SILENCE_MS } from "./stream-open.ts";
-import { FINISHING_MS, QuietEnd } from "./stream-reader.ts";
-import { type Written, writeRest, writeStep } from "./stream-write.ts";
 
 /** No stream goes on for longer than this, whatever it brings (reliability 6.1). */
 const STREAM_MS = 30 * 60_000;

@@ -7,7 +7,7 @@ import { type Figure, single } from "../observe/figures.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import { lastingFigures, mergeFigures } from "../observe/merge-figures.ts";
 import type { RequestLog } from "../observe/request-log.ts";
-import { longestDrainMs } from "../relay/drain.ts";
+import { longestDrainMs } from "../relay/running/drain.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Message } from "./channel.ts";
 import { readFigures } from "./messages.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { type GivenUp, SilenceWatch } from "../../src/relay/deadline.ts";
+import { type GivenUp, SilenceWatch } from "../../src/relay/running/deadline.ts";
 import { manualClock } from "../support/clock.ts";
 
 const TOTAL_MS = 1_800_000;

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { Abort } from "../../src/lib/abort.ts";
-import { DRAIN_MS, drain, longestDrainMs } from "../../src/relay/drain.ts";
-import { Ended } from "../../src/relay/ended.ts";
-import { Running, Visit } from "../../src/relay/running.ts";
+import { DRAIN_MS, drain, longestDrainMs } from "../../src/relay/running/drain.ts";
+import { Ended } from "../../src/relay/running/ended.ts";
+import { Running, Visit } from "../../src/relay/running/running.ts";
 import { manualClock, settle } from "../support/clock.ts";
 
 const BLOCKING_MS = 95_000;

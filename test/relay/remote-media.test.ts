@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { replaceMedia, soundMedia } from "../../src/dialects/media/walk.ts";
-import { asPng } from "../../src/relay/as-png.ts";
-import { MAX_FILE_BYTES, MAX_REMOTE, MEDIA_DEADLINE_MS } from "../../src/relay/remote-media.ts";
+import { asPng } from "../../src/relay/media/as-png.ts";
+import { MAX_FILE_BYTES, MAX_REMOTE, MEDIA_DEADLINE_MS } from "../../src/relay/media/fetch-all.ts";
 import { registry } from "../../src/vendors/registry.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { KEPT_MS } from "../../src/web/safe-fetch/media.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { orderWays } from "../../src/relay/routes.ts";
-import { nameConversation as nameOf } from "../../src/relay/session.ts";
+import { orderWays } from "../../src/relay/routes/routes.ts";
+import { nameConversation as nameOf } from "../../src/relay/routes/session.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 
 const vendor = (id: string, keys = 1): Vendor => ({

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Parser } from "htmlparser2";
 import { createProgram } from "../../src/cli/program.ts";
 import { DEFAULT_BLOCKING_SECONDS } from "../../src/config/load.ts";
-import { longestDrainMs } from "../../src/relay/drain.ts";
+import { longestDrainMs } from "../../src/relay/running/drain.ts";
 import { makeFolder, removeFolder } from "../support/binary.ts";
 
 const RELEASE = join(import.meta.dir, "../../.release");

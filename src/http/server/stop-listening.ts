@@ -1,5 +1,5 @@
 import type { Clock } from "../../lib/clock.ts";
-import { DRAIN_MS } from "../../relay/drain.ts";
+import { DRAIN_MS } from "../../relay/running/drain.ts";
 
 /** How long clients may take to hear that their answers were ended, and to close what rests, ms. */
 const TELL_MS = 1_000;

@@ -7,9 +7,9 @@ import { errorOf, type StreamWriter } from "../../dialects/translate.ts";
 import type { Answer, Read } from "../../vendors/answer.ts";
 import type { Way } from "../../vendors/health.ts";
 import type { Opened } from "../dispatch.ts";
-import { JSON_TYPE, type Reading, readWhole } from "../read-reply.ts";
-import { nextOf, orQuiet, type Step, StreamReader, type UpstreamReader } from "../stream-reader.ts";
-import { saidBefore } from "../stream-write.ts";
+import { JSON_TYPE, type Reading, readWhole } from "../reply/read-reply.ts";
+import { nextOf, orQuiet, type Step, StreamReader, type UpstreamReader } from "../reply/stream-reader.ts";
+import { saidBefore } from "../reply/stream-write.ts";
 import { decoderOf } from "../target.ts";
 import type { ServedLoop } from "./loop.ts";
 

@@ -1,8 +1,8 @@
-import type { GatewayError } from "../canon/errors.ts";
-import type { Event } from "../canon/events.ts";
-import { NO_FRAME } from "../dialects/frames.ts";
-import { errorOf, insertUsage, type StreamWriter } from "../dialects/translate.ts";
-import type { Exchange } from "./exchange.ts";
+import type { GatewayError } from "../../canon/errors.ts";
+import type { Event } from "../../canon/events.ts";
+import { NO_FRAME } from "../../dialects/frames.ts";
+import { errorOf, insertUsage, type StreamWriter } from "../../dialects/translate.ts";
+import type { Exchange } from "../exchange.ts";
 import type { Step } from "./stream-reader.ts";
 
 /** What a step came to: text for the client, and whether the reply ended, well or badly, or because its money did (`spent`). */

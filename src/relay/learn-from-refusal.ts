@@ -1,15 +1,15 @@
-import type { GatewayError } from "../../canon/errors.ts";
-import { tellsOfBinding } from "../../dialects/messages/block-binding.ts";
-import type { ObjectText } from "../../lib/json-text.ts";
-import { wholeText } from "../../lib/text-pieces.ts";
-import type { Job } from "../job.ts";
-import { mendHistory } from "../mend-history.ts";
-import { prepare } from "../prepare.ts";
-import { showMedia } from "../remote-media.ts";
-import type { Target } from "../target.ts";
-import { keepDialect, turnDialect } from "./newer-dialect.ts";
-import { keepPlain, tellPlainly } from "./plain-servers.ts";
-import { learnRefused } from "./refused-extras.ts";
+import type { GatewayError } from "../canon/errors.ts";
+import { tellsOfBinding } from "../dialects/messages/block-binding.ts";
+import type { ObjectText } from "../lib/json-text.ts";
+import { wholeText } from "../lib/text-pieces.ts";
+import type { Job } from "./job.ts";
+import { keepDialect, turnDialect } from "./lessons/newer-dialect.ts";
+import { keepPlain, tellPlainly } from "./lessons/plain-servers.ts";
+import { learnRefused } from "./lessons/refused-extras.ts";
+import { showMedia } from "./media/remote-media.ts";
+import { mendHistory } from "./mend-history.ts";
+import { prepare } from "./prepare.ts";
+import type { Target } from "./target.ts";
 
 /**
  * What a vendor says of reasoning whose proof is not its own, not of this model, or of another account: Anthropic, OpenAI (whose proofs are good for

@@ -1,4 +1,4 @@
-import type { Clock } from "../lib/clock.ts";
+import type { Clock } from "../../lib/clock.ts";
 import { shuttingDown } from "./ended.ts";
 import type { Running } from "./running.ts";
 

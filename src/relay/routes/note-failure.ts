@@ -1,6 +1,6 @@
-import type { GatewayError } from "../canon/errors.ts";
-import type { Way } from "../vendors/health.ts";
-import type { Job } from "./job.ts";
+import type { GatewayError } from "../../canon/errors.ts";
+import type { Way } from "../../vendors/health.ts";
+import type { Job } from "../job.ts";
 
 /** How a request asks for a service with limits of its own: spare capacity (OpenAI, Groq: flex), or a faster one (OpenAI; Anthropic, "Fast mode"). */
 const APART: Readonly<Record<string, readonly unknown[]>> = { service_tier: ["flex", "ultrafast"], speed: ["fast"] };

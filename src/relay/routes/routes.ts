@@ -1,7 +1,7 @@
-import type { Route } from "../catalog/entry.ts";
-import type { VendorHealth, Way } from "../vendors/health.ts";
-import { keysOf } from "../vendors/keys.ts";
-import type { Vendor } from "../vendors/vendor.ts";
+import type { Route } from "../../catalog/entry.ts";
+import type { VendorHealth, Way } from "../../vendors/health.ts";
+import { keysOf } from "../../vendors/keys.ts";
+import type { Vendor } from "../../vendors/vendor.ts";
 
 /** One way to a model that may be tried: a route, and its vendor with one of its keys. */
 export type Candidate = { route: Route; vendor: Vendor; way: Way };

@@ -1,5 +1,5 @@
-import { Abort, type Abortable, type Leaving } from "../lib/abort.ts";
-import { YoungHeap } from "../lib/young-heap.ts";
+import { Abort, type Abortable, type Leaving } from "../../lib/abort.ts";
+import { YoungHeap } from "../../lib/young-heap.ts";
 import { clientLeft } from "./ended.ts";
 
 /** What can be ended from outside. */

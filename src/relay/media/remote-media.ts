@@ -1,26 +1,17 @@
-import { type GatewayError, invalidField } from "../canon/errors.ts";
-import { findFetched } from "../dialects/chat/fetched-fields.ts";
-import type { Quirks, RemoteMedia, UpstreamDialectName } from "../dialects/dialect.ts";
-import { OWN_ADDRESS } from "../dialects/gemini/media.ts";
-import { isTextType, sniffMediaType } from "../dialects/media/type.ts";
-import { STORED_ADDRESS } from "../dialects/media/url.ts";
-import { type FoundMedia, type InlineMedia, replaceMedia, soundMedia, type Words } from "../dialects/media/walk.ts";
-import { unsayable } from "../dialects/unsayable.ts";
-import { JsonText, type ObjectText } from "../lib/json-text.ts";
-import { follow } from "../lib/signals.ts";
+import { invalidField } from "../../canon/errors.ts";
+import { findFetched } from "../../dialects/chat/fetched-fields.ts";
+import type { Quirks, RemoteMedia, UpstreamDialectName } from "../../dialects/dialect.ts";
+import { OWN_ADDRESS } from "../../dialects/gemini/media.ts";
+import { sniffMediaType } from "../../dialects/media/type.ts";
+import { STORED_ADDRESS } from "../../dialects/media/url.ts";
+import { type FoundMedia, type InlineMedia, replaceMedia, soundMedia, type Words } from "../../dialects/media/walk.ts";
+import { unsayable } from "../../dialects/unsayable.ts";
+import { JsonText, type ObjectText } from "../../lib/json-text.ts";
+import { termsFor } from "../lessons/plain-servers.ts";
+import type { Asked } from "../prepare.ts";
+import type { Target } from "../target.ts";
 import { asPng } from "./as-png.ts";
-import type { FetchMedia } from "./fetch-media.ts";
-import { termsFor } from "./lessons/plain-servers.ts";
-import type { Asked } from "./prepare.ts";
-import type { Target } from "./target.ts";
-
-/** Different addresses in one request, bytes of one file and of all together, and how many are fetched at a time. */
-export const MAX_REMOTE = 20;
-export const MAX_FILE_BYTES = 10 * 1024 * 1024;
-const MAX_TOTAL_BYTES = 20 * 1024 * 1024;
-const PARALLEL = 4;
-/** For all of a request's files together, milliseconds. */
-export const MEDIA_DEADLINE_MS = 10_000;
+import { fetchAll } from "./fetch-all.ts";
 
 /** What the vendors of a dialect fetch from the web by themselves, where their row does not say otherwise (dialects.md 1.2, 2.2, 3.1). */
 const FETCHED_BY_VENDOR: Readonly<Record<UpstreamDialectName, RemoteMedia>> = {
@@ -29,11 +20,6 @@ const FETCHED_BY_VENDOR: Readonly<Record<UpstreamDialectName, RemoteMedia>> = {
   responses: "all",
   gemini: "none",
 };
-
-const ACCEPT = {
-  image: "image/png, image/jpeg, image/webp, image/gif",
-  document: "application/pdf, text/plain;q=0.9, text/*;q=0.8, application/json;q=0.8",
-} as const;
 
 /** Addresses that vendors of a dialect read by themselves even where they fetch nothing else: of files stored with them, and of YouTube (Gemini). */
 const READ_BY_VENDOR: Partial<Record<UpstreamDialectName, RegExp>> = { chat: STORED_ADDRESS, gemini: OWN_ADDRESS };
@@ -61,9 +47,6 @@ function isOutOfReach({ kind, url }: FoundMedia, reach: RemoteMedia, dialect: Up
 
 /** One address may be asked for as an image and as a document. Bytes, which may be many, are told apart by their place. */
 const keyOf = ({ kind, path, url }: FoundMedia) => (isRemote(url) ? `${kind} ${url}` : path);
-
-const refuse = ({ path, kind }: FoundMedia, why: string): GatewayError =>
-  invalidField(path, `${path}: the ${kind} at this URL cannot be used. ${why}`);
 
 /** What the bytes that stand where a document's do are. */
 const fileTypeOf = ({ url, said }: FoundMedia): string => saidIn(url) ?? sniffMediaType(url) ?? said ?? "";
@@ -116,80 +99,6 @@ function refuseFetched(body: Record<string, unknown>, { upstream, client }: Targ
   if (place === undefined) return;
   const why = "Films and sound at URLs are not fetched for this model. Send their bytes, as a data: URL.";
   throw invalidField(place, `${place}: ${why}`);
-}
-
-const utf8 = new TextDecoder("utf-8", { fatal: true });
-
-function isUtf8(bytes: Uint8Array): boolean {
-  try {
-    utf8.decode(bytes);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** What a file is: its own first bytes know better than its server (dialects.md 4.8 #46). Throws GatewayError for other formats. */
-function readMedia(found: FoundMedia, body: Uint8Array, contentType: string): InlineMedia {
-  const data = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("base64");
-  const seen = sniffMediaType(data);
-  if (found.kind === "image") {
-    if (seen?.startsWith("image/")) return { mediaType: seen, data };
-    throw refuse(found, "It is no PNG, JPEG, GIF or WebP.");
-  }
-  if (seen === "application/pdf") return { mediaType: seen, data };
-  const said = (contentType.split(";")[0] ?? "").trim().toLowerCase();
-  if (isTextType(said) && isUtf8(body)) return { mediaType: "text/plain", data };
-  throw refuse(found, "It is neither PDF nor plain text.");
-}
-
-/** Fetches a request's files, some at a time, within one deadline and one sum of bytes. */
-class Fetching {
-  readonly #startedAt: number;
-  readonly #following: ReturnType<typeof follow>;
-  readonly media = new Map<string, InlineMedia>();
-  #bytes = 0;
-
-  constructor(
-    private readonly asked: Asked,
-    private readonly fetchMedia: FetchMedia,
-  ) {
-    this.#startedAt = asked.services.clock.monotonic();
-    this.#following = follow(asked.abort.signal);
-  }
-
-  /** Throws GatewayError (invalid_request, with the place) for the first file that cannot be had; the others are given up then. */
-  async all(found: readonly FoundMedia[]): Promise<void> {
-    const left = found.values();
-    const fetchInTurn = async () => {
-      for (const each of left) await this.#fetch(each);
-    };
-    try {
-      await Promise.all(Array.from({ length: PARALLEL }, fetchInTurn));
-    } catch (thrown) {
-      this.#following.controller.abort(thrown);
-      throw thrown;
-    } finally {
-      this.#following.leave();
-    }
-  }
-
-  async #fetch(found: FoundMedia): Promise<void> {
-    const { signal } = this.#following.controller;
-    signal.throwIfAborted();
-    const deadlineMs = MEDIA_DEADLINE_MS - (this.asked.services.clock.monotonic() - this.#startedAt);
-    if (deadlineMs <= 0) throw refuse(found, "It took too long.");
-    const got = await this.fetchMedia(found.url.trim(), {
-      accept: found.kind === "image" ? ACCEPT.image : ACCEPT.document,
-      maxBytes: MAX_FILE_BYTES,
-      deadlineMs,
-      signal,
-    });
-    if ("refused" in got) throw refuse(found, got.refused);
-    this.#bytes += got.body.length;
-    if (this.#bytes > MAX_TOTAL_BYTES) throw refuse(found, "The files of this request are too large together.");
-    this.media.set(keyOf(found), readMedia(found, got.body, got.contentType));
-  }
 }
 
 /**
@@ -269,20 +178,11 @@ export function inlineMedia(asked: Asked, target: Target): Asked | Promise<Asked
 const isWebp = (media: InlineMedia | Words): media is InlineMedia => "mediaType" in media && media.mediaType === WEBP;
 
 async function inlineAll(asked: Asked, { remote, inside, lost, noWebp }: Found): Promise<Asked> {
-  const media = new Map([...inside, ...(await fetchAll(asked, [...remote.values()]))]);
+  const media = new Map([...inside, ...(await fetchAll(asked, remote))]);
   for (const [key, each] of media) {
     if (noWebp && isWebp(each)) media.set(key, await asPng(each, asked.services.clock, asked.abort.signal));
   }
   return withMedia(asked, media, lost);
-}
-
-async function fetchAll(asked: Asked, found: readonly FoundMedia[]): Promise<Map<string, InlineMedia>> {
-  if (found.length === 0) return new Map();
-  const surplus = found[MAX_REMOTE];
-  if (surplus) throw refuse(surplus, `At most ${MAX_REMOTE} files are fetched for one request.`);
-  const fetching = new Fetching(asked, asked.services.fetchMedia);
-  await fetching.all(found);
-  return fetching.media;
 }
 
 /**

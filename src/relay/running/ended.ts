@@ -1,5 +1,5 @@
-import { GatewayError, TellableError } from "../canon/errors.ts";
-import type { Outcome } from "../ledger/ledger.ts";
+import { GatewayError, TellableError } from "../../canon/errors.ts";
+import type { Outcome } from "../../ledger/ledger.ts";
 
 /** How a request ends that is not answered in full. */
 export type Failure = Exclude<Outcome, "completed">;

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
-import type { InlineMedia } from "../dialects/media/walk.ts";
-import type { Clock } from "../lib/clock.ts";
-import { until } from "../lib/signals.ts";
+import type { InlineMedia } from "../../dialects/media/walk.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { until } from "../../lib/signals.ts";
 
 /** Largest image that is written anew, pixels: decoded it takes four bytes of each. */
 const MAX_PIXELS = 16_000_000;

@@ -1,7 +1,7 @@
-import type { Quirks } from "../dialects/dialect.ts";
-import type { Fields } from "../lib/http1/fields.ts";
-import { isObject } from "../lib/json.ts";
-import type { Job } from "./job.ts";
+import type { Quirks } from "../../dialects/dialect.ts";
+import type { Fields } from "../../lib/http1/fields.ts";
+import { isObject } from "../../lib/json.ts";
+import type { Job } from "../job.ts";
 
 /** A session as its client named it, and the field of its body that says it, where one does. */
 type Named = { name: string; field?: string };

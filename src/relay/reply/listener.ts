@@ -1,5 +1,5 @@
-import type { Event } from "../canon/events.ts";
-import type { Exchange } from "./exchange.ts";
+import type { Event } from "../../canon/events.ts";
+import type { Exchange } from "../exchange.ts";
 
 /**
  * Follows a reply that comes as a stream and goes on whole, so that its meter and its money see it as it is made: what it came to is known

@@ -1,5 +1,5 @@
-import type { Sleeper, Wait } from "../lib/alarms.ts";
-import { type Clock, wakeAfter } from "../lib/clock.ts";
+import type { Sleeper, Wait } from "../../lib/alarms.ts";
+import { type Clock, wakeAfter } from "../../lib/clock.ts";
 
 /** A client that takes nothing for this long is given up, ms: its vendor waits behind it (reliability 6.4). */
 const STALLED_MS = 60_000;

@@ -1,16 +1,16 @@
-import { GatewayError } from "../canon/errors.ts";
-import type { Event } from "../canon/events.ts";
-import type { Usage } from "../canon/usage.ts";
-import { asFinal } from "../dialects/refusals/upstream-error.ts";
-import { errorOf, insertUsage, translateReply, writeWhole } from "../dialects/translate.ts";
-import type { Clock } from "../lib/clock.ts";
-import { retryAfterSeconds } from "../lib/http1/retry-after.ts";
-import { JsonText } from "../lib/json-text.ts";
-import { type Answer, isOk } from "../vendors/answer.ts";
-import { MAX_REPLY_BYTES, readCapped, readRefusal } from "../vendors/read-answer.ts";
-import { SHOULD_RETRY_HEADER } from "../wire/header-names.ts";
+import { GatewayError } from "../../canon/errors.ts";
+import type { Event } from "../../canon/events.ts";
+import type { Usage } from "../../canon/usage.ts";
+import { asFinal } from "../../dialects/refusals/upstream-error.ts";
+import { errorOf, insertUsage, translateReply, writeWhole } from "../../dialects/translate.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { retryAfterSeconds } from "../../lib/http1/retry-after.ts";
+import { JsonText } from "../../lib/json-text.ts";
+import { type Answer, isOk } from "../../vendors/answer.ts";
+import { MAX_REPLY_BYTES, readCapped, readRefusal } from "../../vendors/read-answer.ts";
+import { SHOULD_RETRY_HEADER } from "../../wire/header-names.ts";
+import { decoderOf, type Target } from "../target.ts";
 import { type Ending, orQuiet, QuietEnd, type Step, StreamReader } from "./stream-reader.ts";
-import { decoderOf, type Target } from "./target.ts";
 
 /** The media type of a stream of records. */
 export const EVENT_STREAM = "text/event-stream";

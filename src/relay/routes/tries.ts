@@ -1,10 +1,10 @@
-import { GatewayError } from "../canon/errors.ts";
-import { upstreamError } from "../dialects/refusals/upstream-error.ts";
-import { isKeysFault, type VendorRecord, type Way } from "../vendors/health.ts";
-import { PLAIN, type Repeat } from "../vendors/retry-budget.ts";
-import { decideRetry, isUntold, pauseBeforeRepeat, type Ran, ranOf } from "../vendors/retry-policy.ts";
-import { Ended } from "./ended.ts";
-import type { Job } from "./job.ts";
+import { GatewayError } from "../../canon/errors.ts";
+import { upstreamError } from "../../dialects/refusals/upstream-error.ts";
+import { isKeysFault, type VendorRecord, type Way } from "../../vendors/health.ts";
+import { PLAIN, type Repeat } from "../../vendors/retry-budget.ts";
+import { decideRetry, isUntold, pauseBeforeRepeat, type Ran, ranOf } from "../../vendors/retry-policy.ts";
+import type { Job } from "../job.ts";
+import { Ended } from "../running/ended.ts";
 import { noteFailure } from "./note-failure.ts";
 import { type Candidate, freeWays, limitEnds, onlyWay, orderWays } from "./routes.ts";
 import { nameConversation } from "./session.ts";

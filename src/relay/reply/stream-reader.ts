@@ -1,13 +1,13 @@
-import { GatewayError, streamTruncated } from "../canon/errors.ts";
-import type { Event } from "../canon/events.ts";
-import type { Decoder } from "../dialects/dialect.ts";
-import { type Frame, FrameSplitter, FrameTooLong } from "../dialects/frames.ts";
-import type { Abort } from "../lib/abort.ts";
-import type { Clock } from "../lib/clock.ts";
-import { PieceDecoder } from "../lib/piece-decoder.ts";
-import { type Answer, type Read, type ReadTaker, readTo } from "../vendors/answer.ts";
-import type { Way } from "../vendors/health.ts";
-import { Ended } from "./ended.ts";
+import { GatewayError, streamTruncated } from "../../canon/errors.ts";
+import type { Event } from "../../canon/events.ts";
+import type { Decoder } from "../../dialects/dialect.ts";
+import { type Frame, FrameSplitter, FrameTooLong } from "../../dialects/frames.ts";
+import type { Abort } from "../../lib/abort.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { PieceDecoder } from "../../lib/piece-decoder.ts";
+import { type Answer, type Read, type ReadTaker, readTo } from "../../vendors/answer.ts";
+import type { Way } from "../../vendors/health.ts";
+import { Ended } from "../running/ended.ts";
 
 /** An upstream stream that brings more than this is cut. */
 const MAX_STREAM_BYTES = 256 * 1024 * 1024;
