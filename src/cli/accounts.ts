@@ -1,7 +1,7 @@
 import type { Account } from "../accounts/accounts.ts";
 import { type Plans, planOf } from "../accounts/plans.ts";
 import { serverIsRunning } from "../db/folder-lock.ts";
-import { toAccountView } from "../http/account-shape.ts";
+import { toAccountView } from "../http/account/shape.ts";
 import { toAccountEntry, toPostedView } from "../http/admin/shape.ts";
 import { toIso } from "../http/usage/shape.ts";
 import { type Book, LedgerError, type MoneyOrder } from "../ledger/book.ts";

@@ -1,4 +1,4 @@
-import { parseProxyRange } from "../http/address.ts";
+import { parseProxyRange } from "../http/caller/address.ts";
 import { LOG_LEVELS, type LogLevel } from "../observe/log.ts";
 import { isHostRule } from "../web/safe-fetch/rules.ts";
 

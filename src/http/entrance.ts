@@ -6,7 +6,7 @@ import { errorFields, type Log } from "../observe/log.ts";
 import type { Answered, Whole } from "./answered.ts";
 import type { Cors } from "./cors.ts";
 import { addHeaders, dialectOfPath, errorAnswer, errorAnswerAt } from "./errors.ts";
-import { GENERATION_PATHS } from "./generation.ts";
+import { GENERATION_PATHS } from "./generation/generation.ts";
 import type { Guard } from "./guard.ts";
 import { type Health, healthAnswer } from "./health-answer.ts";
 import { polledJob } from "./images/poll.ts";

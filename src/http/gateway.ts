@@ -1,11 +1,11 @@
 import type { AnyElysia, Elysia } from "elysia";
-import { createAddressReader } from "./address.ts";
 import type { RequestServer } from "./asked.ts";
 import { KnownParts } from "./body/known-parts.ts";
+import { createAddressReader } from "./caller/address.ts";
+import { countPublic, createDoorman } from "./caller/doorman.ts";
 import { createCors } from "./cors.ts";
-import { countPublic, createDoorman } from "./doorman.ts";
 import { Entrance } from "./entrance.ts";
-import { answerGeneration } from "./generation.ts";
+import { answerGeneration } from "./generation/generation.ts";
 import { createGuard } from "./guard.ts";
 import { answerPoll } from "./images/poll.ts";
 import type { Served } from "./served.ts";

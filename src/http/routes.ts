@@ -1,24 +1,24 @@
 import { type AnyElysia, Elysia } from "elysia";
-import { accountRoutes } from "./account.ts";
-import type { createAddressReader } from "./address.ts";
+import { accountRoutes } from "./account/account.ts";
 import { adminRoutes } from "./admin/admin.ts";
+import type { createAddressReader } from "./caller/address.ts";
+import { boundPublic } from "./caller/doorman.ts";
 import type { Cors } from "./cors.ts";
-import { countTokensRoutes } from "./count-tokens.ts";
-import { debugTranslateRoutes } from "./debug-translate.ts";
-import { boundPublic } from "./doorman.ts";
 import { answerError, renderElysiaError } from "./errors.ts";
-import type { RequestDependencies } from "./generation.ts";
-import { generationRoutes } from "./generation-routes.ts";
+import { countTokensRoutes } from "./generation/count-tokens.ts";
+import { debugTranslateRoutes } from "./generation/debug-translate.ts";
+import type { RequestDependencies } from "./generation/generation.ts";
+import { generationRoutes } from "./generation/routes.ts";
 import type { Guard } from "./guard.ts";
 import { healthRoutes } from "./health.ts";
 import { imageFileRoutes, imageRoutes } from "./images/images.ts";
-import { mcpRoutes } from "./mcp.ts";
 import { metricsRoutes } from "./metrics/metrics.ts";
 import { modelsRoutes } from "./models.ts";
 import { openapiRoutes } from "./openapi/openapi.ts";
 import { rootRoutes } from "./root.ts";
 import type { Served } from "./served.ts";
-import { webRoutes } from "./web.ts";
+import { mcpRoutes } from "./web/mcp.ts";
+import { webRoutes } from "./web/web.ts";
 
 /** What the routes share with the generating endpoints. */
 export type Shared = {

@@ -10,8 +10,8 @@ import type { Services } from "../relay/job.ts";
 import type { Tokenizer } from "../relay/tokenizer/tokenizer.ts";
 import type { McpServer } from "../web/mcp/mcp.ts";
 import type { WebTools } from "../web/tools/tools.ts";
-import type { createAddressReader } from "./address.ts";
 import type { AdminDependencies } from "./admin/answer.ts";
+import type { createAddressReader } from "./caller/address.ts";
 import type { Observation } from "./observation.ts";
 
 /** How the gateway may be reached, of the configuration. */

@@ -1,8 +1,8 @@
 import type { Caller } from "../accounts/caller.ts";
 import type { Doorman } from "../accounts/keys.ts";
-import { isFromHere } from "../http/address.ts";
 import type { AskedHead } from "../http/asked.ts";
-import type { KeyFinder } from "../http/credentials.ts";
+import { isFromHere } from "../http/caller/address.ts";
+import type { KeyFinder } from "../http/caller/credentials.ts";
 import { pathOf } from "../http/request.ts";
 import type { Limiter, Permit, RateState } from "../limits/limiter.ts";
 import type { Link } from "./link.ts";

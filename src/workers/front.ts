@@ -5,7 +5,7 @@ import { KnownParts } from "../http/body/known-parts.ts";
 import { createCors } from "../http/cors.ts";
 import { Entrance } from "../http/entrance.ts";
 import { answerError, answerLost, errorAnswer } from "../http/errors.ts";
-import { answerAdmitted, type GenerationDependencies } from "../http/generation.ts";
+import { answerAdmitted, type GenerationDependencies } from "../http/generation/generation.ts";
 import { createGuard } from "../http/guard.ts";
 import { pathOf } from "../http/request.ts";
 import { type Incoming, incomingOf } from "../http/server/incoming.ts";

@@ -1,6 +1,6 @@
 import type { Caller } from "../accounts/caller.ts";
 import type { Keys } from "../accounts/keys.ts";
-import { authenticate } from "../http/credentials.ts";
+import { authenticate } from "../http/caller/credentials.ts";
 import type { Hold, Ledger, Settlement } from "../ledger/ledger.ts";
 import { type Permit, RateLimited } from "../limits/limiter.ts";
 import { errorFields, type Fields, type Log, silentLog } from "../observe/log.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { GatewayError } from "../../src/canon/errors.ts";
-import { authenticate } from "../../src/http/credentials.ts";
+import { authenticate } from "../../src/http/caller/credentials.ts";
 
 const KEY = `sk-sluice-${"A1b2".repeat(8)}0Zz9aB`;
 const OTHER = `sk-sluice-${"C3d4".repeat(8)}0Zz9aB`;

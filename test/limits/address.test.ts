@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { createAddressReader, parseProxyRange } from "../../src/http/address.ts";
+import { createAddressReader, parseProxyRange } from "../../src/http/caller/address.ts";
 
 /** What is read of a request that comes from `peer` with these hops before it. */
 function read(peer: string | undefined, forwarded: string | undefined, trusted: string[] = []): string | undefined {

@@ -5,7 +5,7 @@ import { GatewayError, invalidField } from "../../canon/errors.ts";
 import { AccountView, PlanView } from "../../wire/account.ts";
 import { AccountEntry, CreateAccount, PageOf, SetPlan } from "../../wire/admin.ts";
 import { checker } from "../../wire/open.ts";
-import { toAccountView, toPlanView } from "../account-shape.ts";
+import { toAccountView, toPlanView } from "../account/shape.ts";
 import { methodNotAllowed } from "../errors.ts";
 import { errorReplies, HIDDEN, jsonBody, jsonReply } from "../openapi-detail.ts";
 import { queryOf, readValue } from "../query.ts";

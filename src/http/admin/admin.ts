@@ -5,7 +5,7 @@ import { listModels } from "../../vendors/models-list.ts";
 import type { Vendor } from "../../vendors/vendor.ts";
 import { PageOf, VendorView } from "../../wire/admin.ts";
 import { UsageReceipt } from "../../wire/usage.ts";
-import { showReceipt } from "../account.ts";
+import { showReceipt } from "../account/account.ts";
 import { methodNotAllowed } from "../errors.ts";
 import { errorReplies, HIDDEN, jsonReply } from "../openapi-detail.ts";
 import { queryOf, readWord } from "../query.ts";

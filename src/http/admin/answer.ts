@@ -13,7 +13,7 @@ import type { Vendor } from "../../vendors/vendor.ts";
 import type { Fault } from "../../wire/open.ts";
 import { toResponse } from "../answered.ts";
 import { MAX_ADMIN_BYTES, readJson } from "../body/body.ts";
-import { authenticateAdmin } from "../credentials.ts";
+import { authenticateAdmin } from "../caller/credentials.ts";
 import { ownJson } from "../own-json.ts";
 import { requestIdOf } from "../request.ts";
 

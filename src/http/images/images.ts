@@ -18,7 +18,7 @@ import { recordRefusal } from "../../relay/record.ts";
 import { toResponse } from "../answered.ts";
 import type { RequestServer } from "../asked.ts";
 import { MAX_IMAGE_REQUEST_BYTES, readJson } from "../body/body.ts";
-import { authenticate } from "../credentials.ts";
+import { authenticate } from "../caller/credentials.ts";
 import { addHeaders, errorResponse, methodNotAllowed, noteFault } from "../errors.ts";
 import { answerOnce } from "../idempotency.ts";
 import { HIDDEN } from "../openapi-detail.ts";

@@ -7,7 +7,7 @@ import type { Limiter, RateState } from "../../limits/limiter.ts";
 import type { Log } from "../../observe/log.ts";
 import type { Whole } from "../answered.ts";
 import type { AskedHead } from "../asked.ts";
-import { authenticate, type KeyFinder } from "../credentials.ts";
+import { authenticate, type KeyFinder } from "../caller/credentials.ts";
 import { addHeaders, errorAnswer, noteFault } from "../errors.ts";
 import { ownJson } from "../own-json.ts";
 import { rateHeaders } from "../rate-headers.ts";

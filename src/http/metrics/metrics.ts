@@ -1,8 +1,8 @@
 import { Elysia } from "elysia";
 import { type Figure, writeFigures } from "../../observe/figures.ts";
-import { isFromHere, type PeerSource } from "../address.ts";
 import { wholeResponse } from "../answered.ts";
-import { authenticateAdmin, type KeyFinder } from "../credentials.ts";
+import { isFromHere, type PeerSource } from "../caller/address.ts";
+import { authenticateAdmin, type KeyFinder } from "../caller/credentials.ts";
 import { answerError, commonHeaders, methodNotAllowed } from "../errors.ts";
 import { errorReplies, HIDDEN } from "../openapi-detail.ts";
 import { requestIdOf } from "../request.ts";

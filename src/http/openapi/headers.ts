@@ -9,7 +9,7 @@ import {
   STOP_HEADER,
   STRICT_HEADER,
 } from "../../wire/header-names.ts";
-import { GENERATION_PATHS } from "../generation.ts";
+import { GENERATION_PATHS } from "../generation/generation.ts";
 import { IMAGES_PATH } from "../images/poll.ts";
 import { RATE_HEADERS } from "../rate-headers.ts";
 

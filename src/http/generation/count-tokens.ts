@@ -1,20 +1,20 @@
 import { Elysia } from "elysia";
-import { dialects } from "../dialects/index.ts";
-import { checkCountTokens } from "../dialects/messages/check.ts";
-import { type CountRequest, countTokens } from "../relay/count-tokens.ts";
-import type { Tokenizer } from "../relay/tokenizer/tokenizer.ts";
-import { COUNTED_BY_HEADER } from "../wire/header-names.ts";
-import { CountTokensReply, CountTokensRequest } from "../wire/messages.ts";
-import { wholeResponse } from "./answered.ts";
-import { AskedRequest } from "./asked.ts";
-import { MAX_GENERATION_BYTES, readJson } from "./body/body.ts";
-import { authenticate } from "./credentials.ts";
-import { commonHeaders, errorResponse, methodNotAllowed, noteFault } from "./errors.ts";
+import { dialects } from "../../dialects/index.ts";
+import { checkCountTokens } from "../../dialects/messages/check.ts";
+import { type CountRequest, countTokens } from "../../relay/count-tokens.ts";
+import type { Tokenizer } from "../../relay/tokenizer/tokenizer.ts";
+import { COUNTED_BY_HEADER } from "../../wire/header-names.ts";
+import { CountTokensReply, CountTokensRequest } from "../../wire/messages.ts";
+import { wholeResponse } from "../answered.ts";
+import { AskedRequest } from "../asked.ts";
+import { MAX_GENERATION_BYTES, readJson } from "../body/body.ts";
+import { authenticate } from "../caller/credentials.ts";
+import { commonHeaders, errorResponse, methodNotAllowed, noteFault } from "../errors.ts";
+import { errorReplies, HIDDEN, jsonBody, jsonReply } from "../openapi-detail.ts";
+import { rateHeaders } from "../rate-headers.ts";
+import { requestIdOf } from "../request.ts";
+import { Work } from "../work.ts";
 import type { RequestDependencies } from "./generation.ts";
-import { errorReplies, HIDDEN, jsonBody, jsonReply } from "./openapi-detail.ts";
-import { rateHeaders } from "./rate-headers.ts";
-import { requestIdOf } from "./request.ts";
-import { Work } from "./work.ts";
 
 /** What the endpoint needs: what generation needs, and the tokenizer. */
 export type CountDependencies = RequestDependencies & { tokenizer: Tokenizer };

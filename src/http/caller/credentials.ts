@@ -1,10 +1,10 @@
-import type { Caller } from "../accounts/caller.ts";
-import type { Doorman } from "../accounts/keys.ts";
-import { requireEndpoint } from "../accounts/scopes.ts";
-import { GatewayError } from "../canon/errors.ts";
-import type { KeyKind } from "../db/schema.ts";
-import type { AskedHead } from "./asked.ts";
-import { pathOf } from "./request.ts";
+import type { Caller } from "../../accounts/caller.ts";
+import type { Doorman } from "../../accounts/keys.ts";
+import { requireEndpoint } from "../../accounts/scopes.ts";
+import { GatewayError } from "../../canon/errors.ts";
+import type { KeyKind } from "../../db/schema.ts";
+import type { AskedHead } from "../asked.ts";
+import { pathOf } from "../request.ts";
 
 /** Where keys are known. `find` judges form, checksum, existence and revocation of what was presented, and tells only yes or no. */
 export type KeyFinder = {

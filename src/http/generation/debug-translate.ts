@@ -1,18 +1,18 @@
 import { Elysia } from "elysia";
-import { fieldFault } from "../canon/errors.ts";
-import type { DialectName } from "../dialects/dialect.ts";
-import { dialects } from "../dialects/index.ts";
-import { fieldText, JsonText } from "../lib/json-text.ts";
-import { type ShownRoute, type ShownTranslation, showTranslation } from "../relay/show-translation.ts";
-import { TranslateReply, TranslateRequest } from "../wire/debug-translate.ts";
-import { checker } from "../wire/open.ts";
-import { wholeResponse } from "./answered.ts";
-import { MAX_GENERATION_BYTES, readJson } from "./body/body.ts";
-import { authenticate } from "./credentials.ts";
-import { commonHeaders, methodNotAllowed } from "./errors.ts";
+import { fieldFault } from "../../canon/errors.ts";
+import type { DialectName } from "../../dialects/dialect.ts";
+import { dialects } from "../../dialects/index.ts";
+import { fieldText, JsonText } from "../../lib/json-text.ts";
+import { type ShownRoute, type ShownTranslation, showTranslation } from "../../relay/show-translation.ts";
+import { TranslateReply, TranslateRequest } from "../../wire/debug-translate.ts";
+import { checker } from "../../wire/open.ts";
+import { wholeResponse } from "../answered.ts";
+import { MAX_GENERATION_BYTES, readJson } from "../body/body.ts";
+import { authenticate } from "../caller/credentials.ts";
+import { commonHeaders, methodNotAllowed } from "../errors.ts";
+import { errorReplies, HIDDEN, jsonBody, jsonReply } from "../openapi-detail.ts";
+import { requestIdOf } from "../request.ts";
 import type { RequestDependencies } from "./generation.ts";
-import { errorReplies, HIDDEN, jsonBody, jsonReply } from "./openapi-detail.ts";
-import { requestIdOf } from "./request.ts";
 
 const PATH = "/v1/debug/translate";
 

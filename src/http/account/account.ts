@@ -1,26 +1,26 @@
 import { Elysia } from "elysia";
-import type { Accounts } from "../accounts/accounts.ts";
-import type { Caller } from "../accounts/caller.ts";
-import type { Keys } from "../accounts/keys.ts";
-import { type Plans, planOf } from "../accounts/plans.ts";
-import { GatewayError } from "../canon/errors.ts";
-import type { Store } from "../db/open.ts";
-import { findAttempts } from "../ledger/attempts.ts";
-import type { Book } from "../ledger/book.ts";
-import type { KeySpend } from "../limits/key-spend.ts";
-import type { Limiter } from "../limits/limiter.ts";
-import { OwnAccountView } from "../wire/account.ts";
-import { UsageReceipt } from "../wire/usage.ts";
-import { toAccountView, toOwnKey } from "./account-shape.ts";
-import { toResponse } from "./answered.ts";
-import { authenticate } from "./credentials.ts";
-import { methodNotAllowed } from "./errors.ts";
-import { errorReplies, HIDDEN, jsonReply } from "./openapi-detail.ts";
-import { ownJson } from "./own-json.ts";
-import { requestIdOf } from "./request.ts";
-import { usageParameters, usageReplies } from "./usage/detail.ts";
-import { answerUsage } from "./usage/list.ts";
-import { toReceipt } from "./usage/shape.ts";
+import type { Accounts } from "../../accounts/accounts.ts";
+import type { Caller } from "../../accounts/caller.ts";
+import type { Keys } from "../../accounts/keys.ts";
+import { type Plans, planOf } from "../../accounts/plans.ts";
+import { GatewayError } from "../../canon/errors.ts";
+import type { Store } from "../../db/open.ts";
+import { findAttempts } from "../../ledger/attempts.ts";
+import type { Book } from "../../ledger/book.ts";
+import type { KeySpend } from "../../limits/key-spend.ts";
+import type { Limiter } from "../../limits/limiter.ts";
+import { OwnAccountView } from "../../wire/account.ts";
+import { UsageReceipt } from "../../wire/usage.ts";
+import { toResponse } from "../answered.ts";
+import { authenticate } from "../caller/credentials.ts";
+import { methodNotAllowed } from "../errors.ts";
+import { errorReplies, HIDDEN, jsonReply } from "../openapi-detail.ts";
+import { ownJson } from "../own-json.ts";
+import { requestIdOf } from "../request.ts";
+import { usageParameters, usageReplies } from "../usage/detail.ts";
+import { answerUsage } from "../usage/list.ts";
+import { toReceipt } from "../usage/shape.ts";
+import { toAccountView, toOwnKey } from "./shape.ts";
 
 /** What the endpoints about an account's own affairs need. */
 export type AccountDependencies = {

@@ -1,10 +1,10 @@
 import { Elysia } from "elysia";
-import type { Caller } from "../accounts/caller.ts";
-import { GatewayError } from "../canon/errors.ts";
-import { isJson, isObject } from "../lib/json.ts";
-import type { Limiter } from "../limits/limiter.ts";
-import { readTraceparent } from "../observe/spans.ts";
-import type { McpAnswer, McpServer } from "../web/mcp/mcp.ts";
+import type { Caller } from "../../accounts/caller.ts";
+import { GatewayError } from "../../canon/errors.ts";
+import { isJson, isObject } from "../../lib/json.ts";
+import type { Limiter } from "../../limits/limiter.ts";
+import { readTraceparent } from "../../observe/spans.ts";
+import type { McpAnswer, McpServer } from "../../web/mcp/mcp.ts";
 import {
   INVALID_REQUEST,
   PARSE_ERROR,
@@ -14,20 +14,20 @@ import {
   readMessage,
   VERSIONS,
   writeFault,
-} from "../web/mcp/message.ts";
-import { TOOLS } from "../web/mcp/tools.ts";
-import { RpcMessage as RpcMessageBody, RpcReply } from "../wire/web.ts";
-import { wholeResponse } from "./answered.ts";
-import { checkJson, readText } from "./body/body.ts";
-import { UploadCut } from "./body/upload.ts";
-import { authenticate, authenticateToken } from "./credentials.ts";
-import { commonHeaders, methodNotAllowed } from "./errors.ts";
-import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
-import { MCP_PATH, MCP_TOKEN_PATH } from "./mcp-error.ts";
-import { HIDDEN, jsonBody, jsonReply } from "./openapi-detail.ts";
-import { requestIdOf } from "./request.ts";
+} from "../../web/mcp/message.ts";
+import { TOOLS } from "../../web/mcp/tools.ts";
+import { RpcMessage as RpcMessageBody, RpcReply } from "../../wire/web.ts";
+import { wholeResponse } from "../answered.ts";
+import { checkJson, readText } from "../body/body.ts";
+import { UploadCut } from "../body/upload.ts";
+import { authenticate, authenticateToken } from "../caller/credentials.ts";
+import { commonHeaders, methodNotAllowed } from "../errors.ts";
+import { answerOnce, IDEMPOTENCY_PARAMETER } from "../idempotency.ts";
+import { MCP_PATH, MCP_TOKEN_PATH } from "../mcp-error.ts";
+import { HIDDEN, jsonBody, jsonReply } from "../openapi-detail.ts";
+import { requestIdOf } from "../request.ts";
+import { Work } from "../work.ts";
 import { answerFault, noteWorked, runCall, type WebCallDependencies } from "./web-call.ts";
-import { Work } from "./work.ts";
 
 /** How much of a message's id is noted, characters: it may be anything. */
 const MAX_NOTED_ID = 128;

@@ -1,18 +1,18 @@
-import type { Caller } from "../accounts/caller.ts";
-import type { Keys } from "../accounts/keys.ts";
-import { Abort } from "../lib/abort.ts";
-import type { Clock } from "../lib/clock.ts";
-import type { BodyRoom } from "../limits/body-room.ts";
-import type { Log } from "../observe/log.ts";
-import type { RequestObserver } from "../observe/request-facts.ts";
-import type { IdempotencyStore } from "../relay/idempotency-store.ts";
-import { Ended } from "../relay/running/ended.ts";
-import { type Running, Visit } from "../relay/running/running.ts";
-import type { WebCall } from "../web/tools/meter.ts";
-import type { RequestServer } from "./asked.ts";
-import { answerError, noteFault } from "./errors.ts";
-import { requestIdOf } from "./request.ts";
-import type { Work } from "./work.ts";
+import type { Caller } from "../../accounts/caller.ts";
+import type { Keys } from "../../accounts/keys.ts";
+import { Abort } from "../../lib/abort.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { BodyRoom } from "../../limits/body-room.ts";
+import type { Log } from "../../observe/log.ts";
+import type { RequestObserver } from "../../observe/request-facts.ts";
+import type { IdempotencyStore } from "../../relay/idempotency-store.ts";
+import { Ended } from "../../relay/running/ended.ts";
+import { type Running, Visit } from "../../relay/running/running.ts";
+import type { WebCall } from "../../web/tools/meter.ts";
+import type { RequestServer } from "../asked.ts";
+import { answerError, noteFault } from "../errors.ts";
+import { requestIdOf } from "../request.ts";
+import type { Work } from "../work.ts";
 
 /** What both forms of the web tools need: the MCP server, and the standalone endpoints. */
 export type WebCallDependencies = {

@@ -1,13 +1,12 @@
 import { Elysia } from "elysia";
-import type { ErrorCode } from "../canon/errors.ts";
-import type { DialectName } from "../dialects/dialect.ts";
-import { dialects } from "../dialects/index.ts";
-import { ChatCompletion, ChatRequest } from "../wire/chat.ts";
-import { MessagesReply, MessagesRequest } from "../wire/messages.ts";
-import { ResponsesReply, ResponsesRequest } from "../wire/responses.ts";
-import { methodNotAllowed } from "./errors.ts";
-import { answerRequest, GENERATION_PATHS, type RequestDependencies } from "./generation.ts";
-import { IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
+import type { ErrorCode } from "../../canon/errors.ts";
+import type { DialectName } from "../../dialects/dialect.ts";
+import { dialects } from "../../dialects/index.ts";
+import { ChatCompletion, ChatRequest } from "../../wire/chat.ts";
+import { MessagesReply, MessagesRequest } from "../../wire/messages.ts";
+import { ResponsesReply, ResponsesRequest } from "../../wire/responses.ts";
+import { methodNotAllowed } from "../errors.ts";
+import { IDEMPOTENCY_PARAMETER } from "../idempotency.ts";
 import {
   errorReplies,
   GENERATION_ERRORS,
@@ -16,7 +15,8 @@ import {
   jsonOrStream,
   type LateSchema,
   STRICT_PARAMETER,
-} from "./openapi-detail.ts";
+} from "../openapi-detail.ts";
+import { answerRequest, GENERATION_PATHS, type RequestDependencies } from "./generation.ts";
 
 /** What the document says of a dialect's endpoint. `errors`: beside the usual ones. */
 type Endpoint = {

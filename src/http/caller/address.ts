@@ -1,7 +1,7 @@
 import ipaddr from "ipaddr.js";
-import { type Ip, type IpRange, isInIpRange, parseIp, parseIpRange } from "../lib/ip-range.ts";
-import type { Address } from "../limits/addresses.ts";
-import type { AskedHead } from "./asked.ts";
+import { type Ip, type IpRange, isInIpRange, parseIp, parseIpRange } from "../../lib/ip-range.ts";
+import type { Address } from "../../limits/addresses.ts";
+import type { AskedHead } from "../asked.ts";
 
 /** Headers that a proxy in between writes: then the connection's own address says nothing of who asks. */
 const FORWARDING = [

@@ -1,23 +1,30 @@
 import { Elysia } from "elysia";
-import type { Caller } from "../accounts/caller.ts";
-import { fieldFault } from "../canon/errors.ts";
-import { isObject } from "../lib/json.ts";
-import type { Limiter } from "../limits/limiter.ts";
-import type { WebCall } from "../web/tools/meter.ts";
-import { describePage } from "../web/tools/text.ts";
-import { isFault, readFetchArguments, readSearchArguments, type WebTools } from "../web/tools/tools.ts";
-import { FetchArguments, FetchReply, FetchRequest, SearchArguments, SearchReply, SearchRequest } from "../wire/web.ts";
-import { toResponse } from "./answered.ts";
-import { MAX_WEB_BYTES, readJson } from "./body/body.ts";
-import { authenticate } from "./credentials.ts";
-import { methodNotAllowed } from "./errors.ts";
-import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
-import { errorReplies, HIDDEN, jsonBody, jsonReply } from "./openapi-detail.ts";
-import { ownJson } from "./own-json.ts";
-import { setRate } from "./rate-headers.ts";
-import { requestIdOf } from "./request.ts";
+import type { Caller } from "../../accounts/caller.ts";
+import { fieldFault } from "../../canon/errors.ts";
+import { isObject } from "../../lib/json.ts";
+import type { Limiter } from "../../limits/limiter.ts";
+import type { WebCall } from "../../web/tools/meter.ts";
+import { describePage } from "../../web/tools/text.ts";
+import { isFault, readFetchArguments, readSearchArguments, type WebTools } from "../../web/tools/tools.ts";
+import {
+  FetchArguments,
+  FetchReply,
+  FetchRequest,
+  SearchArguments,
+  SearchReply,
+  SearchRequest,
+} from "../../wire/web.ts";
+import { toResponse } from "../answered.ts";
+import { MAX_WEB_BYTES, readJson } from "../body/body.ts";
+import { authenticate } from "../caller/credentials.ts";
+import { methodNotAllowed } from "../errors.ts";
+import { answerOnce, IDEMPOTENCY_PARAMETER } from "../idempotency.ts";
+import { errorReplies, HIDDEN, jsonBody, jsonReply } from "../openapi-detail.ts";
+import { ownJson } from "../own-json.ts";
+import { setRate } from "../rate-headers.ts";
+import { requestIdOf } from "../request.ts";
+import { Work } from "../work.ts";
 import { answerFault, noteWorked, runCall, type WebCallDependencies } from "./web-call.ts";
-import { Work } from "./work.ts";
 
 const SEARCH_PATH = "/v1/web/search";
 const FETCH_PATH = "/v1/web/fetch";

@@ -1,21 +1,21 @@
-import { toGatewayError } from "../canon/errors.ts";
-import type { Dialect, DialectName } from "../dialects/dialect.ts";
-import { newId } from "../lib/id.ts";
-import type { BodyLog } from "../relay/body-log.ts";
-import { tollHeaders } from "../relay/exchange.ts";
-import { generate } from "../relay/generate.ts";
-import { generateOnce, type KeptAnswers } from "../relay/idempotency.ts";
-import type { GenerateRequest, Services } from "../relay/job.ts";
-import { MAX_NOTED_MODEL, recordRefusal, refusalOutcome } from "../relay/record.ts";
-import { type Answered, toResponse } from "./answered.ts";
-import { type Asked, AskedRequest, type RequestServer } from "./asked.ts";
-import { MAX_GENERATION_BYTES, readJsonSoon } from "./body/body.ts";
-import type { KnownParts } from "./body/known-parts.ts";
-import { authenticate, type KeyFinder } from "./credentials.ts";
-import { addHeaders, commonHeaders, errorAnswer, noteFault } from "./errors.ts";
-import { rateHeaders } from "./rate-headers.ts";
-import { pathOf } from "./request.ts";
-import { pingFor, SSE_HEADERS } from "./sse.ts";
+import { toGatewayError } from "../../canon/errors.ts";
+import type { Dialect, DialectName } from "../../dialects/dialect.ts";
+import { newId } from "../../lib/id.ts";
+import type { BodyLog } from "../../relay/body-log.ts";
+import { tollHeaders } from "../../relay/exchange.ts";
+import { generate } from "../../relay/generate.ts";
+import { generateOnce, type KeptAnswers } from "../../relay/idempotency.ts";
+import type { GenerateRequest, Services } from "../../relay/job.ts";
+import { MAX_NOTED_MODEL, recordRefusal, refusalOutcome } from "../../relay/record.ts";
+import { type Answered, toResponse } from "../answered.ts";
+import { type Asked, AskedRequest, type RequestServer } from "../asked.ts";
+import { MAX_GENERATION_BYTES, readJsonSoon } from "../body/body.ts";
+import type { KnownParts } from "../body/known-parts.ts";
+import { authenticate, type KeyFinder } from "../caller/credentials.ts";
+import { addHeaders, commonHeaders, errorAnswer, noteFault } from "../errors.ts";
+import { rateHeaders } from "../rate-headers.ts";
+import { pathOf } from "../request.ts";
+import { pingFor, SSE_HEADERS } from "../sse.ts";
 
 /** The generating endpoints (interface 4, contract 3). */
 export const GENERATION_PATHS: Readonly<Record<DialectName, string>> = {

@@ -1,10 +1,10 @@
-import type { Door, Doorman } from "../accounts/keys.ts";
-import type { Address, AddressLimiter } from "../limits/addresses.ts";
-import type { AddressClass } from "../limits/classes.ts";
-import type { Limiter } from "../limits/limiter.ts";
-import type { AskedHead } from "./asked.ts";
+import type { Door, Doorman } from "../../accounts/keys.ts";
+import type { Address, AddressLimiter } from "../../limits/addresses.ts";
+import type { AddressClass } from "../../limits/classes.ts";
+import type { Limiter } from "../../limits/limiter.ts";
+import type { AskedHead } from "../asked.ts";
+import { answerError } from "../errors.ts";
 import { findAnyone, type KeyFinder } from "./credentials.ts";
-import { answerError } from "./errors.ts";
 
 const CLASSES: Readonly<Record<Door, AddressClass>> = { keys: "refused-key", admin: "refused-admin" };
 

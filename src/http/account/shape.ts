@@ -1,9 +1,9 @@
-import type { Account } from "../accounts/accounts.ts";
-import type { Plan } from "../accounts/plans.ts";
-import type { AllowanceState, Book, UnitKind } from "../ledger/book.ts";
-import { toUsd } from "../lib/usd.ts";
-import type { CapState, CapStates } from "../limits/key-spend.ts";
-import { isoOrNull, toBalance } from "./usage/shape.ts";
+import type { Account } from "../../accounts/accounts.ts";
+import type { Plan } from "../../accounts/plans.ts";
+import type { AllowanceState, Book, UnitKind } from "../../ledger/book.ts";
+import { toUsd } from "../../lib/usd.ts";
+import type { CapState, CapStates } from "../../limits/key-spend.ts";
+import { isoOrNull, toBalance } from "../usage/shape.ts";
 
 /** A plan as the API shows it (contract 4). */
 export function toPlanView(plan: Plan) {
