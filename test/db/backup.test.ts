@@ -4,11 +4,9 @@ import {
   closeSync,
   copyFileSync,
   existsSync,
-  lstatSync,
   openSync,
   readdirSync,
   readFileSync,
-  readlinkSync,
   statSync,
   utimesSync,
   writeFileSync,
@@ -20,7 +18,7 @@ import { makePrivateFolder, openStore, type Store } from "../../src/db/open.ts";
 import { StoreError } from "../../src/db/store-error.ts";
 import { Writer } from "../../src/db/writer.ts";
 import { openLedger } from "../../src/ledger/open-ledger.ts";
-import { temporaryFolders, thrownBy } from "./temp-folder.ts";
+import { openFiles, temporaryFolders, thrownBy } from "./temp-folder.ts";
 
 const folder = temporaryFolders();
 
@@ -32,13 +30,6 @@ const add = (store: Store, ...names: string[]) => {
 const names = (store: Store) => store.database.query("SELECT id FROM account ORDER BY id").values().flat();
 const nothing = () => {};
 const posix = test.skipIf(process.platform === "win32");
-/** What this process has open; Linux alone says so. */
-const openFiles = () =>
-  readdirSync("/proc/self/fd").flatMap((name) => {
-    const link = `/proc/self/fd/${name}`;
-    // The one that the list itself was read from is gone.
-    return lstatSync(link, { throwIfNoEntry: false }) ? [readlinkSync(link)] : [];
-  });
 const faultOf = (work: () => unknown) => {
   const thrown = thrownBy(work);
   expect(thrown).toBeInstanceOf(StoreError);

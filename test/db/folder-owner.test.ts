@@ -45,7 +45,7 @@ describe.skipIf(process.geteuid?.() !== 0)("what root makes in a folder of a ser
     expect(ownersIn(home)).toEqual(new Set([SERVICE]));
   });
 
-  test("but nothing that was there, and nothing that has another name elsewhere", () => {
+  test("but nothing that was there, nothing of another user's, and nothing that has another name elsewhere", () => {
     const home = ofService();
     const path = join(home, "sluice.db");
     openStore(path).close();
@@ -56,7 +56,10 @@ describe.skipIf(process.geteuid?.() !== 0)("what root makes in a folder of a ser
     writeFileSync(other, "");
     symlinkSync(other, join(home, "link"));
     linkSync(other, join(home, "name"));
-    giveToFolderOwner(join(home, "link"), join(home, "name"), join(home, "nothing"));
-    expect(statSync(other).uid).toBe(0);
+    const another = join(home, "another");
+    writeFileSync(another, "");
+    chownSync(another, SERVICE + 1, SERVICE + 1);
+    giveToFolderOwner(join(home, "link"), join(home, "name"), join(home, "nothing"), another);
+    expect([statSync(other).uid, statSync(another).uid]).toEqual([0, SERVICE + 1]);
   });
 });

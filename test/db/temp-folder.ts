@@ -1,5 +1,5 @@
 import { afterEach } from "bun:test";
-import { mkdtempSync } from "node:fs";
+import { lstatSync, mkdtempSync, readdirSync, readlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { removeFolder } from "../support/binary.ts";
@@ -26,3 +26,11 @@ export function thrownBy(work: () => unknown): unknown {
   }
   throw new Error("nothing was thrown");
 }
+
+/** The paths of what this process has open; Linux alone says so. */
+export const openFiles = () =>
+  readdirSync("/proc/self/fd").flatMap((name) => {
+    const link = `/proc/self/fd/${name}`;
+    // The one that the list itself was read from is gone.
+    return lstatSync(link, { throwIfNoEntry: false }) ? [readlinkSync(link)] : [];
+  });
