@@ -467,9 +467,14 @@ describe("a file that is no configuration", () => {
     expect(faultLines(folder, { flags: { config: "no.yaml" } })).toEqual([
       `${folder}/no.yaml: expected a configuration file, found nothing`,
     ]);
-    const path = writeIn(folder, "settings.ini", "a=1");
-    expect(faultLines(folder, { flags: { config: path } })).toEqual([
-      `${path}: expected a name ending in .yaml, .yml, .toml or .json`,
+    for (const name of ["settings.ini", "settings"]) {
+      const path = writeIn(folder, name, "a=1");
+      expect(faultLines(folder, { flags: { config: path } })).toEqual([
+        `${path}: expected a name ending in .yaml, .yml, .toml or .json`,
+      ]);
+    }
+    expect(faultLines(folder, { flags: { config: "settings/no.yaml" } })).toEqual([
+      `${folder}/settings/no.yaml: expected a configuration file, found nothing`,
     ]);
   });
 });

@@ -90,8 +90,10 @@ describe("references", () => {
     });
   }
 
-  test("null is not set", () => {
+  test("null is not set, and a file of comments sets nothing", () => {
     const folder = makeFolder();
+    writeIn(folder, "sluice.yaml", "# vendors:\n");
+    expect(load(folder).server.port).toBe(4600);
     writeIn(folder, "sluice.yaml", "server: { public_url: null, port: null }\nvendors:\nmodels: ~\n");
     expect(load(folder)).toMatchObject({ server: { publicUrl: undefined, port: 4600 }, vendors: [], models: [] });
   });

@@ -7,7 +7,7 @@ import { sendRaw } from "./raw-request.ts";
 const CORS_ORIGIN = "https://chat.example.com";
 const settings = {
   allowedHosts: ["Gateway.example.com", "[2001:db8::1]", "llm_gateway"],
-  corsOrigins: [`${CORS_ORIGIN}/`],
+  corsOrigins: ["https://Chat.example.com/"],
 };
 
 let served = 0;
@@ -123,6 +123,7 @@ describe("Host, over a raw socket", () => {
     ["no Host at all, HTTP/1.0", "GET / HTTP/1.0", []],
     ["absolute form without Host, HTTP/1.0", "GET http://localhost/ HTTP/1.0", []],
     ["CONNECT", "CONNECT localhost:PORT HTTP/1.1", ["Host: localhost:PORT"]],
+    ["no Host, and ours in the path, HTTP/1.0", "GET /http://localhost/ HTTP/1.0", []],
     ["a header that only looks like Host", "GET / HTTP/1.0", ["X-Forwarded-Host: localhost:PORT"]],
   ];
   test.each(odd)("refuses %s", async (_name, start, lines) => {
@@ -197,6 +198,7 @@ describe("Origin and Fetch metadata, over a raw socket", () => {
       [`Origin: ${CORS_ORIGIN}`, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: cors"],
       true,
     ],
+    ["a configured origin in another spelling", GET, ["Origin: HTTPS://chat.Example.com"], true],
     ["a stranger's origin", GET, ["Origin: https://evil.example"], false],
     ["another port of this machine", GET, ["Origin: http://localhost:OTHER"], false],
     ["this machine without a port", GET, ["Origin: http://localhost"], false],
@@ -219,8 +221,21 @@ describe("Origin and Fetch metadata, over a raw socket", () => {
       ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"],
       true,
     ],
+    [
+      "a form on a stranger's page, sent to our page",
+      "POST /openapi HTTP/1.1",
+      ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"],
+      false,
+    ],
+    [
+      "our page as an image on a stranger's page",
+      "GET /openapi HTTP/1.1",
+      ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors"],
+      false,
+    ],
     ["cross-site in another spelling", GET, ["Sec-Fetch-Site: Cross-Site"], false],
     ["an image tag on a stranger's page", GET, ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors"], false],
+    ["no-cors in another spelling", GET, ["Sec-Fetch-Mode: No-CORS"], false],
     ["no-cors from a page of this machine", GET, ["Sec-Fetch-Site: same-site", "Sec-Fetch-Mode: no-cors"], false],
     [
       "no-cors from our own page to the interface",
@@ -267,6 +282,18 @@ describe("Origin and Fetch metadata, over a raw socket", () => {
       "GET /v1/images/files/a.png HTTP/1.1",
       ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors"],
       true,
+    ],
+    [
+      "a look at an image link on another page",
+      "HEAD /v1/images/files/a.png HTTP/1.1",
+      ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors"],
+      true,
+    ],
+    [
+      "a POST of a stranger's page to an image link",
+      "POST /v1/images/files/a.png HTTP/1.1",
+      ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors"],
+      false,
     ],
     ["our page calling the interface", GET, ["Sec-Fetch-Site: same-origin", "Sec-Fetch-Mode: cors"], true],
   ];
