@@ -1076,9 +1076,9 @@ describe("what belongs to a page", () => {
 
   test("a formula that a program is to draw is one, its signs untouched", async () => {
     const { markdown } = await readHtml(
-      `<main><p>${TEXT} <span class="math notranslate nohighlight">\\(\\mathbf{a}_1 *b*\\)</span>, <span class="math-container">$x_i*$</span>, <span class="math">not one</span>.</p><div class="arithmatex">\\[\\sum_{i} *x*\\]</div></main>`,
+      `<main><p>${TEXT} <span class="math notranslate nohighlight">\\(\\mathbf{a}_1 *b*\\)</span>, <span class="math-container">$x_i*$</span>, <span class="math">not one</span>.</p><div class="arithmatex">\\[\\sum_{i} *x*\\]</div><div class="math" id="eq"><span class="eqno">(3)<a class="headerlink" href="#eq">¶</a></span>\\[a_i *b*\\]</div></main>`,
     );
-    expect(markdown).toBe(`${TEXT} $\\mathbf{a}_1 *b*$, $x_i*$, not one.\n\n$\\sum_{i} *x*$`);
+    expect(markdown).toBe(`${TEXT} $\\mathbf{a}_1 *b*$, $x_i*$, not one.\n\n$\\sum_{i} *x*$\n\n$a_i *b* \\tag{3}$`);
   });
 
   test("a footnote that stands in its sentence is in brackets, its number once", async () => {
@@ -1195,6 +1195,8 @@ describe("what belongs to a page", () => {
       ["MCMXCIV.", "MCMXCV."],
     ],
     ["letters by its style", 'style="color:red;list-style-type:lower-alpha" type="1"', ["a.", "b."]],
+    ["letters by docutils' class", 'class="upperalpha simple"', ["A.", "B."]],
+    ["Roman numbers by docutils' class", 'class="lowerroman" start="4"', ["iv.", "v."]],
     ["figures where there is none", 'type="a" start="0"', ["0.", "a."]],
     ["figures where Roman ones end", 'type="I" start="3999"', ["MMMCMXCIX.", "4000."]],
     ["figures", 'type="1"', ["1.", "2."]],
@@ -1383,6 +1385,13 @@ describe("what belongs to a page", () => {
     },
   );
 
+  test("a program whose lines pandoc numbers is in its language", async () => {
+    const { markdown } = await readHtml(
+      `<p>${TEXT}</p><div class="sourceCode"><pre class="sourceCode numberSource python numberLines"><code class="sourceCode python">a</code></pre></div>`,
+    );
+    expect(markdown).toBe(`${TEXT}\n\n\`\`\`python\na\n\`\`\``);
+  });
+
   const tab = (name: string) => `<li role="presentation"><a role="tab">${name}</a></li>`;
   const panel = (html: string) => `<div role="tabpanel" hidden>${html}</div>`;
   test.each([
@@ -1423,6 +1432,42 @@ describe("what belongs to a page", () => {
       `<main><p>${TEXT}</p><div><div role="tablist">${blank("A")}${blank("B")}</div><div role="tabpanel" id="">one</div><div role="tabpanel" id="">two</div></div></main>`,
     );
     expect(markdown).toBe(`${TEXT}\n\n**A**\n\none\n\n**B**\n\ntwo`);
+  });
+
+  test.each([
+    [
+      "Material for MkDocs has them",
+      '<div class="tabbed-set"><input checked id="t1" name="t" type="radio"><input id="t2" name="t" type="radio"><div class="tabbed-labels"><label for="t1">Linux</label><label for="t2">Windows</label></div>\n<div class="tabbed-content">\n<div class="tabbed-block"><pre>apt</pre></div>\n<div class="tabbed-block"><pre>choco</pre></div></div></div>',
+      "**Linux**\n\n```\napt\n```\n\n**Windows**\n\n```\nchoco\n```",
+    ],
+    [
+      "VitePress has them",
+      '<div class="vp-code-group"><div class="tabs"><input type="radio" name="g" id="t1" checked><label for="t1">npm</label><input type="radio" name="g" id="t2"><label for="t2">pnpm</label></div><div class="blocks"><div class="language-sh active"><button class="copy"></button><span class="lang">sh</span><pre><code>npm i</code></pre></div><div class="language-sh"><button class="copy"></button><span class="lang">sh</span><pre><code>pnpm i</code></pre></div></div></div>',
+      "**npm**\n\n```sh\nnpm i\n```\n\n**pnpm**\n\n```sh\npnpm i\n```",
+    ],
+    [
+      "but not of a form",
+      '<div><input type="radio" id="t1"><input type="radio" id="t2"><p><label for="t1">Red</label> <label for="t2">Blue</label></p><div><p>One.</p></div></div>',
+      "Red Blue\n\nOne.",
+    ],
+  ])("panels that labels of radio buttons open have their names, as %s", async (_name, tabs, expected) => {
+    const { markdown } = await readHtml(`<main><p>${TEXT}</p>${tabs}</main>`);
+    expect(markdown).toBe(`${TEXT}\n\n${expected}`);
+  });
+
+  test("a heading is shown that is a link as a whole, whatever that is called; a link beside one is not", async () => {
+    const heading =
+      '<h2><a class="toc-backref" href="#id1" role="doc-backlink">Abstract</a><a class="headerlink" href="#abstract">¶</a></h2>';
+    const edited = '<h3>Rationale <a class="share" href="/share">Share this</a></h3>';
+    const { markdown } = await readHtml(`<main>${heading}<p>${TEXT}</p>${edited}<p>${TEXT}</p></main>`);
+    expect(markdown).toBe(`## Abstract\n\n${TEXT}\n\n### Rationale\n\n${TEXT}`);
+  });
+
+  test("a form for comments, as WordPress has it below each article, is none of it", async () => {
+    const form =
+      '<div id="respond" class="comment-respond"><h3>Leave a Reply</h3><form><p>Your email address will not be published.</p></form></div>';
+    const { markdown } = await readHtml(`<main><p>${TEXT}</p>${form}</main>`);
+    expect(markdown).toBe(TEXT);
   });
 
   test("panels inside a panel have names of their own", async () => {

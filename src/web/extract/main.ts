@@ -56,7 +56,7 @@ const FRAME_ROLES = new Set([
 
 /** Words of a class or an id that name a part of the site. They count as whole words, between dashes, underscores and blanks. */
 const JUNK = new Set(
-  "ad ads advert advertisement adsbygoogle banner breadcrumb breadcrumbs consent cookie cookies disqus editsection feedback footer gdpr interlanguage masthead menu modal nav navbar navfooter navheader navigation newsletter outbrain pagination pager paywall popup prevnext promo promoted recommended related share sharing sidebar sidenav skip skiplink social sponsor sponsored subscribe taboola toc topbar".split(
+  "ad ads advert advertisement adsbygoogle banner breadcrumb breadcrumbs consent cookie cookies disqus editsection feedback footer gdpr interlanguage masthead menu modal nav navbar navfooter navheader navigation newsletter outbrain pagination pager paywall popup prevnext promo promoted recommended related respond share sharing sidebar sidenav skip skiplink social sponsor sponsored subscribe taboola toc topbar".split(
     " ",
   ),
 );
@@ -91,14 +91,20 @@ const isHeading = (button: Element, parent: Element) =>
   /^(?:h[1-6]|dt|summary)$/.test(parent.name) &&
   parent.children.every((child) => child === button || (typeof child === "string" && child.trim() === ""));
 
+/** Whether an element only repeats the language of the program beside it, as VitePress has it in the program's corner. */
+const isLanguageName = ({ name, attributes }: Element, parent: Element) =>
+  name === "span" &&
+  attributes["class"] === "lang" &&
+  parent.children.some((child) => typeof child !== "string" && child.name === "pre");
+
 /**
- * Whether an element holds nothing to read: one of {@link SILENT}, but not the checkbox of a list of tasks, nor a button that is all of a heading, nor a
+ * Whether an element holds nothing to read: the name of a program's language beside it, or one of {@link SILENT}, but not the checkbox of a list of tasks, nor a button that is all of a heading, nor a
  * template that browsers show as its parent's content (declarative shadow DOM).
  */
 const isSilent = (element: Element, parent: Element) => {
   const { name, attributes } = element;
+  if (!SILENT.has(name)) return isLanguageName(element, parent);
   return (
-    SILENT.has(name) &&
     !(name === "input" && attributes["type"] === "checkbox") &&
     !(name === "button" && isHeading(element, parent)) &&
     !(name === "template" && attributes["shadowrootmode"] !== undefined)
@@ -106,6 +112,9 @@ const isSilent = (element: Element, parent: Element) => {
 };
 
 const wordsOf = ({ attributes }: Element) => `${attributes["class"] ?? ""} ${attributes["id"] ?? ""}`.toLowerCase();
+
+/** Characters of a heading beside what it says: the sign of a link that points at it. */
+const SIGN = 2;
 
 /** Elements whose id may name a part of the site. Any other element has one for links to lead to, as a glossary's term does. */
 const NAMED_PARTS = /^(?:div|section|ul|ol|form|a)$/;
@@ -200,10 +209,12 @@ type Weighed = { weight: number; named: number; main: boolean; heading: boolean;
  * - what holds the heading (`hero-banner`) or a file (`highlighted-line-menu-positioner`) inside the main part, and anything in a main part of which most has
  *   such names (a restaurant's `menu-section`);
  * - what stands in a paragraph: manuals mark words such as a program's `menu`;
+ * - what holds all that a heading says, as the link back to the table of contents that Sphinx and PEPs make of each does (`toc-backref`);
  * - a table of contents below a heading that leads to other pages.
  */
 function findJunk(body: Element): Set<Element> {
   const found: { element: Element; weight: number; inMain: boolean }[] = [];
+  const headings = new Set<Element>();
   let mainWeight = 0;
   let mainNamed = 0;
   const weigh = (element: Element, inMain: boolean, around: boolean, below: boolean): Weighed => {
@@ -217,15 +228,20 @@ function findJunk(body: Element): Set<Element> {
       heading: name === "h1" || isFile(element),
       titled: /^h[12]$/.test(name),
     };
+    const said = { all: 0, most: 0, by: element };
     for (const child of element.children) {
-      if (typeof child === "string") all.weight += squeeze(child).length;
-      else if (!isSilent(child, element) && !isHidden(child)) {
+      if (typeof child === "string") {
+        all.weight += squeeze(child).length;
+        said.all += squeeze(child).length;
+      } else if (!isSilent(child, element) && !isHidden(child)) {
         const { weight, named, main, heading, titled } = weigh(
           child,
           inMain || isTop,
           inText || name === "p",
           all.titled,
         );
+        said.all += weight;
+        if (weight > said.most) Object.assign(said, { most: weight, by: child });
         if (child.name !== "a") {
           all.weight += weight;
           all.named += named;
@@ -235,6 +251,7 @@ function findJunk(body: Element): Set<Element> {
         all.titled ||= titled;
       }
     }
+    if (/^h[1-6]$/.test(name) && said.all - said.most <= SIGN) headings.add(said.by);
     if (isTop) {
       mainWeight += all.weight;
       mainNamed += all.named;
@@ -249,7 +266,8 @@ function findJunk(body: Element): Set<Element> {
   const isMainNamed = mainNamed >= LITTLE && mainNamed > mainWeight * MOST;
   const isBeside = ({ weight, inMain }: { weight: number; inMain: boolean }) =>
     inMain ? !isMainNamed : main || weight < LITTLE || weight <= whole * MOST;
-  return new Set(found.filter(isBeside).map(({ element }) => element));
+  const junk = found.filter((each) => isBeside(each) && !headings.has(each.element));
+  return new Set(junk.map(({ element }) => element));
 }
 
 /** Whether an `aside` right inside this element belongs to the text: between paragraphs or programs it does, and inside another `aside`. */

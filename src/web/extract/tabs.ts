@@ -22,6 +22,13 @@ function* panelsOf(element: Element, holders: ReadonlySet<Element>): Generator<E
 const tabAt = (tabs: ReadonlyMap<string | undefined, Element>, id: string | undefined): Element | undefined =>
   id ? tabs.get(id) : undefined;
 
+/** Writes a tab's name above its panel, if there is something in both. */
+function namePanel(panel: Element, tab: Element): void {
+  const name = squeeze(textOf(tab));
+  if (name === "" || squeeze(textOf(panel)) === "") return;
+  panel.children.unshift({ name: "summary", attributes: {}, children: [name] });
+}
+
 /**
  * Writes each tab's name above the panel that it opens: the one that the tab or the panel names, else the one in the same place. Does nothing unless there are
  * as many panels as tabs.
@@ -34,9 +41,7 @@ function namePanels(list: Element, panels: readonly Element[]): void {
   for (const [place, panel] of panels.entries()) {
     const { id, "aria-labelledby": label } = panel.attributes;
     const tab = tabAt(openers, id) ?? tabAt(labels, label) ?? tabs[place]!;
-    const name = squeeze(textOf(tab));
-    if (name === "" || squeeze(textOf(panel)) === "") continue;
-    panel.children.unshift({ name: "summary", attributes: {}, children: [name] });
+    namePanel(panel, tab);
   }
 }
 
@@ -47,6 +52,39 @@ function listOf(element: Element, holders: ReadonlySet<Element>): Element | unde
   if (own) return own;
   const [inside] = [...elementsOf(element)].filter((child) => lists(child).length > 0);
   return inside && !holders.has(inside) ? lists(inside)[0] : undefined;
+}
+
+/** What a list of tabs holds, white space apart; undefined where that is not labels and their buttons alone, or only one label. */
+function labelsIn({ children }: Element): Element[] | undefined {
+  const labels: Element[] = [];
+  for (const child of children) {
+    if (typeof child === "string" ? child.trim() !== "" : !/^(?:label|input)$/.test(child.name)) return undefined;
+    if (typeof child !== "string" && child.name === "label") labels.push(child);
+  }
+  return labels.length > 1 ? labels : undefined;
+}
+
+const isRadio = ({ name, attributes }: Element) => name === "input" && attributes["type"] === "radio";
+
+/**
+ * Names the panels of tabs that need no program: labels of radio buttons, for each of which a style sheet shows a panel (Material for MkDocs, VitePress). The
+ * panels stand in the element behind the labels, one for each.
+ */
+function nameByLabels(element: Element): void {
+  const children = [...elementsOf(element)];
+  for (const [place, list] of children.entries()) {
+    const labels = labelsIn(list);
+    const holder = children[place + 1];
+    if (!labels || !holder) continue;
+    const buttons = new Set(
+      [...children, ...elementsOf(list)].filter(isRadio).map(({ attributes }) => attributes["id"]),
+    );
+    const panels = [...elementsOf(holder)];
+    if (panels.length !== labels.length) continue;
+    if (labels.some(({ attributes }) => !attributes["for"] || !buttons.has(attributes["for"]))) continue;
+    for (const [at, panel] of panels.entries()) namePanel(panel, labels[at]!);
+    list.children = [];
+  }
 }
 
 /**
@@ -60,4 +98,5 @@ export function nameTabs(root: Element): void {
     const list = listOf(element, holders);
     if (list) namePanels(list, [...panelsOf(element, holders)]);
   }
+  for (const element of walkElements(root)) nameByLabels(element);
 }

@@ -28,14 +28,22 @@ const FORMULA = /(?:^|\s)(?:math|math-container|arithmatex)(?:$|\s)/;
 /** TeX between the marks by which such a program knows it. */
 const MARKED = /^\s*(?:\\\((.*)\\\)|\\\[(.*)\\\]|\$\$(.*)\$\$|\$(.*)\$)\s*$/s;
 
-/** The TeX of an element that is a formula: for MathJax 2 a script which is no program, `<script type="math/tex; mode=display">`. */
+/**
+ * The TeX of an element that is a formula: for MathJax 2 a script which is no program, `<script type="math/tex; mode=display">`. Sphinx writes a formula's number
+ * into it, as an element: that is TeX's `\tag`.
+ */
 function formulaOf(element: Element): string | undefined {
   const { name, attributes } = element;
   if (name === "script") return /^math\/tex\b/i.test(attributes["type"] ?? "") ? textOf(element) : undefined;
-  if (!FORMULA.test(attributes["class"] ?? "") || [...elementsOf(element)].length > 0) return undefined;
-  return MARKED.exec(textOf(element))
+  if (!FORMULA.test(attributes["class"] ?? "")) return undefined;
+  const [number, ...others] = elementsOf(element);
+  if (others.length > 0 || (number && number.attributes["class"] !== "eqno")) return undefined;
+  const written = textOf({ ...element, children: element.children.filter((child) => child !== number) });
+  const tex = MARKED.exec(written)
     ?.slice(1)
-    .find((tex) => tex !== undefined);
+    .find((found) => found !== undefined);
+  const [, named] = /\(([\w.-]{1,20})\)/.exec(number ? textOf(number) : "") ?? [];
+  return tex !== undefined && named ? `${tex} \\tag{${named}}` : tex;
 }
 
 /** A button that says that it opens something. */
@@ -102,9 +110,9 @@ function reveal(element: Element, late: Late): { weight: number; main: boolean }
     const { id, hidden } = child.attributes;
     const formula = formulaOf(child);
     if (formula !== undefined) {
-      child.attributes = { alttext: formula };
-      child.name = "math";
-      child.children = [];
+      const math: Element = { name: "math", attributes: { alttext: formula }, children: [] };
+      // Formulas in lines of their own stay apart from each other.
+      Object.assign(child, child.name === "div" ? { attributes: {}, children: [math] } : math);
       continue;
     }
     if (child.name === "script") {

@@ -69,7 +69,7 @@ export function isListing(element: Element): boolean {
 
 /** A language behind one of the words with which classes announce it. */
 const LANGUAGE =
-  /(?:^|\s)(?:language-|lang-|lang:\s?|highlight-source-|highlight-text-html-|highlight-|brush:\s?|sourceCode\s|src-)([a-z][\w+#.-]{0,20})/i;
+  /(?:^|\s)(?:language-|lang-|lang:\s?|highlight-source-|highlight-text-html-|highlight-|brush:\s?|sourceCode\s(?:numberSource\s)?|src-)([a-z][\w+#.-]{0,20})/i;
 /** Languages that stand as a class of their own, as some highlighters have it. */
 const BARE_LANGUAGES = new Set(
   "rust python py javascript js jsx typescript ts tsx bash sh shell console json yaml yml toml ini html xml css scss c cpp c++ csharp cs java kotlin swift go golang ruby rb php perl lua r sql diff haskell ocaml elixir erlang scala clojure dart zig nix makefile dockerfile graphql".split(

@@ -42,9 +42,12 @@ function toLetters(number: number): string {
 
 const BY_STYLE = /(?:^|;)\s*list-style(?:-type)?\s*:[^;]*\b(lower|upper)-(alpha|latin|roman)\b/i;
 
-/** How a list counts, by its style, else by its `type` (HTML standard): `a`, `A`, `i`, `I`, or anything else for figures. */
+/** Docutils' classes, which stand in every page of Sphinx' and in PEPs: their style sheets tell how such a list counts. */
+const BY_CLASS = /(?:^|\s)(lower|upper)(alpha|roman)(?=$|\s)/;
+
+/** How a list counts, by its style, its class, else by its `type` (HTML standard): `a`, `A`, `i`, `I`, or anything else for figures. */
 function typeOf({ attributes }: Element): string | undefined {
-  const [, height, kind] = BY_STYLE.exec(attributes["style"] ?? "") ?? [];
+  const [, height, kind] = BY_STYLE.exec(attributes["style"] ?? "") ?? BY_CLASS.exec(attributes["class"] ?? "") ?? [];
   if (kind === undefined) return attributes["type"]?.trim();
   const type = /roman/i.test(kind) ? "i" : "a";
   return /upper/i.test(height ?? "") ? type.toUpperCase() : type;
