@@ -126,14 +126,18 @@ export class BucketFiles implements ImageFiles {
 /** Amazon's own endpoints, perhaps with a bucket's name before them: the usual ones, those for IPv6, for FIPS and inside a private network. */
 const AMAZON = /[./]s3(?:-fips)?(?:\.dualstack)?(?:[.-]([a-z]{2}(?:-[a-z]+)+-\d))?(?:\.vpce)?\.amazonaws\.com/;
 
+/** Endpoints of other services that name their region as Amazon's do (Backblaze, IBM, OVH, Scaleway, Wasabi): most refuse what is signed for another. */
+const NAMED = /^https?:\/\/(?:[^/]+\.)?s3\.([a-z][a-z\d-]+)\.[^./]+\.[^/]+/;
+
 /**
  * The region that is signed for at an endpoint, where nobody names one: without it the client takes AWS_REGION of the environment, which is there for
  * Bedrock. Undefined without an endpoint: Amazon's own is where that variable says.
  */
 function regionOf(endpoint: string | undefined): string | undefined {
   if (endpoint === undefined) return undefined;
-  const [, region] = AMAZON.exec(endpoint) ?? [undefined, "auto"];
-  return region ?? "us-east-1";
+  const amazon = AMAZON.exec(endpoint);
+  if (amazon) return amazon[1] ?? "us-east-1";
+  return NAMED.exec(endpoint)?.[1] ?? "auto";
 }
 
 async function tryAgain<T>(write: () => Promise<T>): Promise<T> {

@@ -203,6 +203,10 @@ describe("a bucket", () => {
       { endpoint: "https://bucket.vpce-1a2b.s3.ca-central-1.vpce.amazonaws.com" },
       { endpoint: "https://r2.example", region: "weur" },
       {},
+      { endpoint: "https://s3.us-west-004.backblazeb2.com" },
+      { endpoint: "https://pictures.s3.fr-par.scw.cloud/" },
+      { endpoint: "https://s3.gra.io.cloud.ovh.net:443" },
+      { endpoint: "https://s3.example.com" },
     ];
     const child = Bun.spawn([process.execPath, "-e", program, JSON.stringify(places)], {
       env: { ...process.env, AWS_REGION: "ap-south-1" },
@@ -212,6 +216,7 @@ describe("a bucket", () => {
       ...["auto", "eu-west-1", "us-east-1"],
       ...["eu-north-1", "us-gov-west-1", "ca-central-1"],
       ...["weur", "ap-south-1"],
+      ...["us-west-004", "fr-par", "gra", "auto"],
     ]);
   });
 
