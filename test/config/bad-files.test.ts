@@ -73,6 +73,14 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
     'vendors[0].base_url: expected a URL beginning with http:// or https://, without user name, query or fragment, found "https://…@x/v1"',
   ],
   [
+    "an address with a user name alone, with a password alone, none at all, and one that is a path as well",
+    "vendors: [{ id: openai, base_url: 'https://me@x/v1' }, { id: anthropic, base_url: 'https://:word@x' }, { id: openrouter, base_url: 'https://' }, { id: lab, dialect: chat, base_url: 'xhttp://x/responses' }]",
+    ...["https://…@x/v1", "https://…@x", "https://", "xhttp://x/responses"].map(
+      (found, at) =>
+        `vendors[${at}].base_url: expected a URL beginning with http:// or https://, without user name, query or fragment, found "${found}"`,
+    ),
+  ],
+  [
     "an address with a key in its query",
     `vendors: [{ id: lab, dialect: chat, base_url: 'https://x/v1?key=${SECRET}' }]`,
     'vendors[0].base_url: expected a URL beginning with http:// or https://, without user name, query or fragment, found "https://x/v1?…"',
@@ -239,9 +247,11 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
   ],
   [
     "plans that nobody could name",
-    'plans: { "": {}, " a": {}, "a b": {}, toString: {} }',
+    `plans: { "": {}, " a": {}, "a ": {}, "a b": {}, toString: {}, ${"a".repeat(100)}: {}, ${"b".repeat(101)}: {} }`,
     'plans[""]: expected an id of 1 to 100 characters that can be seen',
     'plans[" a"]: expected an id of 1 to 100 characters that can be seen',
+    'plans["a "]: expected an id of 1 to 100 characters that can be seen',
+    `plans.${"b".repeat(101)}: expected an id of 1 to 100 characters that can be seen`,
   ],
   [
     "figures above what there may be",
@@ -260,8 +270,10 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
   ["a host that is none", "server: { host: 'a b' }", 'server.host: expected a host name or an IP address, found "a b"'],
   [
     "any origin",
-    "server: { cors_origins: ['*'] }",
+    "server: { cors_origins: ['*', 'https://a.example/x', 'https://app://b'] }",
     'server.cors_origins[0]: expected an origin such as https://app.example.com, found "*"',
+    'server.cors_origins[1]: expected an origin such as https://app.example.com, found "https://a.example/x"',
+    'server.cors_origins[2]: expected an origin such as https://app.example.com, found "https://app://b"',
   ],
   [
     "any extension's origin",
@@ -358,6 +370,17 @@ describe("a bad configuration file", () => {
     writeIn(folder, "sluice.yaml", `models:\n${rows(20)}`);
     expect(faultLines(folder).slice(19)).toEqual([expect.stringContaining("models[19].")]);
   });
+});
+
+test("a default effort that is a level, the path of an account's key, and an engine that needs none are taken", () => {
+  const folder = makeFolder();
+  const text = [
+    "models: [{ id: lab/a, reasoning_efforts: { levels: [low, high], default: high } }]",
+    "vendors: [{ id: openai, auth: service-account, api_key: '/my keys/account.json' }]",
+    "web: { search: { engines: { searxng: { base_url: 'http://10.0.0.7:8080' } } } }",
+  ];
+  writeIn(folder, "sluice.yaml", text.join("\n"));
+  expect(load(folder).models).toMatchObject([{ id: "lab/a" }]);
 });
 
 test("prices of what draws are whole without prices of tokens", () => {

@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the references of a configuration file are written like this.
 import { afterEach, describe, expect, test } from "bun:test";
 import { chmodSync } from "node:fs";
 import { join } from "node:path";
@@ -136,10 +137,16 @@ describe("values of flags and variables", () => {
   const FAULTS: readonly (readonly [given: Parameters<typeof faultOf>[1], line: string, fromFlags: boolean])[] = [
     [{ flags: { port: "abc" } }, '--port: expected a port from 0 to 65535, found "abc"', true],
     [{ flags: { port: "65536" } }, '--port: expected a port from 0 to 65535, found "65536"', true],
+    [
+      { environment: { SLUICE_BLOCKING_SECONDS: "0" } },
+      'SLUICE_BLOCKING_SECONDS: expected a whole number of seconds from 1 to 3600, found "0"',
+      false,
+    ],
     [{ environment: { SLUICE_USE_ENV_PROXY: "true" } }, 'SLUICE_USE_ENV_PROXY: expected 0 or 1, found "true"', false],
     [{ environment: { SLUICE_HTTP_CLIENT: "curl" } }, 'SLUICE_HTTP_CLIENT: expected fetch, found "curl"', false],
     [{ environment: { SLUICE_HTTP_SERVER: "Bun" } }, 'SLUICE_HTTP_SERVER: expected bun, found "Bun"', false],
     [{ environment: { SLUICE_PORT: "1e3" } }, 'SLUICE_PORT: expected a port from 0 to 65535, found "1e3"', false],
+    [{ flags: { host: "x/y" } }, '--host: expected a host name or an IP address, found "x/y"', true],
     [{ flags: { host: "http://x" } }, '--host: expected a host name or an IP address, found "http://x"', true],
     [
       { flags: { publicUrl: "gate.example" } },
@@ -164,6 +171,15 @@ describe("values of flags and variables", () => {
       expect(fault.fromFlags).toBe(fromFlags);
     });
   }
+
+  test("the least and the greatest there is, and words in any case", () => {
+    const at = (port: string, seconds: string) =>
+      load(makeFolder(), { flags: { port }, environment: { SLUICE_BLOCKING_SECONDS: seconds } });
+    expect(at("0", "1")).toMatchObject({ server: { port: 0 }, limits: { blockingSeconds: 1 } });
+    expect(at("65535", "3600")).toMatchObject({ server: { port: 65_535 }, limits: { blockingSeconds: 3_600 } });
+    const words = { SLUICE_LOCAL_DISCOVERY: "Off", SLUICE_LOG_LEVEL: "ERROR" };
+    expect(load(makeFolder(), { environment: words })).toMatchObject({ localDiscovery: false, logLevel: "error" });
+  });
 
   test("an IPv6 address, in brackets or not", () => {
     expect(load(makeFolder(), { flags: { host: "[::1]" } }).server.host).toBe("::1");
@@ -238,6 +254,7 @@ describe("warnings", () => {
 
   test.each([
     "vendors: [{ id: openai, api_key: sk-plain }]",
+    "vendors: [{ id: openai, api_keys: ['${KEY}', sk-plain] }]",
     "web: { search: { engines: { brave: { api_key: sk-plain } } } }",
     "images: { storage: { bucket: b, access_key_id: a, secret_access_key: sk-plain } }",
     "vendors: [{ id: openai, auth: none, headers: { Authorization: Bearer sk-plain } }]",
@@ -245,9 +262,28 @@ describe("warnings", () => {
   ])("a key others can read: %s", (text) => {
     const folder = makeFolder();
     const path = writeIn(folder, "sluice.yaml", text, 0o600);
-    expect(load(folder).warnings).toEqual([]);
+    const given = { environment: { KEY: "sk-variable" } };
+    expect(load(folder, given).warnings).toEqual([]);
     chmodSync(path, 0o644);
-    expect(load(folder).warnings).toContain(`${path} holds a key and can be read by other users: chmod 600 ${path}`);
+    const told = `${path} holds a key and can be read by other users: chmod 600 ${path}`;
+    expect(load(folder, given).warnings).toContain(told);
+    expect(load(folder, { ...given, platform: "win32" }).warnings).toEqual([]);
+  });
+
+  test("others may read a file that only says where its keys are", () => {
+    const folder = makeFolder();
+    writeIn(folder, "key", "sk-plain");
+    const rows = [
+      "{ id: openai, api_key: '${KEY}', headers: { X-Team: blue, X-Api-Key: '${KEY}' } }",
+      "{ id: anthropic, api_keys: ['${KEY}', file:key] }",
+    ];
+    writeIn(
+      folder,
+      "sluice.yaml",
+      `vendors: [${rows.join(", ")}]\nweb: { fetch: { allow_hosts: [wiki.lan] } }\n`,
+      0o644,
+    );
+    expect(load(folder, { environment: { KEY: "sk-variable" } }).warnings).toEqual([]);
   });
 
   test("a model whose vendor is nowhere", () => {

@@ -4,7 +4,7 @@ import { chmodSync, closeSync, existsSync, openSync, readFileSync, statSync, wri
 import { join } from "node:path";
 import { openStore, withPrivateFiles } from "../../src/db/open.ts";
 import { StoreError, toStoreError } from "../../src/db/store-error.ts";
-import { temporaryFolders, thrownBy } from "./temp-folder.ts";
+import { openFiles, temporaryFolders, thrownBy } from "./temp-folder.ts";
 
 const folder = temporaryFolders();
 const mode = (path: string) => (statSync(path).mode & 0o777).toString(8);
@@ -145,6 +145,7 @@ describe("refusing", () => {
       "unusable",
       /sluice\.db is a database, but no store of Sluice/,
     );
+    if (process.platform === "linux") expect(openFiles()).not.toContain(path);
     expect(readFileSync(path).equals(before)).toBe(true);
   });
 
@@ -242,7 +243,8 @@ test("a command that ends beside a long read keeps nobody from writing", () => {
   const reader = new Database(path, { readonly: true });
   reader.run("BEGIN");
   reader.query("SELECT count(*) FROM account").get();
-  server.database.run("INSERT INTO account (id, name, plan, created_at) VALUES ('a', 'a', 'local', 1)");
+  // Who has written begins the log anew when it closes.
+  command.database.run("INSERT INTO account (id, name, plan, created_at) VALUES ('a', 'a', 'local', 1)");
   const startedAt = performance.now();
   command.close();
   // It would wait for the reader as long as it may, with the write lock in its hand.
@@ -250,5 +252,18 @@ test("a command that ends beside a long read keeps nobody from writing", () => {
   server.database.run("INSERT INTO account (id, name, plan, created_at) VALUES ('b', 'b', 'local', 1)");
   reader.run("COMMIT");
   reader.close();
+  server.close();
+});
+
+test("to a server a command that only reads beside it looks like no write", () => {
+  const path = join(folder(), "sluice.db");
+  const server = openStore(path);
+  server.database.run("INSERT INTO account (id, name, plan, created_at) VALUES ('a', 'a', 'local', 1)");
+  const version = () => server.database.query("PRAGMA data_version").values()[0]?.[0];
+  const before = version();
+  const command = openStore(path, { check: false });
+  expect(command.query.query.account.findMany().sync()).toHaveLength(1);
+  command.close();
+  expect(version()).toBe(before);
   server.close();
 });

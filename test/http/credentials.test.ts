@@ -40,6 +40,7 @@ describe("authenticate", () => {
     ["Bearer", [["authorization", `Bearer ${KEY}`]]],
     ["bearer in lower case", [["authorization", `bearer ${KEY}`]]],
     ["BEARER and two spaces", [["authorization", `BEARER  ${KEY}`]]],
+    ["Bearer and two spaces", [["authorization", `Bearer  ${KEY}`]]],
     ["x-api-key", [["x-api-key", KEY]]],
     [
       "both, equal",

@@ -415,9 +415,23 @@ describe("CORS", () => {
     expect(cors.preflight(new Request("http://localhost/", { method: "OPTIONS" }))).toBeUndefined();
   });
 
+  test("what asks for no leave is no preflight, whoever's page it is of", () => {
+    const { headers } = preflight(CORS_ORIGIN);
+    expect(cors.preflight(new Request("http://localhost/", { method: "POST", headers, body: "{}" }))).toBeUndefined();
+    headers.delete("access-control-request-method");
+    expect(cors.preflight(new Request("http://localhost/", { method: "OPTIONS", headers }))).toBeUndefined();
+  });
+
+  test("an answer that passes by twice says once what it varies with", () => {
+    const request = preflight(CORS_ORIGIN);
+    const answer = new Response(null, { headers: { vary: "accept" } });
+    expect(cors.mark(request, cors.mark(request, answer)).headers.get("vary")).toBe("accept, Origin");
+  });
+
   test("without configured origins CORS says nothing at all", () => {
     const off = createCors([]);
     expect(off.headers(preflight(CORS_ORIGIN))).toEqual({});
     expect(off.preflight(preflight(CORS_ORIGIN))).toBeUndefined();
+    expect([...off.mark(preflight(CORS_ORIGIN), new Response(null)).headers]).toEqual([]);
   });
 });

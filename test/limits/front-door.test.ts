@@ -259,6 +259,13 @@ describe("addresses (reliability 4)", () => {
     expect((await call(lab, "/v1/messages", { ...wrong, key: makeKey("api") })).status).toBe(401);
   });
 
+  test("a wrong token in the path is a wrong key as well", async () => {
+    const from = "192.0.2.7";
+    const ask = async () => (await call(lab, `/mcp/web/t/${makeKey("token")}`, { from, body: {} })).status;
+    for (let tries = 0; tries < 10; tries++) expect(await ask()).toBe(401);
+    expect(await ask()).toBe(429);
+  });
+
   test("wrong admin keys have a bucket of their own", async () => {
     const from = "192.0.2.3";
     for (let tries = 0; tries < 5; tries++) {
