@@ -88,6 +88,8 @@ describe("vendors that are on", () => {
     const off = resolve({}, [{ id: "azure", api_key: "k" }]);
     expect(off.vendors).toEqual([]);
     expect(off.warnings).toEqual(["Vendor azure stays off: it needs a base_url, or the variables for it."]);
+    // Said once, though the key's variable is set as well.
+    expect(resolve({ AZURE_OPENAI_API_KEY: "k" }, [{ id: "azure" }]).warnings).toEqual(off.warnings);
   });
 
   test("Bedrock's region is the one of Amazon's newer variable, else of the older one", () => {
@@ -143,7 +145,11 @@ describe("vendors that are on", () => {
     expect(at("messages", "http://x/v1/")).toEqual([
       "The base_url of vendor lab ends in /v1: its paths begin with /v1 themselves, so that it will be asked at /v1/v1/messages.",
     ]);
-    expect([...at("messages", "http://x"), ...at("chat", "http://x/v1")]).toEqual([]);
+    expect([
+      ...at("messages", "http://x"),
+      ...at("messages", "http://x/v1/more"),
+      ...at("chat", "http://x/v1"),
+    ]).toEqual([]);
     const anthropic = resolve({ ANTHROPIC_API_KEY: "k" }, [{ id: "anthropic", base_url: "https://x/v1" }]);
     expect(anthropic.warnings[0]).toContain("vendor anthropic ends in /v1");
   });
@@ -258,6 +264,8 @@ describe("local servers", () => {
     ]);
     expect(ids(vendors)).toEqual(["ollama", "lab"]);
     expect(ids(localCandidates(registry, vendors))).toEqual(["lmstudio", "llamacpp", "llamacpp", ...drawing]);
+    const elsewhere = resolve({}, [{ id: "lab", dialect: "chat", base_url: "http://10.0.0.7:8000/v1" }]).vendors;
+    expect(localCandidates(registry, elsewhere)).toEqual(all);
     const older = resolve({}, [{ id: "lab", dialect: "chat", base_url: "http://localhost:8080/v1" }]).vendors;
     const left = localCandidates(registry, older).filter(({ id }) => id === "llamacpp");
     expect(left.map(({ baseUrl }) => baseUrl)).toEqual(["http://127.0.0.1:9931/v1"]);
@@ -277,13 +285,20 @@ describe("local servers", () => {
       { id: "lmstudio", dialect: "messages", base_url: "http://127.0.0.1:1234", api_key: "k" },
       { id: "ollama", api_key: "user:word", auth: "basic" },
     ]);
-    expect(vendors.map(({ id, auth, apiKey }) => [id, auth, apiKey])).toEqual([
-      ["vllm", "bearer", "k"],
-      ["llamacpp", "bearer", "k"],
-      ["lmstudio", "bearer", "k"],
-      ["ollama", "basic", "user:word"],
+    expect(vendors.map(({ id, auth, apiKey, apiKeys }) => [id, auth, apiKey, apiKeys])).toEqual([
+      ["vllm", "bearer", "k", undefined],
+      ["llamacpp", "bearer", "k", ["k", "l"]],
+      ["lmstudio", "bearer", "k", undefined],
+      ["ollama", "basic", "user:word", undefined],
     ]);
     expect(warnings).toEqual([]);
+  });
+
+  test("several keys are each there once, a single one's first", () => {
+    const keysOf = (row: Partial<VendorSetting>) =>
+      resolve({}, [{ id: "openai", ...row }]).vendors.map(({ apiKey, apiKeys }) => [apiKey, apiKeys]);
+    expect(keysOf({ api_key: "c", api_keys: ["a", "b", "c", "a"] })).toEqual([["c", ["c", "a", "b"]]]);
+    expect(keysOf({ api_keys: ["a", "a"] })).toEqual([["a", undefined]]);
   });
 });
 

@@ -74,6 +74,24 @@ describe("order of sources", () => {
     expect(config.localDiscovery).toBe(false);
   });
 
+  test("what the file says of the log of requests and of a bucket, and nothing that it does not say", () => {
+    const folder = makeFolder();
+    const bucket = { bucket: "b", access_key_id: "a", secret_access_key: "s" };
+    const place = { endpoint: "https://s3.example", region: "eu", prefix: "p/", public_url: "https://cdn.example/x/" };
+    const told = (storage: object) => {
+      writeIn(folder, "sluice.json", JSON.stringify({ request_log: { enabled: false }, images: { storage } }));
+      const { records, images } = load(folder);
+      return [records.requestLog, images.bucket];
+    };
+    const keys = { bucket: "b", accessKeyId: "a", secretAccessKey: "s" };
+    expect(told(bucket)).toStrictEqual([undefined, keys]);
+    const { public_url: _written, ...rest } = place;
+    expect(told({ ...bucket, ...place })).toStrictEqual([
+      undefined,
+      { ...keys, ...rest, publicUrl: "https://cdn.example/x" },
+    ]);
+  });
+
   test("variables win over the file, flags over variables", () => {
     const folder = makeFolder();
     writeIn(folder, "sluice.yaml", FILE);

@@ -37,7 +37,12 @@ describe("which search engines are on (contract 9)", () => {
         "Search engine serper stays off: it needs web.search.engines.serper.api_key or the variable SERPER_API_KEY.",
       ],
     });
-    expect(chooseSearch({ search: { engine: ["searxng"] } }, {}).sources).toEqual([]);
+    expect(chooseSearch({ search: { engine: "serper" } }, {}).sources).toEqual([]);
+    const { sources, warnings } = chooseSearch({ search: { engine: ["searxng"] } }, { BRAVE_API_KEY: "a b" });
+    expect([sources, warnings]).toEqual([
+      [],
+      ["Search engine searxng stays off: it needs web.search.engines.searxng.base_url or the variable SEARXNG_URL."],
+    ]);
   });
 
   test("a variable that cannot be used is told, and counts as none", () => {

@@ -1,5 +1,16 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { mkdirSync, readdirSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import { openStore } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
@@ -127,6 +138,43 @@ describe("a folder of files", () => {
     expect(statSync(join(folder, "01", NAME)).mode & 0o777).toBe(0o600);
     expect(statSync(join(folder, "01")).mode & 0o077).toBe(0);
     expect(readdirSync(join(folder, "tmp"))).toEqual([]);
+  });
+
+  test.skipIf(process.platform !== "linux")(
+    "a file is on the disk before it has its name, and so is its name when it is told to be saved",
+    async () => {
+      const root = newFolder();
+      const handle = await open(root);
+      const kind = Object.getPrototypeOf(handle) as FileHandle;
+      await handle.close();
+      const { sync } = kind;
+      const synced: string[] = [];
+      kind.sync = async function (this: FileHandle) {
+        const path = readlinkSync(`/proc/self/fd/${this.fd}`);
+        const { size } = statSync(path);
+        await sync.call(this);
+        // A disk that takes its time.
+        await settle();
+        const isThere = existsSync(join(root, "01", NAME));
+        synced.push(path.endsWith(".part") ? `${size} bytes` : `${path.slice(root.length)} ${isThere}`);
+      };
+      try {
+        await new FolderFiles(root).save(NAME, PNG);
+      } finally {
+        kind.sync = sync;
+      }
+      expect(synced).toEqual([" false", " false", `${PNG.length} bytes`, "/01 true"]);
+    },
+  );
+
+  test("what else lies in it is nobody's to remove", async () => {
+    const folder = newFolder();
+    const files = new FolderFiles(folder);
+    await files.save(NAME, PNG);
+    for (const name of ["notes.txt", `${NAME}.bak`]) writeFileSync(join(folder, "01", name), "");
+    const seen: string[] = [];
+    for await (const { names } of files.batches()) seen.push(...names);
+    expect(seen).toEqual([NAME]);
   });
 
   test("what could not be put in its place takes no room", async () => {
