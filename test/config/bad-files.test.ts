@@ -15,6 +15,13 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
     "vendors:\n  - { id: lab, dialect: chat, base_ur: 'http://x/v1' }",
     'vendors[0].base_ur: unknown key; did you mean "base_url"?',
   ],
+  [
+    "two letters in each other's place",
+    "limits: { lbocking_seconsd: 1 }\nvendors: [{ di: openai }]",
+    'limits.lbocking_seconsd: unknown key; did you mean "blocking_seconds"?',
+    'vendors[0].di: unknown key; did you mean "id"?',
+    "vendors[0].id: expected a name of small letters, digits, dots, dashes and underscores (it is the prefix of the model IDs), found nothing",
+  ],
   ["unknown section", "srever: { port: 1 }", 'srever: unknown key; did you mean "server"?'],
   [
     "unknown key far from all",

@@ -8,11 +8,14 @@ const MIB = 1024 * 1024;
 
 /** A machine of two processors with some memory, of which so many thousandths are used, whose event loop is turned by hand. */
 function machine(memoryBytes = 8 * 1024 * MIB) {
-  const state = { now: 0, used: 0, garbage: 0, running: 1_000, failing: false, waited: 0 };
+  const state = { now: 0, used: 0, garbage: 0, reads: 0, running: 1_000, failing: false, waited: 0 };
   const turns: (() => void)[] = [];
   const admission = new Admission({
     ...{ memoryBytes, running: () => state.running, storeFails: () => state.failing, waitedMs: () => state.waited },
-    readMemory: () => ((state.used + state.garbage) * memoryBytes) / 1_000,
+    readMemory: () => {
+      state.reads++;
+      return ((state.used + state.garbage) * memoryBytes) / 1_000;
+    },
     collect: () => {
       state.garbage = 0;
     },
@@ -26,7 +29,7 @@ function machine(memoryBytes = 8 * 1024 * MIB) {
   /** One asks to come in. */
   const ask = ({ aborted = false, bytes = 10 } = {}) => {
     const name = asked++;
-    const headers = new Headers({ "content-length": String(bytes) });
+    const headers = new Headers(Number.isNaN(bytes) ? {} : { "content-length": String(bytes) });
     try {
       const turn = admission.enter({ left: { aborted }, headers });
       if (!turn) inside.push(name);
@@ -55,12 +58,16 @@ function machine(memoryBytes = 8 * 1024 * MIB) {
     askMany: (count: number) => {
       for (let each = 0; each < count; each++) ask();
     },
-    /** Ten come with each turn of 10 ms, which is more than are let in, for so long (ms). */
+    /** Ten come with each turn of 10 ms, which is more than are let in, for so long (ms). Gives the most that one turn refused. */
     overload: async (forMs: number) => {
+      let most = 0;
       for (const until = state.now + forMs; state.now < until; ) {
         for (let each = 0; each < 10; each++) ask();
+        const before = refused.length;
         await turn(10);
+        most = Math.max(most, refused.length - before);
       }
+      return most;
     },
   };
 }
@@ -101,6 +108,14 @@ describe("admission by turns (reliability 4)", () => {
       await turn();
     }
     expect(turns).toEqual([]);
+  });
+
+  test("sixteen at once again with the next turn, though nobody has waited", async () => {
+    const { inside, askMany, turn, admission } = machine();
+    askMany(16);
+    await turn();
+    askMany(17);
+    expect([inside.length, admission.waiting]).toEqual([33, 0]);
   });
 
   test("a burst of four thousand waits and passes, in turns as they are when as many begin", async () => {
@@ -149,14 +164,15 @@ describe("admission by turns (reliability 4)", () => {
   });
 
   test.each([
-    ["a large", 8 * 1024 * MIB, 512],
-    ["a small", 512 * MIB, 128],
+    ["a large", 8 * 1024 * MIB, 32 * MIB, 512],
+    ["a small", 512 * MIB, 32 * MIB, 128],
+    // They do not say.
+    ["a small", 512 * MIB, Number.NaN, 1_024],
   ])(
     "what is kept of those who wait on %s machine is bounded, however much they say they bring",
-    async (_, memory, most) => {
+    async (_, memory, bytes, most) => {
       const { refused, ask, askMany, turn } = machine(memory);
       askMany(16);
-      const bytes = 32 * MIB;
       for (let each = 0; each <= most; each++) ask({ bytes });
       expect(refused).toEqual([16 + most]);
       await turn();
@@ -169,7 +185,8 @@ describe("admission by turns (reliability 4)", () => {
 describe("more than can be done", () => {
   test("all who waited in vain are told, though nobody comes any more and nobody waits behind them", async () => {
     const { inside, refused, turns, overload, turn, admission } = machine();
-    await overload(2_600);
+    // No turn is spent on all of them at once.
+    expect(await overload(2_600)).toBe(64);
     expect(admission.waiting).toBeLessThan(100);
     while (turns.length > 0) await turn(10);
     expect([inside.length + refused.length, admission.waiting]).toEqual([2_600, 0]);
@@ -509,6 +526,34 @@ describe("admission by memory and by the store", () => {
     await expect(admission.bodies.enter(sixtyFourth - MIB)).rejects.toBeInstanceOf(Overloaded);
     await admission.bodies.enter(MIB);
     expect(admission.shed.memory).toBe(2);
+  });
+
+  test("memory is read once a second, however often it is asked to look", () => {
+    const { state, admission } = machine();
+    for (let looks = 0; looks < 8; looks++) admission.look(250);
+    expect(state.reads).toBe(2);
+  });
+
+  test.each([
+    ["asks", true, 0],
+    ["is being served", false, 1],
+  ])("old garbage is left while somebody %s, and goes once nobody has for five seconds", (_what, asks, running) => {
+    const { state, admission } = machine();
+    const second = () => {
+      state.now += 1_000;
+      admission.look(1_000);
+    };
+    Object.assign(state, { running: 0, used: 100 });
+    second();
+    Object.assign(state, { running, garbage: 100 });
+    for (let seconds = 0; seconds < 20; seconds++) {
+      if (asks) admission.enter({ left: { aborted: false }, headers: new Headers() });
+      second();
+    }
+    expect(state.garbage).toBe(100);
+    state.running = 0;
+    for (let seconds = 0; seconds < 5; seconds++) second();
+    expect(state.garbage).toBe(0);
   });
 
   test("turns nobody away for what is garbage", () => {
