@@ -14,7 +14,7 @@ import {
 } from "../../src/http/body/upload.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import type { JsonText } from "../../src/lib/json-text.ts";
-import { BodyRoom } from "../../src/limits/body-room.ts";
+import { BodyRoom, type Place } from "../../src/limits/body-room.ts";
 import { Overloaded } from "../../src/limits/overloaded.ts";
 import { manualClock, settle } from "../support/clock.ts";
 import { rejectionOf } from "../support/fault.ts";
@@ -139,12 +139,22 @@ describe("what is refused, and how", () => {
     expect(await rejectionOf(read(body))).toMatchObject({ code: "invalid_request", param });
   });
 
+  test.each([
+    ["", "The request body is empty; a JSON object was expected."],
+    [bytes(0x7b, 0x22, 0x80, 0x22, 0x3a, 0x31, 0x7d), "The request body is not valid UTF-8."],
+    ['{"a":', "The request body is not valid JSON: it is cut off."],
+    ['{"a":}', "The request body is not valid JSON."],
+    ["[]", "The request body must be a JSON object."],
+  ])("%j: what is wrong is said", async (body, message) => {
+    expect((await rejectionOf(read(body))).message).toBe(message);
+  });
+
   test("no body at all", async () => {
     expect((await rejectionOf(read(undefined))).code).toBe("invalid_request");
   });
 
   test.each([
-    ["no content type", { "content-type": "" }],
+    ["an empty content type", { "content-type": "" }],
     ["a form", { "content-type": "application/x-www-form-urlencoded" }],
     ["plain text", { "content-type": "text/plain" }],
     ["a type that begins alike", { "content-type": "application/jsonp" }],
@@ -154,6 +164,13 @@ describe("what is refused, and how", () => {
     ["two encodings", { "content-encoding": "identity, br" }],
   ])("%s is 415", async (_name, headers) => {
     expect((await rejectionOf(read("{}", { headers }))).code).toBe("unsupported_media_type");
+  });
+
+  test("no content type is 415", async () => {
+    const request = new Request("http://localhost/v1/messages", { method: "POST", body: bytes(0x7b, 0x7d) });
+    expect(request.headers.has("content-type")).toBe(false);
+    const error = await rejectionOf(readJson(request, { maxBytes: MIB, clock: systemClock }));
+    expect(error.code).toBe("unsupported_media_type");
   });
 
   test("identity is no encoding", async () => {
@@ -199,6 +216,8 @@ describe("size", () => {
 
   test("exactly the cap passes, one byte more does not", async () => {
     expect((await read(text, { maxBytes: text.length })).text).toBe(text);
+    const headers = { "content-length": String(text.length) };
+    expect((await read(text, { maxBytes: text.length, headers })).text).toBe(text);
     expect((await rejectionOf(read(text, { maxBytes: text.length - 1 }))).code).toBe("request_too_large");
   });
 
@@ -236,6 +255,19 @@ describe("size", () => {
     expect(error.code).toBe("request_too_large");
     expect(cancelled).toBe(true);
     expect(sent).toBeLessThan(15);
+  });
+
+  test("a large body that does not say how long it is holds no more room than it takes, once it is here", async () => {
+    const room = new BodyRoom({ clock: systemClock, memoryBytes: 256 * MIB, check: () => {}, onRefused: () => {} });
+    const large = JSON.stringify({ a: "x".repeat(400_000) });
+    const keeper: { place?: Place } = {};
+    const body = new Blob([large]).stream();
+    const headers = { "content-type": "application/json" };
+    const request = new Request("http://localhost/v1/messages", { method: "POST", headers, body });
+    await readJson(request, { maxBytes: 32 * MIB, clock: systemClock, room, keeper });
+    expect(room.used).toBe(large.length);
+    keeper.place?.leave();
+    expect(room.used).toBe(0);
   });
 
   test("a lying small length does not let more through", async () => {
