@@ -327,6 +327,37 @@ describe("time", () => {
     expect(await within(refusal, "the cut")).toMatchObject({ code: "invalid_request" });
   });
 
+  test.each([
+    // Ten seconds, and what 300,000 bytes have paid for.
+    ["while nobody waits for his place, for as long as what he brought has paid for", false, 28_310, 28_311],
+    ["while others do, for his five seconds", true, 4_999, 5_000],
+  ])(
+    "who has waited for room himself may send nothing since then %s",
+    async (_what, isWanted, allowedMs, cutAfterMs) => {
+      const clock = manualClock();
+      const room = new BodyRoom({ clock, memoryBytes: 256 * MIB, check: () => {}, onRefused: () => {} });
+      await clock.advance(60_000);
+      const taken = await room.enter(32 * MIB);
+      const piece = new Uint8Array(300_000).fill(32);
+      const body = new ReadableStream<Uint8Array>({ start: (controller) => controller.enqueue(piece) });
+      let over = false;
+      const outcome = rejectionOf(read(body, { clock, room })).finally(() => {
+        over = true;
+      });
+      while (room.waiting === 0) await settle(1);
+      await clock.advance(9_000);
+      taken.leave();
+      await settle();
+      const next = isWanted ? room.enter(32 * MIB) : undefined;
+      await clock.advance(allowedMs);
+      expect(over).toBe(false);
+      await clock.advance(cutAfterMs - allowedMs);
+      expect((await within(outcome, "the cut")) instanceof Overloaded).toBe(isWanted);
+      (await next)?.leave();
+      expect([room.used, clock.pending]).toEqual([0, 0]);
+    },
+  );
+
   test("who holds the place that others wait for is to hurry, and is told to come back where he does not", async () => {
     for (const bytesASecond of [HURRIED_RATE, HURRIED_RATE / 4]) {
       const clock = manualClock();

@@ -6,7 +6,7 @@ import { LOOK_MS, watchFiles } from "../../src/config/watch.ts";
 import { OPEN_AFTER } from "../../src/vendors/breakers.ts";
 import { PLAIN_CONFIG, startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { insideOnly } from "../support/black-box-config.ts";
-import { manualClock } from "../support/clock.ts";
+import { manualClock, settle } from "../support/clock.ts";
 import { chatReply, json, startUpstream } from "../support/upstream.ts";
 import { gate, until } from "../support/wait.ts";
 
@@ -204,5 +204,27 @@ test("a file is taken when it stands still, once, and when it comes or goes", as
   expect(changes).toBe(2);
   watch.stop();
   expect(clock.pending).toBe(0);
+  rmSync(folder, { recursive: true });
+});
+
+test("who stops the watch in the midst of a look is told of nothing any more", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "sluice-watch-"));
+  const file = join(folder, "sluice.yaml");
+  const rounds: (() => void)[] = [];
+  const after = (_ms: number, work: () => void) => {
+    rounds.push(work);
+    return () => {};
+  };
+  let changes = 0;
+  const watch = await watchFiles([file], { ...manualClock(), after }, () => changes++);
+  writeFileSync(file, "a");
+  rounds[0]?.();
+  await until(() => rounds.length === 2, "the next look");
+  // This look would tell: the file has stood still.
+  rounds[1]?.();
+  watch.stop();
+  await watch.skip();
+  await settle();
+  expect([changes, rounds.length]).toEqual([0, 2]);
   rmSync(folder, { recursive: true });
 });
