@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { lockDataFolder } from "../../src/db/folder-lock.ts";
+import { lockDataFolder, refuseUnderServer, serverIsRunning } from "../../src/db/folder-lock.ts";
 import { openStore } from "../../src/db/open.ts";
 import { StoreError } from "../../src/db/store-error.ts";
 import { openFiles, temporaryFolders, thrownBy } from "./temp-folder.ts";
@@ -64,6 +64,21 @@ test("a server that starts in the instant in which a command looks is not refuse
   children.push(looking);
   expect(new TextDecoder().decode((await looking.stdout.getReader().read()).value)).toBe("held\n");
   lockDataFolder(home).release();
+});
+
+test("whether a server runs on a folder is told without making it, and without keeping it", () => {
+  const home = folder();
+  const none = join(home, "none");
+  expect([serverIsRunning(none), existsSync(none)]).toEqual([false, false]);
+  const lock = lockDataFolder(home);
+  expect(() => refuseUnderServer(home)).toThrow("is of an older version");
+  lock.release();
+  refuseUnderServer(home);
+  lockDataFolder(home).release();
+  // Where the lock cannot be tried nobody can run.
+  const other = folder();
+  mkdirSync(join(other, "sluice.lock"));
+  expect(serverIsRunning(other)).toBe(false);
 });
 
 test("two folders have nothing to do with each other", () => {

@@ -1,8 +1,19 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import { chmodSync, closeSync, existsSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
-import { openStore, withPrivateFiles } from "../../src/db/open.ts";
+import { isThere, openStore, withPrivateFiles } from "../../src/db/open.ts";
 import { StoreError, toStoreError } from "../../src/db/store-error.ts";
 import { openFiles, temporaryFolders, thrownBy } from "./temp-folder.ts";
 
@@ -114,6 +125,23 @@ describe("opening", () => {
     expect(store.query.query.usage.findMany().sync()).toHaveLength(1);
     store.close();
   });
+});
+
+test("a path through a file, and links in a ring, lead to no file; what cannot be looked at need not be missing", () => {
+  const home = folder();
+  const path = join(home, "sluice.db");
+  writeFileSync(path, "");
+  expect([isThere(path), isThere(join(home, "other"))]).toEqual([true, false]);
+  expect(isThere(join(path, "inside"))).toBe(false);
+  const ring = join(home, "ring");
+  if (process.platform !== "win32") symlinkSync(ring, ring);
+  expect(isThere(ring)).toBe(false);
+  rmSync(ring, { force: true });
+  expectFault(
+    thrownBy(() => isThere(join(home, "n".repeat(300)))),
+    "unusable",
+    /nnn/,
+  );
 });
 
 describe("refusing", () => {
