@@ -47,7 +47,8 @@ export function cutRuns(text: string): { pieces: string[]; wide: number } {
   let wide = 0;
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
-    const own = code < 128 ? (KINDS[code] ?? MARK) : kind;
+    // What lies outside ASCII goes on as what it follows, and behind a digit as a word.
+    const own = code < 128 ? (KINDS[code] ?? MARK) : kind === DIGIT ? WORD : kind;
     if (code >= 128) wide++;
     if (own !== kind || own === DIGIT) run = 0;
     kind = own;
