@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { dialects } from "../../src/dialects/index.ts";
 import { GENERATION_PATH, startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { json, sse, startUpstream, type Upstream } from "../support/upstream.ts";
-import { CLIENTS, type ClientName, chatStream, chunk, readBack, type Wire } from "./crossing.ts";
+import { CLIENTS, type ClientName, chatStream, chunk, readBack, typedStream, type Wire } from "./crossing.ts";
 
 /** What reaches an upstream of another dialect, and its client, though it comes in an unusual place or order. */
 
@@ -136,6 +136,30 @@ test.each([
     const sent = upstream.calls[0]?.json as Wire;
     expect(sent["input"]).toEqual(shown ? input : input.filter((item) => item !== thought));
     expect(sent["include"]).toEqual(shown ? include : undefined);
+  },
+);
+
+test.each(CLIENTS.flatMap((client) => [true, false].map((stream) => [client, stream] as const)))(
+  "nor is a nameless call of a vendor of the messages dialect a dead end: %s, as a stream %j",
+  async (client, stream) => {
+    const call = { type: "tool_use", id: "a", name: "" };
+    const usage = { input_tokens: 1, output_tokens: 1 };
+    const message = { id: "m", type: "message", role: "assistant", model: "x", stop_sequence: null, usage };
+    const streamed = typedStream(
+      { type: "message_start", message: { ...message, content: [], stop_reason: null } },
+      { type: "content_block_start", index: 0, content_block: { ...call, input: {} } },
+      { type: "content_block_delta", index: 0, delta: { type: "input_json_delta", partial_json: '{"x":1}' } },
+      { type: "content_block_stop", index: 0 },
+      { type: "message_delta", delta: { stop_reason: "tool_use" }, usage: { output_tokens: 1 } },
+      { type: "message_stop" },
+    );
+    const whole = json({ ...message, content: [{ ...call, input: { x: 1 } }], stop_reason: "tool_use" });
+    upstream.always("/v1/messages", stream ? sse(streamed) : whole);
+    const response = await gateway.post(GENERATION_PATH[client], asking(client, "messages/x", { stream }));
+    const text = await response.text();
+    const events = stream ? readBack(client, text) : dialects[client].decodeReply(JSON.parse(text), { quirks: {} });
+    expect(events).toContainEqual({ type: "block-start", block: { kind: "tool-call", id: "a", name: "unnamed_tool" } });
+    expect(text).not.toContain('"name":""');
   },
 );
 

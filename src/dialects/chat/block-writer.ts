@@ -1,6 +1,7 @@
 import type { Event, Picture } from "../../canon/events.ts";
 import { CitationKeeper, type Cited } from "../cited.ts";
-import { isComplete, type ToolSlot, UNNAMED_TOOL } from "./tool-calls.ts";
+import { UNNAMED_TOOL } from "../tools/tool-names.ts";
+import { isComplete, type ToolSlot } from "./tool-calls.ts";
 
 type TextKind = "text" | "reasoning" | "refusal";
 type TextItem = { kind: TextKind; text: string };

@@ -1,9 +1,10 @@
 import { isEmpty, isObject, listOf } from "../../lib/json.ts";
 import type { ReplyContext } from "../dialect.ts";
+import { UNNAMED_TOOL } from "../tools/tool-names.ts";
 import { Pieces } from "./decode-stream.ts";
 import { contentText, emptyObjects, olderCall, reasoningText } from "./delta.ts";
 import { fittingWord } from "./finish.ts";
-import { readToolFragment, type ToolSlot, ToolTracker, UNNAMED_TOOL } from "./tool-calls.ts";
+import { readToolFragment, type ToolSlot, ToolTracker } from "./tool-calls.ts";
 
 type Wire = Record<string, unknown>;
 

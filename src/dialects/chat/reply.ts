@@ -8,6 +8,7 @@ import type { DecodeContext, ReplyContext } from "../dialect.ts";
 import { gatherReply, type WholeBlock } from "../gather-reply.ts";
 import { repairHead } from "../openai-fields.ts";
 import { ReplyCallIds } from "../tools/counted-ids.ts";
+import { UNNAMED_TOOL } from "../tools/tool-names.ts";
 import { errorOf } from "../translate.ts";
 import { annotationOf } from "./citations.ts";
 import { ChatDecoder, errorInside, replySeed } from "./decode-stream.ts";
@@ -17,7 +18,7 @@ import { extraContentOf } from "./extra-content.ts";
 import { fittingWord, writeFinish } from "./finish.ts";
 import { PICTURES, pictureOf, withProof } from "./pictures.ts";
 import { repairTexts } from "./repair.ts";
-import { inventCallId, readToolFragment, UNNAMED_TOOL } from "./tool-calls.ts";
+import { inventCallId, readToolFragment } from "./tool-calls.ts";
 import { soundUsage, writeUsage } from "./usage.ts";
 
 type Wire = Record<string, unknown>;

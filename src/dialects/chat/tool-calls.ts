@@ -13,12 +13,6 @@ export type ToolFragment = {
   custom: boolean;
 };
 
-/**
- * What a call is named that its vendor gave none: weaker models make such (DeepSeek, MiMo, Nemotron: NousResearch/hermes-agent #47967). A client answers that there
- * is no such tool, and its model goes on; without a name OpenAI and Anthropic would refuse the whole conversation from then on (continuedev/continue #9784).
- */
-export const UNNAMED_TOOL = "unnamed_tool";
-
 /** The tool call that fragments belong to. */
 export type ToolSlot = {
   /** Place among the reply's calls, from 0 without gaps. */

@@ -3,6 +3,7 @@ import { newId } from "../../lib/id.ts";
 import { isObject, stringOf } from "../../lib/json.ts";
 import type { BlockCiter } from "../cited.ts";
 import type { ReplyCallIds } from "../tools/counted-ids.ts";
+import { UNNAMED_TOOL } from "../tools/tool-names.ts";
 import { citedIn } from "./citations.ts";
 
 export type Block = Record<string, unknown>;
@@ -14,18 +15,19 @@ export const isCall = (block: unknown): block is Block => isObject(block) && blo
 export const isResult = (block: unknown): block is Block => isObject(block) && block["type"] === "tool_result";
 
 /**
- * A block under an id that no other call has, in its reply or another, where it is a call: some servers leave the id out, but without one no result can be given
- * back (dialects.md 4.8 #14), and that of others only counts within its turn. `seed`: the id of its message. `ids`: those of its reply.
+ * A block with a name, and under an id that no other call has, in its reply or another, where it is a call: some servers leave the id out, but without one no
+ * result can be given back (dialects.md 4.8 #14), and that of others only counts within its turn. `seed`: the id of its message. `ids`: those of its reply.
  */
-export function withDistinctId(block: Block, seed: unknown, ids: ReplyCallIds): Block {
-  if (block["type"] !== "tool_use") return block;
-  const id = stringOf(block["id"]);
-  if (id === "") return { ...block, id: newId("toolu") };
-  const distinct = ids.take(id, stringOf(seed) || undefined);
-  return distinct === id ? block : { ...block, id: distinct };
+export function makeAnswerable(block: Block, seed: unknown, ids: ReplyCallIds): Block {
+  if (!isCall(block)) return block;
+  const given = stringOf(block["id"]);
+  const id = given === "" ? newId("toolu") : ids.take(given, stringOf(seed) || undefined);
+  const isNamed = stringOf(block["name"]) !== "";
+  if (id === given && isNamed) return block;
+  return { ...block, id, ...(!isNamed && { name: UNNAMED_TOOL }) };
 }
 
-/** How a block of this dialect, a call under its {@link withDistinctId}, begins in canonical events; a type nobody knows is opaque (dialects.md 2.2, 2.4). */
+/** How a block of this dialect, a call under its {@link makeAnswerable}, begins in canonical events; a type nobody knows is opaque (dialects.md 2.2, 2.4). */
 export function readBlockStart(block: Block): BlockStart {
   const type = block["type"];
   if (type === "text") return { kind: "text" };

@@ -16,9 +16,9 @@ import {
   initialSignature,
   initialText,
   inputText,
+  makeAnswerable,
   readBlockStart,
   readWholeBlock,
-  withDistinctId,
 } from "./blocks.ts";
 import { citedIn } from "./citations.ts";
 import { placeDelta } from "./delta-place.ts";
@@ -243,7 +243,7 @@ class MessagesDecoder implements Decoder {
       for (const block of content) {
         if (!isObject(block)) continue;
         this.#calledTool ||= block["type"] === "tool_use";
-        readWholeBlock(withDistinctId(block, this.#seed, this.#ids), this.#citer, out);
+        readWholeBlock(makeAnswerable(block, this.#seed, this.#ids), this.#citer, out);
       }
     }
     this.#noteStop(fields);
@@ -257,7 +257,7 @@ class MessagesDecoder implements Decoder {
   }
 
   #open(index: unknown, given: Block, out: Event[]): OpenSlot {
-    const block = withDistinctId(given, this.#seed, this.#ids);
+    const block = makeAnswerable(given, this.#seed, this.#ids);
     const start = readBlockStart(block);
     if (start.kind === "tool-call") this.#calledTool = true;
     const text = initialText(block);

@@ -9,7 +9,7 @@ import type { Relabeler, ReplyContext } from "../dialect.ts";
 import { Frame, oneLine } from "../frames.ts";
 import { type RecordWriter, RunWriter } from "../run-writer.ts";
 import { ReplyCallIds } from "../tools/counted-ids.ts";
-import { type Block, fragmentText, inputText, isCall, withDistinctId } from "./blocks.ts";
+import { type Block, fragmentText, inputText, isCall, makeAnswerable } from "./blocks.ts";
 import { isEmptyFrame, readAnother, typeOf } from "./decode-stream.ts";
 import { placeDelta } from "./delta-place.ts";
 import {
@@ -35,7 +35,7 @@ function startEdits(block: unknown, seed: unknown, ids: ReplyCallIds): Edits | u
   if (!isObject(block)) return undefined;
   if (block["type"] === "tool_use") {
     const { input } = block;
-    const named = withDistinctId(block, seed, ids);
+    const named = makeAnswerable(block, seed, ids);
     const isBare = isObject(input) && inputText(input) === "";
     if (isBare) return named === block ? undefined : { content_block: named };
     return { content_block: { ...named, input: {} } };
@@ -86,8 +86,8 @@ function soundDelta(delta: unknown): Block | undefined {
 
 const lacksInput = (block: unknown): boolean => isCall(block) && !isObject(block["input"]);
 
-const lacksOwnId = (block: unknown, seed: unknown, ids: ReplyCallIds): boolean =>
-  isCall(block) && withDistinctId(block, seed, ids) !== block;
+const isUnanswerable = (block: unknown, seed: unknown, ids: ReplyCallIds): boolean =>
+  isCall(block) && makeAnswerable(block, seed, ids) !== block;
 
 /** Blocks with the arguments of each call as the object that clients take for granted, their numbers digit for digit, and under an id of its own. */
 function withSoundCalls(body: ObjectText, { usedCallIds }: ReplyContext): unknown[] {
@@ -95,7 +95,7 @@ function withSoundCalls(body: ObjectText, { usedCallIds }: ReplyContext): unknow
   const ids = new ReplyCallIds(usedCallIds);
   return content.map((block) => {
     if (!isCall(block)) return block;
-    const named = withDistinctId(block, id, ids);
+    const named = makeAnswerable(block, id, ids);
     return lacksInput(block) ? { ...named, input: inputOf(block["input"]) } : named;
   });
 }
@@ -119,7 +119,7 @@ export function relabelReply(body: ObjectText, context: ReplyContext): string {
     ...(!isFilled(type) && { type: "message" }),
     ...(!isFilled(role) && { role: "assistant" }),
     ...(content === null && { content: [] }),
-    ...(blocks.some((block) => lacksInput(block) || lacksOwnId(block, id, ids)) && {
+    ...(blocks.some((block) => lacksInput(block) || isUnanswerable(block, id, ids)) && {
       content: withSoundCalls(body, context),
     }),
     ...(fitting !== undefined && { stop_reason: fitting }),

@@ -10,7 +10,7 @@ import { innerError } from "../refusals/upstream-error.ts";
 import { startEvent } from "../reply-start.ts";
 import { ReplyCallIds } from "../tools/counted-ids.ts";
 import { toCalledInput, toInput } from "../tools/tool-input.ts";
-import { type Block, isCall, readWholeBlock, withDistinctId } from "./blocks.ts";
+import { type Block, isCall, makeAnswerable, readWholeBlock } from "./blocks.ts";
 import { citationOf, serverToolUsage } from "./citations.ts";
 import { shownSignature, startOfBlock } from "./encode-stream.ts";
 import { messageIdOf } from "./records.ts";
@@ -35,7 +35,7 @@ export function decodeReply(body: unknown, { usedCallIds }: DecodeContext): Even
   for (const block of body["content"] ?? []) {
     if (!isObject(block)) continue;
     calledTool ||= isCall(block);
-    readWholeBlock(withDistinctId(block, body["id"], ids), citer, events);
+    readWholeBlock(makeAnswerable(block, body["id"], ids), citer, events);
   }
   const usage = readUsage(body["usage"], NO_USAGE);
   const apart = readApart(body["usage"]);

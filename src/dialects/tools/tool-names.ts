@@ -4,6 +4,12 @@ import { fingerprint } from "../fingerprint.ts";
 import { placeOf } from "./tool-place.ts";
 
 /**
+ * What a call is named that its vendor gave none: weaker models make such (DeepSeek, MiMo, Nemotron: NousResearch/hermes-agent #47967). A client answers that there
+ * is no such tool, and its model goes on; without a name OpenAI and Anthropic would refuse the whole conversation from then on (continuedev/continue #9784).
+ */
+export const UNNAMED_TOOL = "unnamed_tool";
+
+/**
  * Which names of tools an upstream takes: of at most `longest` characters, and matched by `legal`. `strange` matches each character that it does not take.
  * `start`, where given, matches names with a legal beginning; `opening` (default `_`) is put before any other.
  */
