@@ -163,6 +163,29 @@ test.each(CLIENTS.flatMap((client) => [true, false].map((stream) => [client, str
   },
 );
 
+/** Bedrock's endpoint, vLLM and others say an empty object first, and the one that is meant behind it. */
+test.each(
+  ["messages", "responses"].flatMap((client) => [true, false].map((stream) => [client, stream])) as [
+    ClientName,
+    boolean,
+  ][],
+)("an empty object before a call's arguments is none of them: %s, as a stream %j", async (client, stream) => {
+  const call = { id: "a", type: "function", function: { name: "f", arguments: "{}" } };
+  const rest = ['{"x"', ":1}"].map((text) => piece({ index: 0, function: { arguments: text } }));
+  const message = {
+    role: "assistant",
+    content: null,
+    tool_calls: [{ ...call, function: { name: "f", arguments: '{}{"x":1}' } }],
+  };
+  const whole = json({ id: "1", choices: [{ index: 0, message, finish_reason: "tool_calls" }] });
+  const streamed = chatStream(piece({ index: 0, ...call }), ...rest, chunk({}, "tool_calls"));
+  upstream.always("/v1/chat/completions", stream ? sse(streamed) : whole);
+  const response = await gateway.post(GENERATION_PATH[client], asking(client, "chat/x", { stream }));
+  const text = await response.text();
+  const events = stream ? readBack(client, text) : dialects[client].decodeReply(JSON.parse(text), { quirks: {} });
+  expect(events.map((event) => (event.type === "block-delta" ? event.text : "")).join("")).toBe('{"x":1}');
+});
+
 test.each(CLIENTS)(
   "a call without a name is none of the next one's, where neither has an index or an id: %s",
   async (client) => {

@@ -80,15 +80,12 @@ function takenOf(pieces: readonly string[]): string {
   return pieces.map((piece) => scanner.take(piece)).join("") + scanner.takeRest();
 }
 
-test("an object is taken as it is, however it is cut and spread over lines, and nothing that stands around it", () => {
+test("an object is taken as it is, however it is cut and spread over lines, and nothing that stands behind it", () => {
   const lengths = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 });
-  const befores = fc.constantFrom("", "{}", " { }\n", "{}{\n}");
   fc.assert(
-    fc.property(befores, objects, lengths, fc.boolean(), fc.string(), (before, value, steps, isSpread, behind) => {
-      // Behind an empty one another object is the one that is meant.
-      fc.pre(Object.keys(value).length > 0 || (before === "" && !/^[^!-z|}~]*\{/.test(behind)));
+    fc.property(objects, lengths, fc.boolean(), fc.string(), (value, steps, isSpread, behind) => {
       const text = JSON.stringify(value, undefined, isSpread ? 2 : undefined);
-      expect(takenOf(cut(before + text + behind, steps))).toBe(text);
+      expect(takenOf(cut(text + behind, steps))).toBe(text);
     }),
   );
 });

@@ -5,8 +5,8 @@ import { isComplete, type ToolSlot } from "./tool-calls.ts";
 
 type TextKind = "text" | "reasoning" | "refusal";
 type TextItem = { kind: TextKind; text: string };
-/** `isObject`: whether its arguments begin as an object's do; undefined as long as nothing of them can be seen. */
-type ToolItem = { kind: "tool"; slot: ToolSlot; pending: string; isObject: boolean | undefined };
+/** `isObject`: whether its arguments begin as an object's do; undefined as long as nothing of them can be seen. `isTold`: some of them were written. */
+type ToolItem = { kind: "tool"; slot: ToolSlot; pending: string; isObject: boolean | undefined; isTold: boolean };
 type PictureItem = { kind: "image"; picture: Picture };
 type Item = TextItem | ToolItem | PictureItem;
 
@@ -70,7 +70,7 @@ export class BlockWriter {
     this.#items ??= new Map();
     let item = this.#items.get(slot);
     if (!item) {
-      item = { kind: "tool", slot, pending: "", isObject: undefined };
+      item = { kind: "tool", slot, pending: "", isObject: undefined, isTold: false };
       this.#items.set(slot, item);
       this.#waiting.push(item);
     }
@@ -126,10 +126,14 @@ export class BlockWriter {
     out.push({ type: "block-start", block }, { type: "block-delta", text: item.text });
   }
 
-  /** Arguments that are no object so far (JSON inside a string, null) stay back until the call is whole (dialects.md 4.8 #10). */
+  /** Arguments that are no object so far (JSON inside a string, null) or an empty one stay back until there is more, or the call is whole (dialects.md 4.8 #10). */
   #writeArguments(item: ToolItem, out: Event[]): void {
     if (item.pending === "") return;
-    if (!item.slot.custom && item.isObject !== true) return;
+    if (!item.slot.custom) {
+      if (item.isObject !== true || (!item.isTold && isEmptyObject(item.pending))) return;
+      if (!item.isTold) item.pending = withoutEmpty(item.pending);
+    }
+    item.isTold = true;
     out.push({ type: "block-delta", text: item.pending });
     item.pending = "";
   }
@@ -162,6 +166,17 @@ function beginsObject(piece: string): boolean | undefined {
   const first = piece.trimStart().charAt(0);
   return first === "" ? undefined : first === "{";
 }
+
+/** Longer arguments that say nothing so far are not looked into: models that are held to a grammar may write white space without end. */
+const MAX_EMPTY = 64;
+const EMPTY_ALONE = /^(?:\s*\{\s*\})*\s*(?:\{\s*)?$/;
+const EMPTY_BEFORE = /^(?:\s*\{\s*\})+(?=\s*\{)/;
+
+/** Whether arguments are empty objects, or may become some. */
+const isEmptyObject = (text: string): boolean => text.length <= MAX_EMPTY && EMPTY_ALONE.test(text);
+
+/** Arguments without an empty object that stands before the one that is meant, as some vendors and servers write them (openai/openai-agents-js #712, BerriAI/litellm #4537). */
+const withoutEmpty = (text: string): string => text.replace(EMPTY_BEFORE, "");
 
 /** Arguments that are a JSON string holding JSON, or null, as what was meant; anything else as it came. */
 function unwrapArguments(text: string): string {

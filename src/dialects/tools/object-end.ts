@@ -22,10 +22,6 @@ export class ObjectScanner {
   isClosed = false;
   /** The text begins with no object, or goes on behind it. */
   isNone = false;
-  /** Of what is taken: an object that says nothing so far, the last of its braces that was seen, and whether anything else has come. */
-  #empty = "";
-  #lastMark = 0;
-  #saysMore = false;
   /** The beginning of a character's number, behind its backslash. */
   #torn = "";
 
@@ -48,42 +44,9 @@ export class ObjectScanner {
 
   /**
    * What of the next piece belongs to the object, as JSON has it. Weaker models write a word or a second object behind it, which is left out, and in its
-   * strings bare line ends, and backslashes that escape nothing, as of patterns and of paths of Windows: these are escaped. Some vendors and servers say `{}`
-   * first, and the object that is meant behind it (openai/openai-agents-js #712, BerriAI/litellm #4537): an empty one is held until it is known to be all.
+   * strings bare line ends, and backslashes that escape nothing, as of patterns and of paths of Windows: these are escaped.
    */
-  take(piece: string): string {
-    if (this.#saysMore) return this.#takeSaid(piece);
-    let from = 0;
-    for (let at = 0; at < piece.length; at++) {
-      const unit = piece.charCodeAt(at);
-      if (unit <= SPACE) continue;
-      if (unit === OPENING && this.#lastMark !== OPENING) {
-        if (this.#lastMark === CLOSING) this.#empty = "";
-        from = this.#lastMark === CLOSING ? at : 0;
-      } else if (unit !== CLOSING || this.#lastMark !== OPENING) {
-        this.#saysMore = true;
-        return this.#takeSaid(this.#takeEmpty() + piece.slice(from));
-      }
-      this.#lastMark = unit;
-    }
-    this.#empty += piece.slice(from);
-    return "";
-  }
-
-  /** What is still held at the end. */
-  takeRest(): string {
-    const torn = this.#torn;
-    this.#torn = "";
-    return this.#takeEmpty() + torn;
-  }
-
-  #takeEmpty(): string {
-    const empty = this.#empty;
-    this.#empty = "";
-    return empty;
-  }
-
-  #takeSaid(text: string): string {
+  take(text: string): string {
     const piece = this.#torn + text;
     this.#torn = "";
     if (!this.#isEscaped && !CAREFUL.test(piece)) return this.isClosed ? "" : piece.slice(0, this.look(piece));
@@ -104,6 +67,13 @@ export class ObjectScanner {
       taken += isBare ? JSON.stringify(part).slice(1, -1) : part.slice(0, end);
     }
     return taken;
+  }
+
+  /** What is still held at the end. */
+  takeRest(): string {
+    const torn = this.#torn;
+    this.#torn = "";
+    return torn;
   }
 
   #lookInString(unit: number): void {
