@@ -163,6 +163,26 @@ test.each(CLIENTS.flatMap((client) => [true, false].map((stream) => [client, str
   },
 );
 
+test.each(
+  ["chat", "messages"].flatMap((client) => [true, false].map((stream) => [client, stream])) as [ClientName, boolean][],
+)("nor is one of a vendor of the responses dialect: %s, as a stream %j", async (client, stream) => {
+  const call = { type: "function_call", id: "fc_1", call_id: "a", name: "", arguments: "{}" };
+  const response = { id: "r", status: "completed", output: [call], usage: { input_tokens: 1, output_tokens: 1 } };
+  const streamed = typedStream(
+    { type: "response.created", response: { ...response, status: "in_progress", output: [] } },
+    { type: "response.output_item.added", output_index: 0, item: { ...call, arguments: "" } },
+    { type: "response.output_item.done", output_index: 0, item: call },
+    { type: "response.completed", response },
+  );
+  upstream.always("/v1/responses", stream ? sse(streamed) : json(response));
+  const given = await gateway.post(GENERATION_PATH[client], asking(client, "responses/x", { stream }));
+  const text = await given.text();
+  const events = stream ? readBack(client, text) : dialects[client].decodeReply(JSON.parse(text), { quirks: {} });
+  expect(events).toContainEqual({ type: "block-start", block: { kind: "tool-call", id: "a", name: "unnamed_tool" } });
+  // A decoder names it as well.
+  expect(text).not.toContain('"name":""');
+});
+
 /** Bedrock's endpoint, vLLM and others say an empty object first, and the one that is meant behind it. */
 test.each(
   ["messages", "responses"].flatMap((client) => [true, false].map((stream) => [client, stream])) as [

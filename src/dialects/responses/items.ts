@@ -6,6 +6,7 @@ import { mediaTypeOf } from "../media/type.ts";
 import { wholeSeconds } from "../openai-fields.ts";
 import { carriedIn, packReasoning } from "../reasoning-proof.ts";
 import { startEvent } from "../reply-start.ts";
+import { UNNAMED_TOOL } from "../tools/tool-names.ts";
 import { joinName } from "./namespaces.ts";
 import { phaseSignature } from "./phase.ts";
 
@@ -102,7 +103,8 @@ export function reasoningSignature(item: Item): string {
 export function startOfCall(item: Item): BlockStart {
   const id = stringOf(item["call_id"]) || stringOf(item["id"]) || newId("call");
   const custom = item["type"] === CUSTOM_CALL ? ({ custom: true } as const) : {};
-  return { kind: "tool-call", id, name: joinName(item["namespace"], stringOf(item["name"])), ...custom };
+  const name = joinName(item["namespace"], stringOf(item["name"]) || UNNAMED_TOOL);
+  return { kind: "tool-call", id, name, ...custom };
 }
 
 /** The item of a custom tool's call, whose input is free text. */
