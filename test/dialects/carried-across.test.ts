@@ -93,6 +93,15 @@ const LATE_NAMES: [string, Wire[]][] = [
     ],
   ],
   [
+    "that was announced by its id alone, before a text",
+    [
+      piece({ index: 0, id: "a", type: "function", function: { arguments: "" } }),
+      chunk({ content: "So." }),
+      piece({ index: 0, function: { name: "look" } }),
+      piece({ index: 0, function: { arguments: '{"x":1}' } }),
+    ],
+  ],
+  [
     "without an index",
     [
       piece({ id: "a", type: "function", function: { arguments: '{"x":1}' } }),

@@ -108,7 +108,11 @@ export class BlockWriter {
   }
 
   #start(item: Item, out: Event[]): void {
-    if (item.kind === "tool" && item.slot.name === "" && item.slot.arguments === "") return;
+    if (item.kind === "tool" && item.slot.name === "" && item.slot.arguments === "") {
+      // It holds nobody up, and is begun once it says something.
+      this.#items?.delete(item.slot);
+      return;
+    }
     if (item.kind === "image") {
       out.push({ type: "block-start", block: { kind: "image", ...item.picture } }, { type: "block-end" });
       return;
