@@ -372,6 +372,32 @@ describe("several routes", () => {
       /filtered by safety policy/,
     ],
     [
+      "a conversation that OpenAI's monitoring has stopped",
+      403,
+      {
+        error: {
+          message: "Reason: Potentially unintended activity.",
+          type: "invalid_request_error",
+          param: null,
+          code: "misalignment_policy_violation",
+        },
+      },
+      /Potentially unintended activity/,
+    ],
+    [
+      "the same, as its stream tells it, inside a 200",
+      200,
+      {
+        error: {
+          message: "Reason: Potentially unintended activity.",
+          type: null,
+          param: null,
+          code: "misalignment_policy_violation",
+        },
+      },
+      /Potentially unintended activity/,
+    ],
+    [
       "an item that OpenAI has not stored",
       404,
       { error: { message: "Item with id 'rs_1' not found.", type: "invalid_request_error", param: "input" } },

@@ -44,10 +44,11 @@ const CONTENT_REFUSED =
 
 /**
  * And how they say so to programs, with whatever status, or inside a 200, where what the model said is refused: Azure's `content_filter`, Alibaba's
- * `data_inspection_failed`, StepFun's `censorship_blocked`, Volcengine's `OutputTextSensitiveContentDetected`.
+ * `data_inspection_failed`, StepFun's `censorship_blocked`, Volcengine's `OutputTextSensitiveContentDetected`, and OpenAI's words for a conversation that its
+ * monitoring has stopped, a 403 (developers.openai.com, "Misalignment monitoring"), or that it flags (openai/codex, `sse/responses.rs`).
  */
 const CONTENT_REFUSED_CODE =
-  /content_?(?:policy|filter)|data_?inspection|censor|moderation|sensitive_?(?:content|words)/i;
+  /content_?(?:policy|filter)|data_?inspection|censor|moderation|sensitive_?(?:content|words)|\b(?:misalignment|cyber|bio)_policy/i;
 
 /** What is the gateway's key's, or passes, is no word about what was said, whatever it is called. */
 const NEVER_CONTENT: ReadonlySet<number> = new Set([401, 429, 503, 529]);
