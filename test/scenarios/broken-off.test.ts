@@ -249,6 +249,20 @@ describe("a stream of responses that breaks off ends as the same response, with 
     expect(last.id).toBe(records[0].response.id);
   });
 
+  test.each(["misalignment_policy_violation", "invalid_prompt", "image_content_policy_violation"])(
+    "one that its vendor stops for what was said in it is nothing to ask again: %s",
+    async (code) => {
+      const error = { code, message: "Reason: Potentially unintended activity." };
+      const stopped = event("response.failed", 3, { response: { ...response, status: "failed", error } });
+      responses.answer(RESPONSES, sse([BEGUN, stopped]));
+      const text = await (await app.post(RESPONSES, asked("agents/m"))).text();
+      const [told, last] = [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => JSON.parse(data as string)).slice(-2);
+      const message = expect.stringContaining("Potentially unintended activity");
+      expect(told).toMatchObject({ type: "error", code: "invalid_request", message });
+      expect(last).toMatchObject({ type: "response.failed", response: { error: { code: "invalid_prompt", message } } });
+    },
+  );
+
   test("one that its vendor ends without its last record gets one by the same name", async () => {
     const done = event("response.output_item.done", 3, {
       ...{
