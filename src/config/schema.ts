@@ -107,6 +107,7 @@ const quirkProperties = late(
       seed_field: Type.Optional(Words(["seed", "random_seed"])),
       accepts_top_k: Type.Optional(flag()),
       accepts_cache_control: Type.Optional(flag()),
+      refuses_breakpoints: Type.Optional(flag()),
       reasoning_off: Type.Optional(Words(REASONING_FORMS_OF.chat)),
       exclusive_reasoning_tokens: Type.Optional(flag()),
       inline_think_tags: Type.Optional(flag()),

@@ -141,6 +141,8 @@ export type Quirks = {
   acceptsTopK?: boolean;
   /** chat: the vendor takes `cache_control` marks inside content parts (OpenRouter). False: it refuses them, and they are left out. */
   acceptsCacheControl?: boolean;
+  /** chat: OpenAI's `prompt_cache_breakpoint` on a part is refused, and left out: the vendor checks its fields, and its caches know no such marks. */
+  refusesBreakpoints?: boolean;
   /** chat: the form in which a model of unknown control is told not to think, for clients of other dialects. Absent: it is not told. */
   reasoningOff?: ReasoningForm;
   /** chat: completion_tokens leave reasoning out (xAI). Also recognised by arithmetic where the totals show it. */

@@ -24,6 +24,7 @@ const CHECKED_CHAT = {
   inlineThinkTags: true,
   refusesReasoning: true,
   acceptsCacheControl: false,
+  refusesBreakpoints: true,
   messageFields: MESSAGE_FIELDS,
   // "for 'role:system' the following must be satisfied[('messages.0.content' : value must be a string)]"
   joinedContent: true,
@@ -113,6 +114,7 @@ export const registry: readonly VendorRow[] = [
       thoughtParts: true,
       refusesReasoning: true,
       acceptsCacheControl: false,
+      refusesBreakpoints: true,
       messageFields: [...MESSAGE_FIELDS.filter((field) => field !== "name"), "prefix"],
       noStreamOptions: true,
       toolChoiceRequired: "any",
@@ -235,6 +237,7 @@ export const registry: readonly VendorRow[] = [
       reasoningReplay: "reasoning_content",
       // "Extra inputs are not permitted", of messages and of the parts of their content.
       acceptsCacheControl: false,
+      refusesBreakpoints: true,
       messageFields: [...MESSAGE_FIELDS, "reasoning_content"],
     },
   },

@@ -239,6 +239,21 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
     },
   );
 
+  describe("OpenAI's marks for a cache", () => {
+    const picture = { type: "image_url", image_url: { url: "https://example.com/a.png" } };
+    const marked = { ...picture, prompt_cache_breakpoint: { mode: "explicit" } };
+    const sentTo = (id: string) => send(toVendor(id), { messages: [{ role: "user", content: [marked] }] });
+
+    test.each(["mistral", "groq", "cerebras", "fireworks"])("are not sent to %s", (id) => {
+      const { body, dropped } = sentTo(id);
+      expect([body["messages"], dropped]).toEqual([[{ role: "user", content: [picture] }], []]);
+    });
+
+    test.each(["azure", "openrouter", "deepseek"])("are sent to %s, which reads them or passes over them", (id) => {
+      expect(sentTo(id).body["messages"]).toEqual([{ role: "user", content: [marked] }]);
+    });
+  });
+
   test.each(
     registry
       .filter(({ dialect, modality }) => dialect === "chat" && !modality)

@@ -145,6 +145,25 @@ describe("a chat server of which nothing is known", () => {
       "prefill",
     ],
     [
+      "marks of OpenAI's for a cache, as pydantic names them",
+      ask({ role: "user", content: [{ type: "text", text: "Hi", prompt_cache_breakpoint: { mode: "explicit" } }] }),
+      (body) => JSON.stringify(body).includes("prompt_cache_breakpoint"),
+      {
+        status: 422,
+        body: {
+          detail: [
+            {
+              type: "extra_forbidden",
+              loc: ["body", "messages", 0, "user", "content", "list[TextChunk]", 0, "prompt_cache_breakpoint"],
+              msg: "Extra inputs are not permitted",
+            },
+          ],
+        },
+      },
+      ask({ role: "user", content: [{ type: "text", text: "Hi" }] }),
+      null,
+    ],
+    [
       "fields, as vLLM does in Python's notation",
       { ...ask(user), store: true, metadata: { a: "b" } },
       has("store"),

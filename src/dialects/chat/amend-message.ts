@@ -2,7 +2,7 @@ import { isEmpty, isObject } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
 import { knowsLess } from "../knows-all.ts";
 import { shortCallId } from "./call-ids.ts";
-import { amendFields, joinContent, removeMarks } from "./message-fields.ts";
+import { amendFields, joinContent, removeBreakpoints, removeMarks } from "./message-fields.ts";
 import { PICTURES, refusesPictures } from "./pictures.ts";
 import { addThoughtPart, LOST_REASONING, lacksReasoning, renameReasoning } from "./replay.ts";
 
@@ -52,6 +52,7 @@ export function amendMessage(message: Wire, quirks: Quirks): Wire {
   if (quirks.reasoningReplayCalls && lacksReasoning(message)) changes["reasoning_content"] = LOST_REASONING;
   if (quirks.nineCharacterToolIds) amendCallIds(message, changes);
   if (quirks.acceptsCacheControl === false) removeMarks(message, changes);
+  if (quirks.refusesBreakpoints) removeBreakpoints(message, changes);
   if (quirks.joinedContent) joinContent(message, changes);
   if (quirks.messageFields) {
     const field = quirks.reasoningReplay;

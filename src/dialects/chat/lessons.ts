@@ -1,5 +1,6 @@
 import type { Lesson, Quirks, VendorTerms } from "../dialect.ts";
 import { imageLessons } from "../media/blind-models.ts";
+import { BREAKPOINT } from "../openai-fields.ts";
 import { taughtCeiling } from "../refusals/output-ceiling.ts";
 import { EFFORT_REFUSED } from "../refusals/refused-effort.ts";
 import { LEAD } from "../refusals/relayed-error.ts";
@@ -104,6 +105,7 @@ function withoutField({ quirks, refuses = [] }: VendorTerms, place: Place): Vend
   const isOfMessage = first === "messages" ? place[1] !== "content" : OF_MESSAGES.has(name);
   const terms = (more: Quirks): VendorTerms => ({ quirks: { ...quirks, ...more }, refuses });
   if (name === "cache_control") return terms({ acceptsCacheControl: false });
+  if (name === BREAKPOINT) return terms({ refusesBreakpoints: true });
   if (name === "strict" && first !== "response_format") return terms({ noStrictTools: true });
   if (first === "stream_options") return terms({ noStreamOptions: true });
   if (OF_TEMPLATE.has(name)) return withoutTemplate({ quirks, refuses });

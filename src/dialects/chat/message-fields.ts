@@ -1,5 +1,6 @@
 import { isObject } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
+import { BREAKPOINT } from "../openai-fields.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -20,6 +21,15 @@ export function removeMarks(message: Wire, changes: Wire): void {
   if (isMarked(message)) changes[MARK] = undefined;
   const { content } = message;
   if (Array.isArray(content) && content.some(isMarked)) changes["content"] = content.map(withoutMark);
+}
+
+const endsCached = (part: unknown): part is Wire => isObject(part) && Object.hasOwn(part, BREAKPOINT);
+const withoutBreakpoint = (part: unknown): unknown => (endsCached(part) ? { ...part, [BREAKPOINT]: undefined } : part);
+
+/** Adds to `changes` the message's content without OpenAI's marks for a cache, which stand on parts and are no loss either. */
+export function removeBreakpoints(message: Wire, changes: Wire): void {
+  const content = changes["content"] ?? message["content"];
+  if (Array.isArray(content) && content.some(endsCached)) changes["content"] = content.map(withoutBreakpoint);
 }
 
 function unmarkedTool(tool: unknown): unknown {
