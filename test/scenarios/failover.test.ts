@@ -409,6 +409,20 @@ describe("several routes", () => {
       { type: "error", error: { type: "not_found_error", message: "File not found: file_1" } },
       /File not found: file_1/,
     ],
+    ...(
+      [
+        ["user_profile_billing_not_authorized", 403, "permission_error"],
+        ["user_profile_not_billable", 403, "permission_error"],
+        ["linked_organization_spend_limit_reached", 402, "billing_error"],
+        ["linked_organization_billing_unavailable", 402, "billing_error"],
+        ["file_expired", 404, "not_found_error"],
+      ] as const
+    ).map(([word, status, type]): [string, number, object, RegExp] => [
+      `whom or what a request names to Anthropic: ${word}`,
+      status,
+      { type: "error", error: { type, message: "It cannot be used.", details: { error_code: word } } },
+      new RegExp(`It cannot be used\\..*"details":\\{"error_code":"${word}"\\}|"details".*It cannot be used`),
+    ]),
     [
       "a file of somebody else's at Google",
       403,
@@ -1002,6 +1016,16 @@ describe("several keys of a vendor", () => {
         { status: 403 },
       ),
     ],
+    ...["organization_on_hold", "claude_code_key_creator_not_member"].map((word): [string, Answer] => [
+      `Anthropic's 400 of whose key it is (${word})`,
+      json(
+        {
+          type: "error",
+          error: { type: "invalid_request_error", message: "It is not to be used.", details: { error_code: word } },
+        },
+        { status: 400 },
+      ),
+    ]),
     ...["enforced_spend_limit_reached", "contract_spend_limit_reached"].map((word): [string, Answer] => [
       `Anthropic's 429 of a month that is spent (${word})`,
       json(

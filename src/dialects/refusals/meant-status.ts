@@ -1,4 +1,5 @@
 import type { ErrorCode } from "../../canon/errors.ts";
+import { isObject } from "../../lib/json.ts";
 import { ONLY_CONTEXT } from "./overflow.ts";
 import type { RawError } from "./raw-error.ts";
 
@@ -100,6 +101,22 @@ export function refusesContent(status: number, { type, code, message }: RawError
   // 451 is what StepFun and Tencent have for it.
   if (status === 451 || (!NEVER_CONTENT.has(status) && CONTENT_REFUSED_CODE.test(`${type} ${code}`))) return true;
   return (status === 403 || status === 424) && CONTENT_REFUSED.test(`${code} ${type} ${message}`);
+}
+
+/**
+ * What Anthropic's errors mean by the word in their details, whatever status and sentence they have: "Its wording can change, so don't match on it"
+ * (@anthropic-ai/sdk 1.14). The customer that a request has billed, in a 402 or a 403, and a file that it names, in a 404, are the request's own affair; an
+ * organisation that is shut out, and a key whose owner has gone, in a 400, the gateway's.
+ */
+const DETAILED: readonly (readonly [word: RegExp, means: number])[] = [
+  [/^(?:user_profile|linked_organization|file)_/, 400],
+  [/^(?:organization_on_hold|claude_code_key_creator_not_member)$/, 401],
+];
+
+/** What an error means by the word in its details; undefined where none says. */
+export function detailedStatus({ details }: { details?: unknown }): number | undefined {
+  const word = isObject(details) ? String(details["error_code"]) : "";
+  return DETAILED.find(([pattern]) => pattern.test(word))?.[1];
 }
 
 /** A status that says something else than it means. Statuses absent: any; with neither words nor name: that status always does. */
@@ -216,6 +233,8 @@ export function meantStatus(status: number, raw: RawError): number {
   const { type, code, message, isRelayed } = raw;
   // A request that LM Studio's engine refuses is a 500 of LM Studio's own.
   if (status === 500 && isRelayed && code === "400") return 400;
+  const detailed = detailedStatus(raw);
+  if (detailed !== undefined) return detailed;
   if (refusesContent(status, raw)) return 400;
   if (NAMED_FIELD.test(message) && (status === 400 || status === 422)) return status;
   const misnomer = MISNOMERS.find(
