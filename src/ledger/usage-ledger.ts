@@ -7,6 +7,8 @@ import { clampRounds } from "./settler.ts";
 import { readFlags, toUsageRow, type UsageRows, writeFlags } from "./usage-rows.ts";
 
 const SUSPECT = writeFlags(["usage_suspect"]);
+/** The cap of a key ends replies of accounts that pay nothing, too. */
+const RAN_OUT = writeFlags(["balance"]);
 
 /** What a request comes to that was let go. */
 export const NO_CHARGE: Charge = { costNano: undefined, chargedNano: 0n, metered: false };
@@ -43,14 +45,15 @@ export class UsageLedger implements Ledger {
   write(request: HoldRequest, settlement: Settlement, priceId: number | undefined): Promise<Charge> {
     const { usage, suspect, rounds, cost } = this.believe(request, settlement);
     const prices = request.prices?.prices;
-    const billing = { priceId: priceId ?? null, costNano: cost ?? null, chargedNano: 0n, flags: suspect ? SUSPECT : 0 };
+    const flags = (suspect ? SUSPECT : 0) | (settlement.ranOut ? RAN_OUT : 0);
+    const billing = { priceId: priceId ?? null, costNano: cost ?? null, chargedNano: 0n, flags };
     const row = toUsageRow(request, suspect ? { ...settlement, usage } : settlement, this.clock.now(), billing);
     const insert = () => {
       this.rows.insert(row);
       if (rounds && prices) this.rows.keepRounds(request.requestId, usage, rounds, prices);
       this.rows.count(row);
       const charge = { costNano: cost, chargedNano: 0n, metered: request.payment !== undefined };
-      return suspect ? { ...charge, flags: readFlags(SUSPECT), believed: usage } : charge;
+      return flags === 0 ? charge : { ...charge, flags: readFlags(flags), ...(suspect && { believed: usage }) };
     };
     return rounds ? this.writer.run(insert) : this.writer.runSingle(insert);
   }

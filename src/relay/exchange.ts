@@ -218,11 +218,14 @@ export class Exchange {
   }
 }
 
-/** What the end of a reply that is paid for says of its money, a failure's too (contract 5 and 6): headers of a whole reply, comments in a stream. */
+/**
+ * What the end of a reply says of its money, a failure's too (contract 5 and 6): headers of a whole reply, comments in a stream. What it cost, where somebody
+ * pays; and that its money ended it, which the cap of a key does on every plan.
+ */
 export function closingHeaders({ charge, ranOut }: Exchange): Record<string, string> {
-  if (!charge?.metered) return {};
-  const headers: Record<string, string> = { [COST_HEADER]: formatUsd(charge.chargedNano) };
-  if (ranOut) headers[STOP_HEADER] = "balance";
+  const headers: Record<string, string> = {};
+  if (charge?.metered) headers[COST_HEADER] = formatUsd(charge.chargedNano);
+  if (charge && ranOut) headers[STOP_HEADER] = "balance";
   return headers;
 }
 

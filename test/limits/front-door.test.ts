@@ -394,6 +394,25 @@ describe("keys at the front door", () => {
     expect(Date.parse(error.reset_at)).toBeGreaterThan(lab.clock.now());
   });
 
+  test.each([true, false])(
+    "a reply that its cap ends says so, though its account pays nothing: stream %s",
+    async (stream) => {
+      // At 10 USD a million tokens of output it pays for more than a first slice, and not for the 5,000 that are written.
+      const { key } = await makeKeyOn(lab, "local", { capTotalNano: 50_000_000n });
+      const content = JSON.stringify({ blocks: [{ type: "text", text: "word ".repeat(4_000), chunk: 500 }] });
+      const body = { model: "sluice/script", stream, messages: [{ role: "user", content }] };
+      const answer = await call(lab, "/v1/chat/completions", { key, body });
+      const text = await answer.text();
+      expect(/"finish_reason":"(.*?)"/.exec(text)?.[1]).toBe("length");
+      const told = stream ? /^: x-sluice-stop: (.*)$/m.exec(text)?.[1] : answer.headers.get("x-sluice-stop");
+      expect(told).toBe("balance");
+      const receipt = await call(lab, `/v1/usage/${answer.headers.get("x-request-id")}`, { key });
+      expect(await receipt.json()).toMatchObject({ finish_reason: "length", charged_usd: 0, flags: ["balance"] });
+      // What nobody pays has no cost to tell.
+      expect([text.includes("x-sluice-cost-usd"), answer.headers.has("x-sluice-cost-usd")]).toEqual([false, false]);
+    },
+  );
+
   test("a stream ends within a second of its key's end", async () => {
     const { key } = await makeKeyOn(lab, "local", { expiresAt: lab.clock.now() + 5_000 });
     const body = { model: "sluice/script", stream: true, messages: [{ role: "user", content: SLOW }] };
