@@ -93,6 +93,8 @@ const quirkProperties = late(
       no_nulls: Type.Optional(flag()),
       joined_content: Type.Optional(flag()),
       nine_character_tool_ids: Type.Optional(flag()),
+      forty_character_tool_ids: Type.Optional(flag()),
+      text_results: Type.Optional(flag()),
       document_urls: Type.Optional(flag()),
       no_pdf: Type.Optional(flag()),
       no_images: Type.Optional(flag()),

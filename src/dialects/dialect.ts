@@ -113,6 +113,10 @@ export type Quirks = {
   joinedContent?: boolean;
   /** chat: tool-call ids must be exactly nine alphanumeric characters (Mistral). */
   nineCharacterToolIds?: boolean;
+  /** chat: tool-call ids may have no more than forty characters, as at OpenAI, whose own servers need not say so. */
+  fortyCharacterToolIds?: boolean;
+  /** chat: a tool's result holds text alone, as at OpenAI, whose own servers need not say so: its images go behind it, as the user's. */
+  textResults?: boolean;
   /** chat: no user's turn may stand right behind a tool's result, and no system message behind that or an assistant's turn (Mistral). */
   strictRoleOrder?: boolean;
   /** chat: the first turn behind the system messages must be the user's: a word is put there where it is not (Z.ai). */

@@ -1315,6 +1315,75 @@ describe("a chat server of which nothing is known", () => {
     expect(thought).toEqual(["", "Thought 2."]);
   });
 
+  /** Of vLLM's, which the conversation began at. */
+  const longId = `chatcmpl-tool-${"0123456789abcdef".repeat(2)}`;
+  const longCall = { ...call, id: longId };
+  const TOO_LONG =
+    "Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40, but got a string with length 46 instead.";
+  const NO_IMAGE =
+    "Invalid 'messages[2]'. Image URLs are only allowed for messages with role 'user', but this message with role 'tool' contains an image URL.";
+  const hasLongId = somewhere((message) => JSON.stringify(message).includes(longId));
+  const showsInResult = somewhere(
+    ({ role, content }) => role === "tool" && JSON.stringify(content).includes("image_url"),
+  );
+
+  test.each([
+    ["lab", 2],
+    ["all", 1],
+  ])(
+    "gets the long ids of another server's calls short, where it takes no more than forty characters (%s)",
+    async (vendor, calls) => {
+      refusing(hasLongId, { words: TOO_LONG });
+      const messages = [user, { role: "assistant", content: null, tool_calls: [longCall, call] }];
+      const results = [{ ...result, tool_call_id: longId }, result];
+      const model = `${vendor}/m${models++}`;
+      expect((await post({ model, messages: [...messages, ...results], tools: [tool] })).status).toBe(200);
+      expect(upstream.calls).toHaveLength(calls);
+      const [, asked = {}, first, second] = messagesOf(told(calls - 1));
+      const ids = (asked["tool_calls"] as Wire[]).map(({ id }) => id);
+      expect(ids).toEqual([expect.stringMatching(/^call_\w{20}$/), call.id]);
+      expect([first?.["tool_call_id"], second?.["tool_call_id"]]).toEqual(ids);
+      // The same one in the next request, which is refused no more.
+      await post({ model, messages: [...messages, ...results, user], tools: [tool] });
+      expect(upstream.calls).toHaveLength(calls + 1);
+      expect(messagesOf(told(calls))[2]?.["tool_call_id"]).toBe(ids[0]);
+    },
+  );
+
+  test.each([
+    ["lab", 2],
+    ["all", 1],
+  ])(
+    "gets the image of a tool's result as the user's, behind all results of the turn, where results are text alone (%s)",
+    async (vendor, calls) => {
+      refusing(showsInResult, { words: NO_IMAGE });
+      const other = { ...call, id: "call_other" };
+      const found = { type: "text", text: "found" };
+      const messages = [
+        user,
+        { role: "assistant", content: null, tool_calls: [call, other] },
+        { ...result, content: [found, image] },
+        { ...result, tool_call_id: other.id },
+        user,
+      ];
+      expect((await post({ model: `${vendor}/m${models++}`, messages, tools: [tool] })).status).toBe(200);
+      expect(upstream.calls).toHaveLength(calls);
+      expect(messagesOf(told(calls - 1)).slice(2)).toEqual([
+        { ...result, content: [found, { type: "text", text: "[image 1 attached below]" }] },
+        { ...result, tool_call_id: other.id },
+        { role: "user", content: [{ type: "text", text: "[image 1 of the tool result above]" }, image] },
+        user,
+      ]);
+    },
+  );
+
+  test("whose results may hold images gets them where they are", async () => {
+    upstream.always(PATH, () => json(chatReply("ok")));
+    const messages = [user, { role: "assistant", content: null, tool_calls: [call] }, { ...result, content: [image] }];
+    await post({ model: `lab/m${models++}`, messages, tools: [tool] });
+    expect(messagesOf(told(0))[2]).toEqual({ ...result, content: [image] });
+  });
+
   test("is told nothing more than eight times again, and nothing is learnt of what it refuses for good", async () => {
     const fields = Object.fromEntries(Array.from({ length: 12 }, (_, at) => [`odd_${at}`, at]));
     upstream.always(PATH, ({ json: sent }) => {

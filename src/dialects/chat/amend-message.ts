@@ -1,7 +1,7 @@
 import { isEmpty, isObject } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
 import { knowsLess } from "../knows-all.ts";
-import { shortCallId } from "./call-ids.ts";
+import { idRule } from "./call-ids.ts";
 import { amendFields, joinContent, removeBreakpoints, removeMarks } from "./message-fields.ts";
 import { PICTURES, refusesPictures } from "./pictures.ts";
 import { addThoughtPart, LOST_REASONING, lacksReasoning, renameReasoning } from "./replay.ts";
@@ -50,7 +50,8 @@ export function amendMessage(message: Wire, quirks: Quirks): Wire {
   if (quirks.noDeveloperRole && message["role"] === "developer") changes["role"] = "system";
   if (isAssistant) amendAssistant(message, quirks, changes);
   if (quirks.reasoningReplayCalls && lacksReasoning(message)) changes["reasoning_content"] = LOST_REASONING;
-  if (quirks.nineCharacterToolIds) amendCallIds(message, changes);
+  const idFor = idRule(quirks);
+  if (idFor) amendCallIds(message, idFor, changes);
   if (quirks.acceptsCacheControl === false) removeMarks(message, changes);
   if (quirks.refusesBreakpoints) removeBreakpoints(message, changes);
   if (quirks.joinedContent) joinContent(message, changes);
@@ -83,15 +84,13 @@ function removeProofs(message: Wire, changes: Wire): void {
   if (Array.isArray(calls) && calls.some(isSigned)) changes["tool_calls"] = calls.map(withoutProof);
 }
 
-function amendCallIds(message: Wire, changes: Wire): void {
+function amendCallIds(message: Wire, idFor: (id: string) => string, changes: Wire): void {
   const resultOf = message["tool_call_id"];
-  if (typeof resultOf === "string" && shortCallId(resultOf) !== resultOf) {
-    changes["tool_call_id"] = shortCallId(resultOf);
-  }
+  if (typeof resultOf === "string" && idFor(resultOf) !== resultOf) changes["tool_call_id"] = idFor(resultOf);
   const calls = changes["tool_calls"] ?? message["tool_calls"];
   if (!Array.isArray(calls)) return;
-  const isLong = (call: unknown): call is Wire & { id: string } =>
-    isObject(call) && typeof call["id"] === "string" && shortCallId(call["id"]) !== call["id"];
-  if (!calls.some(isLong)) return;
-  changes["tool_calls"] = calls.map((call) => (isLong(call) ? { ...call, id: shortCallId(call.id) } : call));
+  const isStrange = (call: unknown): call is Wire & { id: string } =>
+    isObject(call) && typeof call["id"] === "string" && idFor(call["id"]) !== call["id"];
+  if (!calls.some(isStrange)) return;
+  changes["tool_calls"] = calls.map((call) => (isStrange(call) ? { ...call, id: idFor(call.id) } : call));
 }

@@ -20,6 +20,7 @@ import { withPlainFormat } from "./plain-schema.ts";
 import { inRoleOrder, inTurns, openedByUser, withOneSystem, withoutSystem } from "./role-order.ts";
 import { soundMessages } from "./sound-messages.ts";
 import { saidStops } from "./stops.ts";
+import { withTextResults } from "./text-results.ts";
 import { nameEdits } from "./wire-names.ts";
 
 type Wire = Record<string, unknown>;
@@ -143,7 +144,8 @@ function amendMessages(
   if (!Array.isArray(messages)) return;
   const sound = soundMessages(toFunctionMessages(messages, quirks));
   const named = withOwnCallIds(sound, orders.upstreamModel);
-  const told = withHint(withHint(named, choiceHint), formatHint);
+  const shown = knowsAll(quirks) || quirks.textResults ? withTextResults(named) : named;
+  const told = withHint(withHint(shown, choiceHint), formatHint);
   // OpenAI's own servers alone take whatever a model once wrote as arguments.
   const read = knowsAll(quirks) ? told : withObjectArguments(told);
   const taken = mapChanged(read, (message) => (isObject(message) ? amendMessage(message, quirks) : message));

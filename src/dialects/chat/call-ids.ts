@@ -2,7 +2,7 @@ import { hashLetters } from "../../lib/id.ts";
 import { isObject } from "../../lib/json.ts";
 import { mapChanged, mapListIn } from "../../lib/map-changed.ts";
 import type { Quirks } from "../dialect.ts";
-import { knowsLess } from "../knows-all.ts";
+import { knowsAll, knowsLess } from "../knows-all.ts";
 import { ownCallId } from "../tools/counted-ids.ts";
 import { DistinctNames } from "../tools/distinct-names.ts";
 
@@ -15,11 +15,17 @@ const LONGEST_ELSEWHERE = 256;
  * A tool-call id as exactly nine alphanumeric characters (Mistral, dialects.md 4.3 "ids"). The same id gives the same result, so that
  * a call and its result still fit together; an id that is in order already stays.
  */
-export const shortCallId = (id: string): string => (/^[0-9A-Za-z]{9}$/.test(id) ? id : hashLetters(id, LENGTH));
+const shortCallId = (id: string): string => (/^[0-9A-Za-z]{9}$/.test(id) ? id : hashLetters(id, LENGTH));
 
 /** A tool-call id of bounded length: one that is missing or too long becomes its hash (dialects.md 4.3 "ids"). */
 export const boundedCallId = (id: string, longest = LONGEST): string =>
   id !== "" && id.length <= longest ? id : `call_${hashLetters(id, 20)}`;
+
+/** What is made of each id that a client of the same dialect sends; undefined where every one is taken as it is. */
+export function idRule(quirks: Quirks): ((id: string) => string) | undefined {
+  if (quirks.nineCharacterToolIds) return shortCallId;
+  return quirks.fortyCharacterToolIds || knowsAll(quirks) ? (id) => boundedCallId(id) : undefined;
+}
 
 /** Kimi's models read the ids of earlier calls as part of the conversation, and falter where these are not of their own form (MoonshotAI/Kimi-K2 #128). */
 const readsIds = (upstreamModel: string): boolean => /kimi/i.test(upstreamModel);
@@ -52,6 +58,7 @@ export class CallIds {
 
   #fit(id: string): string {
     if (this.quirks.nineCharacterToolIds) return shortCallId(id);
-    return boundedCallId(id, knowsLess(this.quirks) ? LONGEST_ELSEWHERE : LONGEST);
+    const isBounded = this.quirks.fortyCharacterToolIds || !knowsLess(this.quirks);
+    return boundedCallId(id, isBounded ? LONGEST : LONGEST_ELSEWHERE);
   }
 }

@@ -167,6 +167,9 @@ const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
   [/\bfunction name is invalid, must start with a letter\b/i, { letterFirstNames: true }],
   [/\btool names can only contain certain characters\b/, { wordNames: true }],
   [/\bcall ids?\b.*\blength (?:of )?9\b/i, { nineCharacterToolIds: true }],
+  // OpenAI's models behind others (anomalyco/opencode #12653, BerriAI/litellm #17343, OpenHands/OpenHands #7700).
+  [/\btool_call(?:s\[\d+\]\.|_)id\b.{0,4}string too long\b/i, { fortyCharacterToolIds: true }],
+  [/\bimage urls are only allowed for messages with role .?user\b.*\brole .?tool\b/i, { textResults: true }],
   // A custom tool, where a server knows functions alone: llama.cpp, MiniMax (decolua/9router #2509), pydantic (vLLM, FastAPI), Rust's reader, JSON Schema (JiuliNuoyi/CodexRosetta #1).
   [
     /\b(?:unsupported|invalid) tool type\b|\binput should be ["'`]function["'`]|\bunknown variant ["'`]custom["'`]|["'`]function["'`] is a required property\b/i,
