@@ -123,15 +123,20 @@ async function giveWay(signal: AbortSignal | undefined): Promise<void> {
   if (signal?.aborted) throw new GatewayError("invalid_request", "The client left.");
 }
 
-/** Adds what a reading has of these times, by group, to what was found before. */
-async function addUp(
-  { database }: Store,
-  reading: Reading,
-  ranges: readonly Range[],
-  groupBy: Grouping,
-  found: Map<string, Totals>,
-  signal: AbortSignal | undefined,
-): Promise<void> {
+/** A report in the making. */
+type Summing = {
+  store: Store;
+  groupBy: Grouping;
+  /** What was found so far, by group. */
+  found: Map<string, Totals>;
+  /** Ends when nobody waits for the report any more. */
+  signal: AbortSignal | undefined;
+};
+
+/** Adds what a reading has of these times to what was found before. Throws GatewayError (invalid_request) where nobody waits for it any more. */
+async function addUp(summing: Summing, reading: Reading, ranges: readonly Range[]): Promise<void> {
+  const { groupBy, found, signal } = summing;
+  const { database } = summing.store;
   const statements = sliceStatements(reading, groupBy);
   const readEnd = database.query(statements.end);
   const readSums = database.query(statements.sums);
@@ -181,9 +186,10 @@ export async function summarise(store: Store, wish: ReportWish, signal?: AbortSi
   const kept = readKept(store);
   const { days, hours, rows } = cutRange(range, kept);
   const found = new Map<string, Totals>();
-  await addUp(store, ofSums(DAY_MS, wish), days, wish.groupBy, found, signal);
-  await addUp(store, ofSums(HOUR_MS, wish), hours, wish.groupBy, found, signal);
-  await addUp(store, ofRows(wish), rows, wish.groupBy, found, signal);
+  const summing = { store, groupBy: wish.groupBy, found, signal };
+  await addUp(summing, ofSums(DAY_MS, wish), days);
+  await addUp(summing, ofSums(HOUR_MS, wish), hours);
+  await addUp(summing, ofRows(wish), rows);
   // Once a day some rows and hours go: a part of those that were to be read may be gone.
   const { rowsFromMs, hoursFromMs } = readKept(store);
   if (rowsFromMs !== kept.rowsFromMs || hoursFromMs !== kept.hoursFromMs) return summarise(store, wish, signal);

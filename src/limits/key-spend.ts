@@ -317,10 +317,13 @@ export class KeyClaim {
     return this.account.post(requests, nano);
   }
 
-  /** {@link count} of what is done and booked by itself: never rejects. Who was told of a fault then would ask, and pay, once more. */
-  async note(requests: number, nano: bigint, onFault: (thrown: unknown) => void): Promise<void> {
+  /**
+   * {@link count} of requests alone, for work that is done, and free or booked by itself: never rejects. Who was told of a fault then would ask, and pay,
+   * once more.
+   */
+  async noteRequests(requests: number, onFault: (thrown: unknown) => void): Promise<void> {
     try {
-      await this.count(requests, nano);
+      await this.count(requests, 0n);
     } catch (thrown) {
       onFault(thrown);
     }

@@ -163,7 +163,7 @@ class ImageEndpoints {
       work?.leave();
       wish.isTaken = true;
       const tell = (thrown: unknown) => log.error("image-key-cap", { job: job.id, ...errorFields(thrown) });
-      await capped?.note(1, 0n, tell);
+      await capped?.noteRequests(1, tell);
       const [shown, waited] = await this.#wait(request, job);
       return this.#job(request, shown, 202, waited, told);
     } finally {

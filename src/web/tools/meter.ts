@@ -88,7 +88,7 @@ export class WebMeter {
         const tell = (thrown: unknown) =>
           this.parts.log.error("web-key-cap", { call: call.requestId, ...errorFields(thrown) });
         // Both writes are begun before either is awaited, so that they are in one commit.
-        const noted = worked.used > 0 && !isPaid ? keyClaim?.note(worked.used, 0n, tell) : undefined;
+        const noted = worked.used > 0 && !isPaid ? keyClaim?.noteRequests(worked.used, tell) : undefined;
         await Promise.all([ended, noted]);
         return worked.value;
       } finally {
