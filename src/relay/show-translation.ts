@@ -15,12 +15,12 @@ import type { Vendor } from "../vendors/vendor.ts";
 import { STRICT_HEADER } from "../wire/header-names.ts";
 import { findEntry } from "./find-entry.ts";
 import type { Job, Services } from "./job.ts";
-import { withoutStrays } from "./lessons/stray-fields.ts";
 import { makeTarget, type Targeted } from "./make-target.ts";
 import { showMedia } from "./media/remote-media.ts";
 import { mendHistory } from "./mend-history.ts";
 import { type Asked, prepare } from "./prepare.ts";
 import { showTools } from "./server-tools/server-tools.ts";
+import { withoutStrays } from "./stray-fields.ts";
 import { settleTools } from "./vendor-tools.ts";
 
 /** A body to be shown as the model's vendors would be sent it. */

@@ -8,7 +8,7 @@ import type { BroughtTool, OfferedTool, ServerToolHalf } from "../dialects/serve
 import { isObject, listOf } from "../lib/json.ts";
 import { type Edits, JsonText, type ObjectText } from "../lib/json-text.ts";
 import type { Served, Services } from "./job.ts";
-import { dearerParts, isBound, isPriced } from "./lessons/stray-fields.ts";
+import { dearerParts, isBound, isPriced } from "./stray-fields.ts";
 
 /** A body, and what is to be done of the tools in it that vendors run. `lost`: those that are left out of it, by their places. */
 export type Tooled = { body: ObjectText; served?: Served | undefined; lost?: readonly string[] | undefined };

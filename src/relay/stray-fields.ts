@@ -1,9 +1,9 @@
-import type { Caller } from "../../accounts/caller.ts";
-import { planOf } from "../../accounts/plans.ts";
-import type { Intent } from "../../canon/intent.ts";
-import type { ClientDialect } from "../../dialects/dialect.ts";
-import { isObject } from "../../lib/json.ts";
-import type { Services } from "../job.ts";
+import type { Caller } from "../accounts/caller.ts";
+import { planOf } from "../accounts/plans.ts";
+import type { Intent } from "../canon/intent.ts";
+import type { ClientDialect } from "../dialects/dialect.ts";
+import { isObject } from "../lib/json.ts";
+import type { Services } from "./job.ts";
 
 /**
  * Fields that name further models, of which a vendor takes one where the first fails: OpenRouter's, Anthropic's, and LiteLLM's, which whoever makes the
