@@ -6,9 +6,9 @@ import type { Usage } from "../canon/usage.ts";
 import type { Fields } from "../lib/http1/fields.ts";
 import type { Edits, ObjectText } from "../lib/json-text.ts";
 import type { Frame, TextPattern } from "./frames.ts";
-import type { ReplayHalf } from "./replay.ts";
+import type { OwnNames } from "./loss/told-names.ts";
+import type { ReplayHalf } from "./reasoning/replay.ts";
 import type { ServerToolHalf } from "./server-tools.ts";
-import type { OwnNames } from "./told-names.ts";
 
 export const DIALECTS = ["chat", "messages", "responses"] as const;
 /** A wire protocol that clients can speak. */

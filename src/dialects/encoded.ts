@@ -1,6 +1,6 @@
 import type { Edits } from "../lib/json-text.ts";
 import type { Encoded, ReplyChanges } from "./dialect.ts";
-import { watchable } from "./stop-watch.ts";
+import { watchable } from "./reply/stop-watch.ts";
 
 /**
  * A written body with what its reply must be changed back in: names of tools that were written otherwise (upstream's → client's), and stop

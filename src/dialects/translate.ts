@@ -13,16 +13,16 @@ import { watchRefusedStops } from "./encoded.ts";
 import type { Frame } from "./frames.ts";
 import { goingFields, isLeftOut } from "./going-fields.ts";
 import { calledInexactly, callsInexactly } from "./long-numbers.ts";
-import { markNeeded } from "./lost-reasoning.ts";
-import { refuseLostTurns } from "./lost-turns.ts";
+import { refuseLostTurns } from "./loss/lost-turns.ts";
+import { isSaid, tellLost } from "./loss/told-names.ts";
+import { MAX_TOLD } from "./loss/unknown-fields.ts";
 import { refuseOddSampling } from "./odd-sampling.ts";
-import { restorePrompt } from "./replay.ts";
-import { changeEvents, ReplyChanger } from "./reply-changer.ts";
-import { nameReply, nameStream, namesAlone } from "./reply-names.ts";
+import { markNeeded } from "./reasoning/lost-reasoning.ts";
+import { restorePrompt } from "./reasoning/replay.ts";
+import { changeEvents, ReplyChanger } from "./reply/changer.ts";
+import { nameReply, nameStream, namesAlone } from "./reply/names.ts";
 import { lostInWriting } from "./server-tools.ts";
 import { soundText } from "./sound-text.ts";
-import { isSaid, tellLost } from "./told-names.ts";
-import { MAX_TOLD } from "./unknown-fields.ts";
 
 /** An upstream body, ready to send, what could not cross from the client's dialect, and what the reply must be changed back in. */
 type UpstreamBody = { text: Text; dropped: readonly string[]; changes?: ReplyChanges | undefined };

@@ -7,9 +7,9 @@ import { type DialectName, UPSTREAM_DIALECTS, type UpstreamDialectName } from ".
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
 import { Lines, OnceLines } from "../../src/dialects/lines.ts";
 import { parseDataUrl } from "../../src/dialects/media/url.ts";
+import { weave } from "../../src/dialects/reasoning/replay.ts";
 import { plainFaults } from "../../src/dialects/refusals/python-faults.ts";
 import { innerError } from "../../src/dialects/refusals/upstream-error.ts";
-import { weave } from "../../src/dialects/replay.ts";
 import { toInputSchema } from "../../src/dialects/schema/input-schema.ts";
 import { toStrictSchema } from "../../src/dialects/schema/strict-schema.ts";
 import { InputReader } from "../../src/dialects/tools/custom-tools.ts";

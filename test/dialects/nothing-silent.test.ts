@@ -8,7 +8,7 @@ import {
   type UpstreamDialectName,
 } from "../../src/dialects/dialect.ts";
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
-import { packReasoning } from "../../src/dialects/reasoning-proof.ts";
+import { packReasoning } from "../../src/dialects/reasoning/proof.ts";
 import { translateRequest } from "../../src/dialects/translate.ts";
 import { JsonText, type ObjectText } from "../../src/lib/json-text.ts";
 import { wholeText } from "../../src/lib/text-pieces.ts";

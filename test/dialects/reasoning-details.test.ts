@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { DetailsJoiner } from "../../src/dialects/reasoning-details.ts";
+import { DetailsJoiner } from "../../src/dialects/reasoning/details.ts";
 
 const text = (said: string | null, more: object = {}) => ({ type: "reasoning.text", text: said, ...more });
 const sealed = (data: string, more: object = {}) => ({ type: "reasoning.encrypted", data, ...more });

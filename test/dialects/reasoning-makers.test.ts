@@ -11,7 +11,7 @@ import {
   isUnsigned,
   makerOf,
   markUnsigned,
-} from "../../src/dialects/reasoning-proof.ts";
+} from "../../src/dialects/reasoning/proof.ts";
 import { eventWriter } from "../../src/dialects/translate.ts";
 import { contextOf, readBack, recordsOf, send, type Wire } from "./crossing.ts";
 

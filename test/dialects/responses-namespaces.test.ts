@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Event } from "../../src/canon/events.ts";
 import { dialects } from "../../src/dialects/index.ts";
-import { changeEvents } from "../../src/dialects/reply-changer.ts";
+import { changeEvents } from "../../src/dialects/reply/changer.ts";
 import { countWork } from "../support/wait.ts";
 import { chatStream, chunk, contextOf, recordsOf, reply, send, stream, UPSTREAMS, type Wire } from "./crossing.ts";
 

@@ -5,7 +5,7 @@ import type { Orders } from "../../src/canon/intent.ts";
 import type { Dialect, Quirks, UpstreamDialect } from "../../src/dialects/dialect.ts";
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
-import { packReasoning } from "../../src/dialects/reasoning-proof.ts";
+import { packReasoning } from "../../src/dialects/reasoning/proof.ts";
 import { streamWriter, translateReply } from "../../src/dialects/translate.ts";
 import { JsonText, type ObjectText } from "../../src/lib/json-text.ts";
 import { translateWhole } from "../support/translate.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Prompt } from "../../src/canon/prompt.ts";
 import { messages } from "../../src/dialects/messages/index.ts";
-import { carriedIn, packReasoning, unpackReasoning } from "../../src/dialects/reasoning-proof.ts";
+import { carriedIn, packReasoning, unpackReasoning } from "../../src/dialects/reasoning/proof.ts";
 import { responses } from "../../src/dialects/responses/index.ts";
 import { faultOf } from "../support/fault.ts";
 

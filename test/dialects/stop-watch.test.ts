@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Event } from "../../src/canon/events.ts";
-import { changeEvents } from "../../src/dialects/reply-changer.ts";
-import { StopWatch } from "../../src/dialects/stop-watch.ts";
+import { changeEvents } from "../../src/dialects/reply/changer.ts";
+import { StopWatch } from "../../src/dialects/reply/stop-watch.ts";
 import { faultOf } from "../support/fault.ts";
 import { eventList } from "./chat-events.ts";
 import { readBack, send, write } from "./crossing.ts";

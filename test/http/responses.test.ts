@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
 import type { Event } from "../../src/canon/events.ts";
 import { dialects } from "../../src/dialects/index.ts";
-import { packReasoning } from "../../src/dialects/reasoning-proof.ts";
+import { packReasoning } from "../../src/dialects/reasoning/proof.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { json, startUpstream, type Upstream } from "../support/upstream.ts";
 

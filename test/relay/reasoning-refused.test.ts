@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { packProof } from "../../src/dialects/gemini/proof.ts";
-import { packReasoning } from "../../src/dialects/reasoning-proof.ts";
+import { packReasoning } from "../../src/dialects/reasoning/proof.ts";
 import { PIECES, soundAnswer, WIRES } from "../scenarios/wires.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { json, startUpstream, type Upstream } from "../support/upstream.ts";

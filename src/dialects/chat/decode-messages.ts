@@ -1,9 +1,9 @@
 import type { OpaquePart, Part, ReasoningPart, TextPart, ToolCallPart, Turn } from "../../canon/prompt.ts";
 import { isObject, listOf, put } from "../../lib/json.ts";
+import { unknownFields, unknownPaths } from "../loss/unknown-fields.ts";
 import { cleanText, isVisible } from "../text.ts";
 import { wrapInput } from "../tools/custom-tools.ts";
 import { addToUserTurn } from "../turns.ts";
-import { unknownFields, unknownPaths } from "../unknown-fields.ts";
 import { decodePart } from "./decode-parts.ts";
 import { reasoningSignature, reasoningText, thoughtField } from "./delta.ts";
 import { signatureIn } from "./extra-content.ts";

@@ -1,8 +1,8 @@
 import type { Tool, ToolChoice } from "../../canon/prompt.ts";
 import { isObject, listOf, stringOf } from "../../lib/json.ts";
+import { unknownPaths } from "../loss/unknown-fields.ts";
 import { notOffered } from "../refusals/not-offered.ts";
 import { customTool } from "../tools/custom-tools.ts";
-import { unknownPaths } from "../unknown-fields.ts";
 
 type Wire = Record<string, unknown>;
 

@@ -1,11 +1,11 @@
 import type { DocumentPart, ImagePart, Part } from "../../canon/prompt.ts";
 import type { Quirks } from "../dialect.ts";
 import { knowsAll } from "../knows-all.ts";
+import { FILE_UNSEEN, NO_IMAGE_TEXT, unsayable } from "../loss/unsayable.ts";
 import { textOfMedia } from "../media/type.ts";
 import { dataUrl } from "../media/url.ts";
 import { withBreakpoint } from "../openai-fields.ts";
 import { cleanText } from "../text.ts";
-import { FILE_UNSEEN, NO_IMAGE_TEXT, unsayable } from "../unsayable.ts";
 
 type Wire = Record<string, unknown>;
 

@@ -2,10 +2,10 @@ import type { Part, ToolCallPart, ToolResultPart, Turn } from "../../canon/promp
 import { cachesMarked } from "../cache-marks.ts";
 import type { Quirks } from "../dialect.ts";
 import { OnceLines } from "../lines.ts";
-import { nameLostReasoning } from "../lost-reasoning.ts";
 import { BREAKPOINT } from "../openai-fields.ts";
-import { detailFields, detailsInPart } from "../reasoning-details.ts";
-import { makerOf, needsProof } from "../reasoning-proof.ts";
+import { detailFields, detailsInPart } from "../reasoning/details.ts";
+import { nameLostReasoning } from "../reasoning/lost-reasoning.ts";
+import { makerOf, needsProof } from "../reasoning/proof.ts";
 import { EMPTY_TEXT, NO_RESULT, strayHead } from "../refusals/own-words.ts";
 import { cleanText, contextOf } from "../text.ts";
 import { inputOf } from "../tools/custom-tools.ts";

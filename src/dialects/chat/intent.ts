@@ -1,8 +1,8 @@
 import { GatewayError, invalidField } from "../../canon/errors.ts";
 import { type Intent, type ReasoningIntent, readEffort } from "../../canon/intent.ts";
 import { isObject } from "../../lib/json.ts";
+import { unknownPaths } from "../loss/unknown-fields.ts";
 import { readModel } from "../model-field.ts";
-import { unknownPaths } from "../unknown-fields.ts";
 
 type Wire = Record<string, unknown>;
 

@@ -1,8 +1,8 @@
 import { isObject, listOf, stringOf } from "../../lib/json.ts";
 import type { Edits } from "../../lib/json-text.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
+import { unknownPaths } from "../loss/unknown-fields.ts";
 import { dataUrl } from "../media/url.ts";
-import { unknownPaths } from "../unknown-fields.ts";
 
 type Wire = Record<string, unknown>;
 

@@ -5,7 +5,7 @@ import { type Edits, editObject } from "../../lib/json-text.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import { type Frame, recordWith } from "../frames.ts";
 import { repairHead, wholeSeconds } from "../openai-fields.ts";
-import { namesAlone } from "../reply-names.ts";
+import { namesAlone } from "../reply/names.ts";
 import { type RecordWriter, RunWriter } from "../run-writer.ts";
 import { finishOf, goesOn, isTerminator, replySeed } from "./decode-stream.ts";
 import { CHUNK, replyIdOf, TERMINATOR, usageChunk } from "./encode-stream.ts";

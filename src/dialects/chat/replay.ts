@@ -1,8 +1,8 @@
 import type { Memories, ReasoningMemory } from "../../canon/memory.ts";
 import { isObject, listOf } from "../../lib/json.ts";
 import type { Edits } from "../../lib/json-text.ts";
-import { detailFields, detailsOf } from "../reasoning-details.ts";
-import { Anchor, type Conversation, type ReplayHalf, restoreMessages, type SpokenTurn } from "../replay.ts";
+import { detailFields, detailsOf } from "../reasoning/details.ts";
+import { Anchor, type Conversation, type ReplayHalf, restoreMessages, type SpokenTurn } from "../reasoning/replay.ts";
 import { contentText, reasoningSignature, reasoningText, thoughtField } from "./delta.ts";
 
 type Wire = Record<string, unknown>;

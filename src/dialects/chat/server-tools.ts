@@ -1,5 +1,6 @@
 import { isObject, listOf } from "../../lib/json.ts";
 import type { Edits } from "../../lib/json-text.ts";
+import { unknownPaths } from "../loss/unknown-fields.ts";
 import {
   type OfferedTool,
   readPlace,
@@ -8,7 +9,6 @@ import {
   type ServedOutcome,
   type ServerToolHalf,
 } from "../server-tools.ts";
-import { unknownPaths } from "../unknown-fields.ts";
 import { refuseChoices } from "./intent.ts";
 
 type Wire = Record<string, unknown>;

@@ -1,5 +1,5 @@
 import type { Quirks, ReplyChanges } from "../dialect.ts";
-import { watchable } from "../stop-watch.ts";
+import { watchable } from "../reply/stop-watch.ts";
 
 type Wire = Record<string, unknown>;
 

@@ -8,7 +8,7 @@ import { BlockCiter, type Cited } from "../cited.ts";
 import type { Decoder } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
 import { unreadableRecord } from "../refusals/upstream-error.ts";
-import { startEvent } from "../reply-start.ts";
+import { startEvent } from "../reply/start.ts";
 import { errorInside } from "./errors.ts";
 import { blockedFinish, failureOf, finishWord, readFinish } from "./finish.ts";
 import { AnswerText, citedIn, isCiting } from "./grounding.ts";

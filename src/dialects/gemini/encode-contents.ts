@@ -8,13 +8,13 @@ import type {
   Turn,
 } from "../../canon/prompt.ts";
 import { Lines } from "../lines.ts";
-import { nameLostReasoning } from "../lost-reasoning.ts";
+import { nameLostDetail } from "../loss/unsayable.ts";
+import { nameLostReasoning } from "../reasoning/lost-reasoning.ts";
 import { CONTINUE_TEXT, EMPTY_TEXT, NO_RESULT_TEXT, strayHead } from "../refusals/own-words.ts";
 import { cleanText } from "../text.ts";
 import { ToolIds } from "../tools/tool-ids.ts";
 import { toInput } from "../tools/tool-input.ts";
 import { mergeTurns } from "../turns.ts";
-import { nameLostDetail } from "../unsayable.ts";
 import { encodeAudio, encodeDocument, encodeMedia, encodeVideo } from "./media.ts";
 import { type Proof, unpackProof } from "./proof.ts";
 

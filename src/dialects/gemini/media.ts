@@ -1,9 +1,9 @@
 import type { AudioPart, DocumentPart, ImagePart, MediaSource } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
+import { unsayable } from "../loss/unsayable.ts";
 import { mediaTypeOf, textOfMedia } from "../media/type.ts";
 import { hasScheme, parseDataUrl } from "../media/url.ts";
 import { cleanText } from "../text.ts";
-import { unsayable } from "../unsayable.ts";
 
 type Wire = Record<string, unknown>;
 

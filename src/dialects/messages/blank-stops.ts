@@ -1,6 +1,6 @@
 import type { Edits } from "../../lib/json-text.ts";
 import type { ReplyChanges } from "../dialect.ts";
-import { watchable } from "../stop-watch.ts";
+import { watchable } from "../reply/stop-watch.ts";
 import { isVisible } from "../text.ts";
 
 type Body = Readonly<Record<string, unknown>>;

@@ -2,9 +2,9 @@ import type { OutputFormat, Part, Prompt, TextPart, Tool, ToolChoice } from "../
 import { isObject, listOf, numberOf, put, stringOf } from "../../lib/json.ts";
 import { markedMessages } from "../cache-marks.ts";
 import type { Decoded } from "../dialect.ts";
+import { isNothing, unknownPaths } from "../loss/unknown-fields.ts";
 import { readTopK } from "../odd-sampling.ts";
 import { cleanText, isVisible } from "../text.ts";
-import { isNothing, unknownPaths } from "../unknown-fields.ts";
 import { withoutBillingLine } from "./billing-line.ts";
 import { changeTools, decodeTools } from "./decode-tools.ts";
 import { decodeTurns, withMark } from "./decode-turns.ts";

@@ -8,7 +8,7 @@ import { BlockCiter, type Cited, MAX_CITED } from "../cited.ts";
 import type { DecodeContext, Decoder } from "../dialect.ts";
 import { type Frame, learnPattern, type TextPattern, type TextRun } from "../frames.ts";
 import { innerError, unreadableRecord } from "../refusals/upstream-error.ts";
-import { startEvent } from "../reply-start.ts";
+import { startEvent } from "../reply/start.ts";
 import { ReplyCallIds } from "../tools/counted-ids.ts";
 import {
   type Block,

@@ -1,7 +1,7 @@
 import { invalidField } from "../../canon/errors.ts";
 import type { Tool } from "../../canon/prompt.ts";
 import { isObject, stringOf } from "../../lib/json.ts";
-import { unknownPaths } from "../unknown-fields.ts";
+import { unknownPaths } from "../loss/unknown-fields.ts";
 import { clientTool, isClientToolset } from "./client-tools.ts";
 import { withMark } from "./decode-turns.ts";
 import { isDefinition, toolChanges } from "./tool-changes.ts";

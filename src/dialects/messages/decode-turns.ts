@@ -9,9 +9,9 @@ import type {
   Turn,
 } from "../../canon/prompt.ts";
 import { entryOf, isObject, listOf, stringOf } from "../../lib/json.ts";
-import { asShown, isUnsigned, unsignedMaker } from "../reasoning-proof.ts";
+import { unknownFields, unknownPaths } from "../loss/unknown-fields.ts";
+import { asShown, isUnsigned, unsignedMaker } from "../reasoning/proof.ts";
 import { cleanText, isVisible, textOfUnknown } from "../text.ts";
-import { unknownFields, unknownPaths } from "../unknown-fields.ts";
 import { decodeSource } from "./media.ts";
 import { textOfServed } from "./server-tools.ts";
 import { isToolChange } from "./tool-changes.ts";

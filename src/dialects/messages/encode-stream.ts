@@ -2,7 +2,7 @@ import type { BlockStart, Event } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import type { Encoder, ReplyContext } from "../dialect.ts";
 import { unseenPicture } from "../media/pictures.ts";
-import { makerOf, markUnsigned } from "../reasoning-proof.ts";
+import { makerOf, markUnsigned } from "../reasoning/proof.ts";
 import { InputStream } from "../tools/input-stream.ts";
 import { citationOf, serverToolUsage } from "./citations.ts";
 import {

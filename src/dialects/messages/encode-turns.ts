@@ -1,14 +1,14 @@
 import type { DocumentPart, OpaquePart, Part, TextPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
 import { put } from "../../lib/json.ts";
 import { Lines } from "../lines.ts";
-import { nameLostReasoning } from "../lost-reasoning.ts";
-import { isPacked, makerOf } from "../reasoning-proof.ts";
+import { NO_AUDIO, nameLostDetail, unsayable } from "../loss/unsayable.ts";
+import { nameLostReasoning } from "../reasoning/lost-reasoning.ts";
+import { isPacked, makerOf } from "../reasoning/proof.ts";
 import { CONTINUE_TEXT, EMPTY_TEXT, strayHead } from "../refusals/own-words.ts";
 import { cleanText, isVisible } from "../text.ts";
 import { ToolIds } from "../tools/tool-ids.ts";
 import { toInput } from "../tools/tool-input.ts";
 import { mergeAroundSystem, mergeTurns } from "../turns.ts";
-import { NO_AUDIO, nameLostDetail, unsayable } from "../unsayable.ts";
 import { isCall } from "./blocks.ts";
 import { encodeDocumentSource, encodeImageSource } from "./media.ts";
 import { unansweredResult } from "./sound-messages.ts";

@@ -1,6 +1,6 @@
 import { isObject, listOf } from "../../lib/json.ts";
+import { unknownPaths } from "../loss/unknown-fields.ts";
 import { CONTINUE_TEXT } from "../refusals/own-words.ts";
-import { unknownPaths } from "../unknown-fields.ts";
 import { traitsOf } from "./model-traits.ts";
 import { isCleared, isSystem, lastUserTurn } from "./turn-settings.ts";
 

@@ -1,9 +1,9 @@
 import { invalidField } from "../../canon/errors.ts";
 import type { DocumentPart, ImagePart, MediaSource } from "../../canon/prompt.ts";
 import { isObject, stringOf } from "../../lib/json.ts";
+import { FILE_UNSEEN, NO_IMAGE_TEXT, unsayable } from "../loss/unsayable.ts";
 import { mediaTypeOf, textOfMedia } from "../media/type.ts";
 import { cleanText } from "../text.ts";
-import { FILE_UNSEEN, NO_IMAGE_TEXT, unsayable } from "../unsayable.ts";
 
 /**
  * A `source` object of an image or document block as a canonical source (dialects.md 2.2).

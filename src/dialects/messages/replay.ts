@@ -1,7 +1,7 @@
 import type { Memories } from "../../canon/memory.ts";
 import { objectsOf, stringOf } from "../../lib/json.ts";
 import type { Edits } from "../../lib/json-text.ts";
-import { asShown, isUnsigned } from "../reasoning-proof.ts";
+import { asShown, isUnsigned } from "../reasoning/proof.ts";
 import {
   Anchor,
   type Conversation,
@@ -10,7 +10,7 @@ import {
   restoreMessages,
   type SpokenTurn,
   weave,
-} from "../replay.ts";
+} from "../reasoning/replay.ts";
 import { isThinking } from "./tool-loop.ts";
 
 type Block = Record<string, unknown>;

@@ -4,6 +4,7 @@ import { isEmptyList, isObject, listOf, stringOf } from "../../lib/json.ts";
 import type { Edits } from "../../lib/json-text.ts";
 import { mapChanged, mapListIn } from "../../lib/map-changed.ts";
 import { MAX_DOMAINS } from "../../wire/bounds.ts";
+import { unknownPaths } from "../loss/unknown-fields.ts";
 import {
   countOf,
   describePage,
@@ -20,7 +21,6 @@ import {
   textsOf,
 } from "../server-tools.ts";
 import { toInput } from "../tools/tool-input.ts";
-import { unknownPaths } from "../unknown-fields.ts";
 import { broughtTools, leaveBrought } from "./tool-changes.ts";
 
 type Wire = Record<string, unknown>;

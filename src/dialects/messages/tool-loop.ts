@@ -1,5 +1,5 @@
 import { isObject, listOf } from "../../lib/json.ts";
-import { loopBegin, type Said } from "../lost-reasoning.ts";
+import { loopBegin, type Said } from "../reasoning/lost-reasoning.ts";
 import { isResult } from "./blocks.ts";
 
 type Wire = Record<string, unknown>;

@@ -1,9 +1,9 @@
 import type { DocumentPart, ImagePart, MediaSource, Part, TextPart } from "../../canon/prompt.ts";
 import { isObject, stringOf } from "../../lib/json.ts";
+import { FILE_UNSEEN, NO_AUDIO, NO_IMAGE_TEXT, unsayable } from "../loss/unsayable.ts";
 import { dataUrl, fileSource, imageSource } from "../media/url.ts";
 import { breakpointOf } from "../openai-fields.ts";
 import { cleanText } from "../text.ts";
-import { FILE_UNSEEN, NO_AUDIO, NO_IMAGE_TEXT, unsayable } from "../unsayable.ts";
 import type { Item } from "./items.ts";
 
 /** Dialects whose file ids are this vendor's own: both are OpenAI's. */

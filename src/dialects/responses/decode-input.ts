@@ -1,11 +1,11 @@
 import { invalidField } from "../../canon/errors.ts";
 import type { Part, ReasoningPart, RedactedReasoningPart, TextPart, ToolCallPart, Turn } from "../../canon/prompt.ts";
 import { isObject, listOf, stringOf } from "../../lib/json.ts";
-import { carriedIn } from "../reasoning-proof.ts";
+import { unknownFields } from "../loss/unknown-fields.ts";
+import { carriedIn } from "../reasoning/proof.ts";
 import { cleanText, textOfUnknown } from "../text.ts";
 import { wrapInput } from "../tools/custom-tools.ts";
 import { addToUserTurn, isResult } from "../turns.ts";
-import { unknownFields } from "../unknown-fields.ts";
 import { callIdIn, clientAnswer, clientCall, FOUND_TOOLS } from "./client-tools.ts";
 import { decodeContent, isKnownPart } from "./content.ts";
 import { BROUGHT_TOOLS } from "./decode-tools.ts";

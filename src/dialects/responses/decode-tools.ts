@@ -1,7 +1,7 @@
 import type { Tool, ToolChoice } from "../../canon/prompt.ts";
 import { isObject, listOf, objectsOf, stringOf } from "../../lib/json.ts";
+import { unknownPaths } from "../loss/unknown-fields.ts";
 import { customTool } from "../tools/custom-tools.ts";
-import { unknownPaths } from "../unknown-fields.ts";
 import { CLIENT_TOOL_FIELDS, clientTool, FOUND_TOOLS, TOOL_SEARCH } from "./client-tools.ts";
 import type { Item } from "./items.ts";
 import { isCallable, joinName } from "./namespaces.ts";

@@ -2,9 +2,9 @@ import type { Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, Turn 
 import type { Quirks } from "../dialect.ts";
 import { knowsLess } from "../knows-all.ts";
 import { OnceLines } from "../lines.ts";
-import { nameLostReasoning } from "../lost-reasoning.ts";
 import { BREAKPOINT, withBreakpoint } from "../openai-fields.ts";
-import { unpackReasoning } from "../reasoning-proof.ts";
+import { nameLostReasoning } from "../reasoning/lost-reasoning.ts";
+import { unpackReasoning } from "../reasoning/proof.ts";
 import { NO_RESULT, strayHead } from "../refusals/own-words.ts";
 import { cleanText, contextOf, joinTexts } from "../text.ts";
 import { inputOf } from "../tools/custom-tools.ts";

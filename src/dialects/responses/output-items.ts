@@ -1,7 +1,7 @@
 import type { BlockStart, Citation } from "../../canon/events.ts";
 import { isJson } from "../../lib/json.ts";
 import type { ReplyContext } from "../dialect.ts";
-import { carryRedacted, carrySignature, carryUnsigned, makerOf, unpackReasoning } from "../reasoning-proof.ts";
+import { carryRedacted, carrySignature, carryUnsigned, makerOf, unpackReasoning } from "../reasoning/proof.ts";
 import { finishClientCall, startClientCall } from "./client-tools.ts";
 import { CUSTOM_CALL, type Item, PICTURE } from "./items.ts";
 import { splitName } from "./namespaces.ts";

@@ -1,8 +1,8 @@
 import type { Memories } from "../../canon/memory.ts";
 import { isObject, objectsOf, stringOf } from "../../lib/json.ts";
 import type { Edits } from "../../lib/json-text.ts";
-import { carriedIn, unpackReasoning } from "../reasoning-proof.ts";
-import { Anchor, type Conversation, type Loom, type ReplayHalf, type SpokenTurn, weave } from "../replay.ts";
+import { carriedIn, unpackReasoning } from "../reasoning/proof.ts";
+import { Anchor, type Conversation, type Loom, type ReplayHalf, type SpokenTurn, weave } from "../reasoning/replay.ts";
 import { callIdIn, isClientCall, isClientOutput } from "./client-tools.ts";
 import {
   agentText,

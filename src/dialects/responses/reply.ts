@@ -3,7 +3,7 @@ import type { Event } from "../../canon/events.ts";
 import { isObject } from "../../lib/json.ts";
 import { BlockCiter } from "../cited.ts";
 import type { ReplyContext } from "../dialect.ts";
-import { gatherReply } from "../gather-reply.ts";
+import { gatherReply } from "../reply/gather.ts";
 import { failureOf } from "./decode-stream.ts";
 import { endItem, readFinish, writeFinish } from "./finish.ts";
 import { type Item, isCallType, readWholeItem, startOfReply } from "./items.ts";

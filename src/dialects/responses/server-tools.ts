@@ -4,6 +4,7 @@ import { isObject, listOf, objectsOf, stringOf } from "../../lib/json.ts";
 import type { Edits } from "../../lib/json-text.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
 import { MAX_DOMAINS } from "../../wire/bounds.ts";
+import { unknownPaths } from "../loss/unknown-fields.ts";
 import {
   type BroughtTool,
   countOf,
@@ -18,7 +19,6 @@ import {
   type ServerToolHalf,
   textsOf,
 } from "../server-tools.ts";
-import { unknownPaths } from "../unknown-fields.ts";
 import { FOUND_TOOLS, isClientCall, isHosted } from "./client-tools.ts";
 import { BROUGHT_TOOLS } from "./decode-tools.ts";
 import { REPEATED_FIELDS } from "./response-object.ts";

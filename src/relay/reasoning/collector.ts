@@ -1,6 +1,6 @@
 import type { Event } from "../../canon/events.ts";
 import type { MemoryBlock, ReasoningMemory } from "../../canon/memory.ts";
-import { detailsInBlock } from "../../dialects/reasoning-details.ts";
+import { detailsInBlock } from "../../dialects/reasoning/details.ts";
 import { MAX_STATE_BYTES } from "./store.ts";
 
 /** Most tool calls of one reply that its reasoning is found by (dialects.md 1.4: indices 0 to 127). */

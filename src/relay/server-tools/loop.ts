@@ -1,5 +1,5 @@
 import type { BlockStart, Citation, Event, Finish } from "../../canon/events.ts";
-import { ReplyChanger } from "../../dialects/reply-changer.ts";
+import { ReplyChanger } from "../../dialects/reply/changer.ts";
 import {
   lostInWriting,
   type ServedCall,

@@ -1,5 +1,5 @@
-import { GatewayError, invalidField } from "../canon/errors.ts";
-import type { AudioPart, DocumentPart, ImagePart } from "../canon/prompt.ts";
+import { GatewayError, invalidField } from "../../canon/errors.ts";
+import type { AudioPart, DocumentPart, ImagePart } from "../../canon/prompt.ts";
 
 /** Why a part cannot be said to an upstream at all. */
 export const FILE_UNSEEN = "A file id cannot be seen by this model's vendor. Send the file's bytes or a URL instead.";

@@ -1,4 +1,4 @@
-import { entryOf, isObject } from "../lib/json.ts";
+import { entryOf, isObject } from "../../lib/json.ts";
 
 /**
  * What a client calls the things that encoders and repairs name when they are lost (contract 6, x-sluice-dropped): encoders use the chat

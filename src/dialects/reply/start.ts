@@ -1,4 +1,4 @@
-import type { Event } from "../canon/events.ts";
+import type { Event } from "../../canon/events.ts";
 
 const isFilled = (value: unknown): value is string => typeof value === "string" && value !== "";
 

@@ -1,6 +1,6 @@
-import { invalidField } from "../canon/errors.ts";
-import type { OpaquePart, Part, Turn } from "../canon/prompt.ts";
-import { isVisible } from "./text.ts";
+import { invalidField } from "../../canon/errors.ts";
+import type { OpaquePart, Part, Turn } from "../../canon/prompt.ts";
+import { isVisible } from "../text.ts";
 
 /** A part that only its own dialect knows, and that this upstream was not told. */
 const isLost = (part: Part, untold: ReadonlySet<string>): part is OpaquePart =>

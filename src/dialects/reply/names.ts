@@ -1,8 +1,8 @@
-import { isObject } from "../lib/json.ts";
-import { mayBeInexact, parseExactly } from "../lib/json-numbers.ts";
-import { type Edits, JsonText, type ObjectText } from "../lib/json-text.ts";
-import type { ClientDialect, Relabeler, ReplyChanges } from "./dialect.ts";
-import { Frame, oneLine } from "./frames.ts";
+import { isObject } from "../../lib/json.ts";
+import { mayBeInexact, parseExactly } from "../../lib/json-numbers.ts";
+import { type Edits, JsonText, type ObjectText } from "../../lib/json-text.ts";
+import type { ClientDialect, Relabeler, ReplyChanges } from "../dialect.ts";
+import { Frame, oneLine } from "../frames.ts";
 
 /** The upstream's names of tools → the client's. */
 type Names = ReadonlyMap<string, string>;

@@ -1,5 +1,5 @@
-import type { BlockStart, Citation, Event, Finish } from "../canon/events.ts";
-import type { Usage } from "../canon/usage.ts";
+import type { BlockStart, Citation, Event, Finish } from "../../canon/events.ts";
+import type { Usage } from "../../canon/usage.ts";
 
 /** A block of a reply once it is whole. `signature`: "" where it has none. */
 export type WholeBlock = { start: BlockStart; text: string; signature: string; citations: Citation[] };

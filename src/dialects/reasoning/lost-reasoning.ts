@@ -1,5 +1,5 @@
-import type { Part, ReasoningPart, RedactedReasoningPart, Turn } from "../canon/prompt.ts";
-import { makerOf } from "./reasoning-proof.ts";
+import type { Part, ReasoningPart, RedactedReasoningPart, Turn } from "../../canon/prompt.ts";
+import { makerOf } from "./proof.ts";
 
 /** The name of lost reasoning of earlier turns, in the chat dialect's words. */
 export const EARLIER_REASONING = "reasoning_content";

@@ -1,5 +1,5 @@
-import { isObject } from "../lib/json.ts";
-import { remember } from "../lib/remember.ts";
+import { isObject } from "../../lib/json.ts";
+import { remember } from "../../lib/remember.ts";
 
 /** Longest proof that is looked into, characters; vendors' own stay far below. */
 const MAX_PROOF = 4 * 1024 * 1024;

@@ -1,4 +1,4 @@
-import { isEmpty, isObject } from "../lib/json.ts";
+import { isEmpty, isObject } from "../../lib/json.ts";
 
 type Wire = Record<string, unknown>;
 

@@ -1,6 +1,6 @@
-import type { BlockStart } from "../canon/events.ts";
-import type { OpaquePart, Part } from "../canon/prompt.ts";
-import { isObject } from "../lib/json.ts";
+import type { BlockStart } from "../../canon/events.ts";
+import type { OpaquePart, Part } from "../../canon/prompt.ts";
+import { isObject } from "../../lib/json.ts";
 
 /**
  * The chat dialect's field in which a reseller of several vendors' models hands on all reasoning of a reply, texts and proofs, and wants it back

@@ -1,8 +1,8 @@
-import type { Memories, MemoryBlock, ReasoningMemory } from "../canon/memory.ts";
-import type { Part, Prompt, Turn } from "../canon/prompt.ts";
-import { isObject, listOf } from "../lib/json.ts";
-import type { Edits } from "../lib/json-text.ts";
-import { detailsPart } from "./reasoning-details.ts";
+import type { Memories, MemoryBlock, ReasoningMemory } from "../../canon/memory.ts";
+import type { Part, Prompt, Turn } from "../../canon/prompt.ts";
+import { isObject, listOf } from "../../lib/json.ts";
+import type { Edits } from "../../lib/json-text.ts";
+import { detailsPart } from "./details.ts";
 
 /** An assistant turn of a client's body, as far as remembered reasoning is looked up by it. */
 export type SpokenTurn = {

@@ -1,7 +1,7 @@
-import type { Event, Finish } from "../canon/events.ts";
-import type { ReplyChanges } from "./dialect.ts";
+import type { Event, Finish } from "../../canon/events.ts";
+import type { ReplyChanges } from "../dialect.ts";
+import { InputReader, wrapInput } from "../tools/custom-tools.ts";
 import { StopWatch } from "./stop-watch.ts";
-import { InputReader, wrapInput } from "./tools/custom-tools.ts";
 
 type BlockStart = Extract<Event, { type: "block-start" }>;
 
