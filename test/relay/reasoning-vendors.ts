@@ -1,8 +1,8 @@
 import type { Event } from "../../src/canon/events.ts";
 import type { UpstreamDialectName } from "../../src/dialects/dialect.ts";
 import { dialects } from "../../src/dialects/index.ts";
-import { packReasoning, unpackReasoning } from "../../src/dialects/reasoning-proof.ts";
-import { isObject } from "../../src/lib/json.ts";
+import { packReasoning, unpackReasoning } from "../../src/dialects/reasoning/proof.ts";
+import { isObject, objectsOf } from "../../src/lib/json.ts";
 import type { UpstreamRequest, Vendor } from "../../src/vendors/vendor.ts";
 
 /** What a vendor says in one reply. */
@@ -47,7 +47,6 @@ export type StrictVendor = {
   script: readonly (readonly Said[])[];
 };
 
-const listOf = (value: unknown): Wire[] => (Array.isArray(value) ? value.filter(isObject) : []);
 const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
 /** How one wire is read by a strict vendor, and what proof it gives. */
@@ -66,7 +65,7 @@ export type Strictness = {
 const anthropicLoop = (messages: Wire[]): Wire[] => {
   let start = messages.length;
   for (let at = messages.length - 1; at > 0; at -= 2) {
-    if (!listOf(messages[at]?.["content"]).some((block) => block["type"] === "tool_result")) break;
+    if (!objectsOf(messages[at]?.["content"]).some((block) => block["type"] === "tool_result")) break;
     start = at - 1;
   }
   return messages.slice(start).filter((message) => message["role"] === "assistant");
@@ -78,15 +77,15 @@ const isThinking = (block: Wire | undefined) =>
 /** `final`: every assistant turn of the loop must open with thinking, not the first alone. */
 export const anthropic = (final = false): Strictness => ({
   dialect: "messages",
-  turns: (body) => listOf(body["messages"]).filter((message) => message["role"] === "assistant").length,
+  turns: (body) => objectsOf(body["messages"]).filter((message) => message["role"] === "assistant").length,
   proof: (seed) => `EqQB${seed}==`,
   check(body, issued) {
-    const messages = listOf(body["messages"]);
+    const messages = objectsOf(body["messages"]);
     const texts: string[] = [];
     for (const [at, message] of messages.entries()) {
-      const blocks = listOf(message["content"]);
+      const blocks = objectsOf(message["content"]);
       const calls = blocks.flatMap((block) => (block["type"] === "tool_use" ? [block["id"]] : []));
-      const answers = listOf(messages[at + 1]?.["content"]).map((block) => block["tool_use_id"]);
+      const answers = objectsOf(messages[at + 1]?.["content"]).map((block) => block["tool_use_id"]);
       if (calls.some((id) => !answers.includes(id)))
         throw new Error(`messages.${at}: tool_use ids without tool_result`);
       for (const block of blocks) {
@@ -103,14 +102,14 @@ export const anthropic = (final = false): Strictness => ({
     const loop = anthropicLoop(messages);
     const mode = isObject(body["thinking"]) ? body["thinking"]["type"] : undefined;
     const demanded = final ? loop : loop.slice(0, 1);
-    if (mode === "enabled" && demanded.some((turn) => !isThinking(listOf(turn["content"])[0]))) {
+    if (mode === "enabled" && demanded.some((turn) => !isThinking(objectsOf(turn["content"])[0]))) {
       throw new Error("Expected `thinking` or `redacted_thinking`, but found `tool_use`");
     }
     if (
       mode !== "enabled" &&
       mode !== "adaptive" &&
       mode !== "between_tools" &&
-      loop.some((turn) => listOf(turn["content"]).some(isThinking))
+      loop.some((turn) => objectsOf(turn["content"]).some(isThinking))
     ) {
       throw new Error("When `thinking` is disabled, an `assistant` message cannot contain `thinking`");
     }
@@ -120,16 +119,16 @@ export const anthropic = (final = false): Strictness => ({
 
 export const google: Strictness = {
   dialect: "gemini",
-  turns: (body) => listOf(body["contents"]).filter((content) => content["role"] === "model").length,
+  turns: (body) => objectsOf(body["contents"]).filter((content) => content["role"] === "model").length,
   proof: (seed) => `sig${seed}=`,
   check(body, issued) {
-    const contents = listOf(body["contents"]);
+    const contents = objectsOf(body["contents"]);
     const texts: string[] = [];
     const isQuestion = (content: Wire) =>
-      content["role"] === "user" && listOf(content["parts"]).some((part) => typeof part["text"] === "string");
+      content["role"] === "user" && objectsOf(content["parts"]).some((part) => typeof part["text"] === "string");
     const current = contents.findLastIndex(isQuestion);
     for (const [at, content] of contents.entries()) {
-      const parts = listOf(content["parts"]);
+      const parts = objectsOf(content["parts"]);
       if (parts.length === 0) throw new Error("contents.parts must not be empty");
       for (const part of parts) {
         const signature = textOf(part["thoughtSignature"]);
@@ -152,7 +151,7 @@ export const openai: Strictness = {
   turns(body) {
     let turns = 0;
     let spoke = false;
-    for (const item of listOf(body["input"])) {
+    for (const item of objectsOf(body["input"])) {
       const own = item["role"] === "assistant" || ["function_call", "reasoning"].includes(textOf(item["type"]));
       if (own && !spoke) turns++;
       spoke = own;
@@ -163,7 +162,7 @@ export const openai: Strictness = {
   check(body, issued) {
     if (body["store"] !== false) throw new Error("this vendor stores nothing");
     const texts: string[] = [];
-    const items = listOf(body["input"]);
+    const items = objectsOf(body["input"]);
     const seen = new Set<string>();
     for (const [at, item] of items.entries()) {
       if (item["type"] === "reasoning") {
@@ -193,11 +192,11 @@ export const openai: Strictness = {
 /** `empty`: an empty text does for reasoning (DeepSeek); else it must say something beside calls (Kimi). */
 export const plain = (empty: boolean): Strictness => ({
   dialect: "chat",
-  turns: (body) => listOf(body["messages"]).filter((message) => message["role"] === "assistant").length,
+  turns: (body) => objectsOf(body["messages"]).filter((message) => message["role"] === "assistant").length,
   proof: () => "",
   check(body) {
     const texts: string[] = [];
-    for (const [at, message] of listOf(body["messages"]).entries()) {
+    for (const [at, message] of objectsOf(body["messages"]).entries()) {
       if (message["role"] !== "assistant") continue;
       const text = message["reasoning_content"];
       const isRefused = empty ? typeof text !== "string" : message["tool_calls"] !== undefined && !text;

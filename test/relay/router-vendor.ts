@@ -1,12 +1,10 @@
 import type { Event } from "../../src/canon/events.ts";
 import { dialects } from "../../src/dialects/index.ts";
-import { isObject } from "../../src/lib/json.ts";
+import { objectsOf } from "../../src/lib/json.ts";
 import { replyContext, type Strictness } from "./reasoning-vendors.ts";
 
 type Wire = Record<string, unknown>;
 type Detail = Wire & { type: string };
-
-const listOf = (value: unknown): Wire[] => (Array.isArray(value) ? value.filter(isObject) : []);
 
 /** A thought as each family's details spell it: a text that is signed, one with what is encrypted beside it, or the text alone. */
 function toDetails(text: string, proof: string, model: string, index: number): Detail[] {
@@ -58,11 +56,11 @@ export function router(): Strictness {
   const given: { details: Detail[]; model: string; texts: string[] }[] = [];
   return {
     dialect: "chat",
-    turns: (body) => listOf(body["messages"]).filter((message) => message["role"] === "assistant").length,
+    turns: (body) => objectsOf(body["messages"]).filter((message) => message["role"] === "assistant").length,
     proof: (seed) => `enc${seed}`,
     check({ model, messages }) {
       const texts: string[] = [];
-      for (const { role, reasoning, reasoning_details: details } of listOf(messages)) {
+      for (const { role, reasoning, reasoning_details: details } of objectsOf(messages)) {
         if (role !== "assistant") continue;
         if (details !== undefined) {
           const known = given.find((one) => Bun.deepEquals(one.details, details, true));
@@ -84,7 +82,7 @@ export function router(): Strictness {
       const rest = events.filter((event) => !isThought(event, open));
       if (body["stream"] !== true) {
         const reply = dialects.chat.encodeReply(rest, replyContext());
-        const [choice] = listOf(reply["choices"]);
+        const [choice] = objectsOf(reply["choices"]);
         const shown = { reasoning: thoughts.map(({ text }) => text).join(""), reasoning_details: details };
         if (details.length > 0) Object.assign(choice?.["message"] as Wire, shown);
         return Response.json(reply);
