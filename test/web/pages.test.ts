@@ -796,6 +796,12 @@ describe("what belongs to a page", () => {
       expect(markdown).toBe(`## Tides\n\n**Contents**\n\n${shown}\n\n${TEXT}`);
     });
 
+    test("at the end of the introduction to a part of a book is shown too", async () => {
+      const intro = `<div class="partintro"><div></div><p>${TEXT}</p>${toc("ebb.html", "flow.html")}</div>`;
+      const { markdown } = await readHtml(`<div class="part">${title}${intro}</div>`);
+      expect(markdown).toStartWith(`## Tides\n\n${TEXT}\n\n**Contents**\n\n- **[Part 1](`);
+    });
+
     test("is none of the page where it names places in it, or stands before every heading", async () => {
       const bare = `## Tides\n\n${TEXT}`;
       const ownPlaces = toc("#neap", "tides.html#spring");
@@ -1384,6 +1390,31 @@ describe("what belongs to a page", () => {
       expect(markdown).toBe(`${TEXT}\n\n\`\`\`\na\n\`\`\``);
     },
   );
+
+  test("what is typed in between what a program says, as DocBook writes it, is not lost", async () => {
+    const { markdown } = await readHtml(
+      `<p>${TEXT}</p><pre class="screen"><code class="computeroutput"># </code><strong class="userinput"><code>df -h\n</code></strong><code class="computeroutput">Size Used\n8G   24K\n# </code><strong class="userinput"><code>exit</code></strong></pre>`,
+    );
+    expect(markdown).toBe(`${TEXT}\n\n\`\`\`\n# df -h\nSize Used\n8G   24K\n# exit\n\`\`\``);
+  });
+
+  test("a box of DocBook's, called a sidebar, is part of the text; a site's is not", async () => {
+    const box =
+      '<div class="sidebar"><a id="basics"></a><div class="titlepage"><div><div><p class="title"><strong>Basics</strong></p></div></div></div><p>Ask apt.</p></div>';
+    const { markdown } = await readHtml(
+      `<div class="section"><h2>Packages</h2><p>${TEXT}</p>${box}</div><div class="sidebar"><p>Other books</p></div>`,
+    );
+    expect(markdown).toBe(`## Packages\n\n${TEXT}\n\n**Basics**\n\nAsk apt.`);
+  });
+
+  test("a section of a GNU manual is named by its heading, before which the ways to others stand", async () => {
+    const ways =
+      '<div class="header"><p>Previous: <a href="#a">A</a>, Up: <a href="#b">B</a> [<a href="#c">Contents</a>]</p></div>';
+    const { markdown } = await readHtml(
+      `<div><h2>1 Start</h2><p>${TEXT}</p><div class="section" id="Feedback">${ways}<h3>1.5 Feedback</h3><p>By mail.</p></div></div>`,
+    );
+    expect(markdown).toEndWith("### 1.5 Feedback\n\nBy mail.");
+  });
 
   test("a program whose lines pandoc numbers is in its language", async () => {
     const { markdown } = await readHtml(

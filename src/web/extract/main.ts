@@ -118,8 +118,8 @@ const SIGN = 2;
 
 /** Elements whose id may name a part of the site. Any other element has one for links to lead to, as a glossary's term does. */
 const NAMED_PARTS = /^(?:div|section|ul|ol|form|a)$/;
-/** How many elements of a section are searched for its heading. */
-const HEADING_WITHIN = 4;
+/** How many elements of a section are searched for its heading: in GNU's manuals the ways to other sections stand before it. */
+const HEADING_WITHIN = 12;
 /** A text's letters and digits in small letters, accents apart: they are the same for a heading and for an id that was made of it. */
 const bare = (text: string) =>
   text
@@ -184,6 +184,9 @@ function hasJunkName(element: Element): boolean {
   const { class: classes, id } = attributes;
   if (isSeries(element)) return true;
   if (NEVER_JUNK.has(name) || (!classes && !id)) return false;
+  // DocBook begins all parts of a text so, also its boxes, which it calls `sidebar`: in Debian's handbook they are half of it.
+  const first = elementsOf(element).find((child) => child.name !== "a");
+  if (first?.attributes["class"] === "titlepage") return false;
   // A remark on the page itself: Wikipedia gives it the class `navigation-not-searchable`.
   if (attributes["role"] === "note") return false;
   if (/\b(?:content|article|post-body)\b/.test(wordsOf(element))) return false;
@@ -221,6 +224,8 @@ function findJunk(body: Element): Set<Element> {
     const { name } = element;
     const isTop = !inMain && isMain(element);
     const inText = around || (below && leadsOn(element));
+    // The introduction to a part of a book stands below the part's heading, and the way to its chapters at the introduction's end.
+    const inPart = below && element.attributes["class"] === "partintro";
     const all = {
       weight: 0,
       named: 0,
@@ -238,7 +243,7 @@ function findJunk(body: Element): Set<Element> {
           child,
           inMain || isTop,
           inText || name === "p",
-          all.titled,
+          all.titled || inPart,
         );
         said.all += weight;
         if (weight > said.most) Object.assign(said, { most: weight, by: child });

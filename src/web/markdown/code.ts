@@ -159,7 +159,10 @@ const isLong = (code: Element): boolean => codeOf(code).trimEnd().includes("\n")
 
 /** Whether the `code` elements of a `pre` are programs of their own. Some highlighters make one of every line: together these are one program. */
 function areSeveral(programs: readonly Element[], pre: Element): boolean {
-  const hasText = pre.children.some((child) => (typeof child === "string" ? child.trim() !== "" : child.name === "br"));
+  // What else says something makes them parts of one: DocBook writes what a program says as `code`, and what is typed as `strong` around another one.
+  const isMore = (child: Element) =>
+    child.name === "br" || (child.name !== "code" && !isBeside(child) && codeOf(child).trim() !== "");
+  const hasText = pre.children.some((child) => (typeof child === "string" ? child.trim() !== "" : isMore(child)));
   if (programs.length < 2 || hasText) return false;
   if (programs.some(isLong)) return true;
   // Forms of a program in one line each, such as `cjs` and `mjs` in Node.js' manual, would run into each other.
