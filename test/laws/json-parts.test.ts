@@ -288,11 +288,15 @@ describe("what is known of earlier bodies", () => {
     expect(parts.kept).toBe(0);
   });
 
-  test("cannot be changed by who reads it", () => {
+  test("cannot be changed by who reads it, at any depth", () => {
     const known = { parts: new KnownParts(manualClock()), owner: "acc_1" };
-    const { messages } = checkParts(body("a"), known).value as { messages: { content: string }[] };
-    expect(() => {
-      (messages[0] as { content: string }).content = "changed";
-    }).toThrow(TypeError);
+    const text = JSON.stringify({ messages: [{ content: [{ text: FILL, cache_control: { type: "ephemeral" } }] }] });
+    type Message = { content: { cache_control: object }[] };
+    const read = () => (checkParts(bytesOf(text), known).value as { messages: [Message] }).messages[0];
+    const message = read();
+    // Two bodies share it.
+    expect(read()).toBe(message);
+    const [part] = message.content;
+    expect([message, part, part?.cache_control].map(Object.isFrozen)).toEqual([true, true, true]);
   });
 });
