@@ -600,7 +600,8 @@ describe("where traces go", () => {
       Object.keys(odd).map((name) => expect.stringContaining(`${name} is left aside`)),
     );
     expect(chooseTelemetry(undefined, odd, warnings)).toBeUndefined();
-    expect(chooseTelemetry(undefined, { ...endpoint, OTEL_TRACES_EXPORTER: "console, otlp" }, warnings)).toBeDefined();
+    expect(chooseTelemetry(undefined, { ...endpoint, OTEL_TRACES_EXPORTER: "console, OTLP" }, warnings)).toBeDefined();
+    expect(chooseTelemetry(undefined, { ...endpoint, OTEL_SDK_DISABLED: "True" }, warnings)).toBeUndefined();
     expect(warnings).toEqual([]);
   });
 
@@ -628,17 +629,21 @@ describe("where traces go", () => {
     expect(sampling("always_on")?.sampling).toEqual({ byParent: false, ratio: 1 });
     expect(sampling("ParentBased_always_off")?.sampling).toEqual({ byParent: true, ratio: 0 });
     expect(sampling("parentbased_traceidratio", "0.25")?.sampling).toEqual({ byParent: true, ratio: 0.25 });
-    expect(sampling("traceidratio")?.sampling).toEqual({ byParent: false, ratio: 1 });
+    expect(sampling("traceidratio", "1E-2")?.sampling).toEqual({ byParent: false, ratio: 0.01 });
+    for (const all of [sampling("traceidratio"), sampling("traceidratio", "1")])
+      expect(all?.sampling).toEqual({ byParent: false, ratio: 1 });
     for (const none of [sampling("always_off"), sampling("traceidratio", "0")]) expect(none).toBeUndefined();
     expect(warnings).toEqual([]);
     // What is wrong with a variable is said, and is as if it were not set.
-    expect(sampling("jaeger_remote")?.sampling).toBeUndefined();
-    expect(sampling("traceidratio", "1.5")?.sampling).toEqual({ byParent: false, ratio: 1 });
+    for (const name of ["jaeger_remote", "constructor"]) expect(sampling(name)?.sampling).toBeUndefined();
+    const ratios = ["1.5", "-0.5", "0.5x"];
+    for (const ratio of ratios)
+      expect(sampling("traceidratio", ratio)?.sampling).toEqual({ byParent: false, ratio: 1 });
     expect(chosen({ OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: "5s" })?.timeoutMs).toBeUndefined();
     chosen({ OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" });
     expect(warnings.map((sentence) => sentence.split(" ")[0])).toEqual([
-      "OTEL_TRACES_SAMPLER",
-      "OTEL_TRACES_SAMPLER_ARG",
+      ...["OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER"],
+      ...ratios.map(() => "OTEL_TRACES_SAMPLER_ARG"),
       "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
       "OTEL_EXPORTER_OTLP_PROTOCOL",
     ]);
