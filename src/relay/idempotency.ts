@@ -156,7 +156,8 @@ class KeptStream implements AsyncIterator<string, undefined> {
       if (step.done) await this.#close(false);
       else {
         this.#add(step.value);
-        if (this.exchange.closed) await this.#close(true);
+        // Not by its books, which may be closed while the ping of early headers is still on its way.
+        if (this.reply.chunks.isLast) await this.#close(true);
       }
       return step.done ? OVER : step;
     } catch (thrown) {

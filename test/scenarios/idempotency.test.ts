@@ -358,6 +358,40 @@ describe("what is kept", () => {
   });
 });
 
+test("a stream whose headers go out after five seconds, just as its end is written down: all of it", async () => {
+  const turned = manualClock();
+  let commit: (() => void) | undefined;
+  let isAnswered = false;
+  const own = await startScenarioLab({
+    ...turned,
+    after(ms, callback) {
+      if (ms === 5_000) commit = callback;
+      return turned.after(ms, callback);
+    },
+    // The row of a request that has ended is given its time: by then the books are closing, and they are closed once it is on the disk.
+    now() {
+      if (isAnswered) commit?.();
+      return turned.now();
+    },
+  });
+  try {
+    own.vendors.chat.answer(CHAT, () => {
+      isAnswered = true;
+      return sse(STREAM);
+    });
+    const body = ask("chat", ONE_ROUTE.chat, "stream");
+    const headers = { "idempotency-key": "k" };
+    const first = await read(await own.gateway.post(CHAT, body, { headers }));
+    expect(first.text).toStartWith(": ping\n\n");
+    expect(first.text).toContain("[DONE]");
+    const again = await read(await own.gateway.post(CHAT, body, { headers }));
+    expect([again.replayed, again.text]).toEqual(["true", first.text.replace(": ping\n\n", "")]);
+    expect([own.vendors.chat.calls.length, own.rows().length]).toEqual([1, 1]);
+  } finally {
+    await own.stop();
+  }
+});
+
 test("what is still running when the clock jumps by a day does not run a second time", async () => {
   const held = gate();
   lab.vendors.chat.always(CHAT, (call) => ({ ...answerOf(call), headersAfter: held.opened }));
