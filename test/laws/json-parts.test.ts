@@ -282,10 +282,28 @@ describe("what is known of earlier bodies", () => {
     checkParts(body("a"), { parts, owner: "acc_1" });
     await clock.advance(4 * 60_000);
     checkParts(body("b"), { parts, owner: "acc_1" });
+    const root = parts.rootOf("acc_1", "messages");
     await clock.advance(4 * 60_000);
     expect(parts.kept).toBeGreaterThan(0);
     await clock.advance(60_000);
     expect(parts.kept).toBe(0);
+    expect(parts.rootOf("acc_1", "messages")).not.toBe(root);
+    // And so is what comes later.
+    await clock.advance(5 * 60_000);
+    expect([parts.kept, clock.pending]).toEqual([0, 0]);
+  });
+
+  test("has one look to come, however often all was forgotten for its size", () => {
+    const clock = manualClock();
+    const parts = new KnownParts(clock, 2 * LARGE_BODY);
+    for (let at = 0; at < 10; at++) checkParts(body(String(at)), { parts, owner: "acc_1" });
+    expect(clock.pending).toBeLessThanOrEqual(1);
+  });
+
+  test("is bounded by what may follow one and the same part", () => {
+    const parts = new KnownParts(manualClock());
+    for (let at = 0; at < 70; at++) checkParts(body(String(at)), { parts, owner: "acc_1" });
+    expect(parts.rootOf("acc_1", "messages").next).toHaveLength(64);
   });
 
   test("cannot be changed by who reads it, at any depth", () => {
