@@ -60,7 +60,19 @@ const withRaw = (text: string) => text.replaceAll(/"raw:(\d+)"/g, (_, at: string
 /** What every body gets so that it is large. */
 const FILL = "x".repeat(LARGE_BODY);
 
-const key = fc.constantFrom("model", "messages", "tools", "stream", "max_tokens", "a\\b", "é", "1", "__proto__", "");
+const key = fc.constantFrom(
+  "model",
+  "messages",
+  "tools",
+  "stream",
+  "max_tokens",
+  "a\\b",
+  "\ud800",
+  "é",
+  "1",
+  "__proto__",
+  "",
+);
 const item = fc.oneof(
   { arbitrary: fc.nat(RAW.length - 1).map(raw), weight: 1 },
   { arbitrary: fc.jsonValue({ maxDepth: 4 }), weight: 9 },
