@@ -24,7 +24,7 @@ export const boundedCallId = (id: string, longest = LONGEST): string =>
 /** What is made of each id that a client of the same dialect sends; undefined where every one is taken as it is. */
 export function idRule(quirks: Quirks): ((id: string) => string) | undefined {
   if (quirks.nineCharacterToolIds) return shortCallId;
-  return quirks.fortyCharacterToolIds || knowsAll(quirks) ? (id) => boundedCallId(id) : undefined;
+  return quirks.fortyCharacterToolIds || knowsAll(quirks) ? boundedCallId : undefined;
 }
 
 /** Kimi's models read the ids of earlier calls as part of the conversation, and falter where these are not of their own form (MoonshotAI/Kimi-K2 #128). */
