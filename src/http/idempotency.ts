@@ -17,7 +17,7 @@ export const IDEMPOTENCY_PARAMETER = {
 const OWN_HEADERS: ReadonlySet<string> = new Set(["x-request-id", "request-id", "date", "content-length"]);
 
 /** Who asks, and with which body, as text. `route`: what is asked, where the path does not say it in words that may be written down. */
-export type Asked = { request: Request; accountId: string; body: string; route?: string };
+type Keyed = { request: Request; accountId: string; body: string; route?: string };
 
 /** An answer that cost nothing, though it is no error. */
 export type Free = { free: Response };
@@ -28,7 +28,7 @@ export type Free = { free: Response };
  * GatewayError: invalid_request, idempotency_in_progress, idempotency_key_reused, and what `run` throws.
  */
 export async function answerOnce(
-  { request, accountId, body, route = pathOf(request.url) }: Asked,
+  { request, accountId, body, route = pathOf(request.url) }: Keyed,
   kept: IdempotencyStore,
   run: () => Promise<Response | Free>,
 ): Promise<Response> {

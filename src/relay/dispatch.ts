@@ -67,10 +67,10 @@ function sendOn(job: Job, asked: Asked, target: Target): Promise<Answer> {
 }
 
 /** An answer that can be read, and its media type. */
-export type Opened = { answer: Answer; type: string };
+export type ReadableAnswer = { answer: Answer; type: string };
 
 /** {@link dispatch} for an answer that can be read. Throws GatewayError for any other. */
-export async function open(job: Job, target: Target): Promise<Opened> {
+export async function open(job: Job, target: Target): Promise<ReadableAnswer> {
   const answer = await dispatch(job, target);
   return lookInto(answer, await typeOf(answer, job, target));
 }
@@ -84,7 +84,7 @@ const RECORD_STARTS = /^[deir:]/;
  * Some proxies call a stream JSON (vllm-project/vllm-ascend #6985, microsoft/foundry-dev-tools #195), plain text (containers/ramalama #2837) or nothing
  * (nearai/private-ml-sdk #20), and the vendors' SDKs, which do not ask, read it: the first piece shows what it is. So with a whole reply.
  */
-export async function lookInto(answer: Answer, type: string): Promise<Opened> {
+export async function lookInto(answer: Answer, type: string): Promise<ReadableAnswer> {
   if (type === EVENT_STREAM) return { answer, type };
   const first = answer.read();
   const beginning = ({ value }: Read) => new TextDecoder().decode(value?.subarray(0, MAX_LOOKED_INTO)).trimStart();

@@ -18,7 +18,7 @@ import type { GenerateRequest, Job, Reply, Services } from "./job.ts";
 import { paymentOf, pricesOf, termsOf } from "./payment.ts";
 import { tellLoss } from "./prepare.ts";
 import { type Chunks, type PieceTaker, tellLater } from "./reply/chunks.ts";
-import { Listener } from "./reply/listener.ts";
+import { Follower } from "./reply/follower.ts";
 import { EVENT_STREAM, JSON_TYPE, type Reading, readWhole, type Whole } from "./reply/read-reply.ts";
 import { noteFailure } from "./routes/note-failure.ts";
 import { Ended } from "./running/ended.ts";
@@ -131,9 +131,9 @@ async function answerWhole(job: Job): Promise<Reply> {
   });
   try {
     // Also where none was asked for: some vendors stream to everybody.
-    const listener = new Listener(exchange);
+    const follower = new Follower(exchange);
     const ownCounts = (events: readonly Event[]) => exchange.ownCounts(events);
-    const reading: Reading = { abort, clock: services.clock, ownCounts, follower: listener };
+    const reading: Reading = { abort, clock: services.clock, ownCounts, follower };
     const whole = await tryRoutes(job, async (target, way): Promise<Whole | FirstRound> => {
       try {
         const loop = job.served && serveTools(job, target, way);
@@ -147,7 +147,7 @@ async function answerWhole(job: Job): Promise<Reply> {
         const read = reply instanceof Promise ? await reply : reply;
         return job.served ? { ...read, loop, way } : read;
       } catch (thrown) {
-        if (!abort.aborted) listener.forget();
+        if (!abort.aborted) follower.forget();
         throw thrown;
       }
     });

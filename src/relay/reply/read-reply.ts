@@ -10,6 +10,7 @@ import { type Answer, isOk } from "../../vendors/answer.ts";
 import { MAX_REPLY_BYTES, readCapped, readRefusal } from "../../vendors/read-answer.ts";
 import { SHOULD_RETRY_HEADER } from "../../wire/header-names.ts";
 import { decoderOf, type Target } from "../target.ts";
+import type { Follower } from "./follower.ts";
 import { type Ending, orQuiet, QuietEnd, type Step, StreamReader } from "./stream-reader.ts";
 
 /** The media type of a stream of records. */
@@ -40,8 +41,8 @@ export async function refuse(answer: Answer, target: Target, now: number): Promi
 /** A whole reply: its text for the client, and its events. `heard`: whoever follows it has told the meter of them. */
 export type Whole = { text: string; events: Event[]; heard?: boolean };
 
-/** Who follows a stream that is put together; see its class. */
-type Follower = { take(events: readonly Event[]): boolean | Promise<boolean>; ending(): Event[] };
+/** Who follows a stream that is put together. */
+type Following = Pick<Follower, "take" | "ending">;
 
 /** How a whole reply is read. */
 export type Reading = {
@@ -49,7 +50,7 @@ export type Reading = {
   clock: Clock;
   /** The counts to tell the client where the vendor sent none; undefined where it did. */
   ownCounts?(events: readonly Event[]): Usage | undefined;
-  follower?: Follower | undefined;
+  follower?: Following | undefined;
 };
 
 /** Reads a whole JSON reply, or a stream that came in its place. Throws GatewayError when it is no reply. */
@@ -94,7 +95,7 @@ async function collectStream(answer: Answer, target: Target, reading: Reading): 
 }
 
 /** The next step. Where the request itself is ended, whoever follows is told of what the vendor has counted until then: it is paid (contract 5). */
-async function nextFollowed(reader: StreamReader, clock: Clock, follower: Follower | undefined): Promise<Step> {
+async function nextFollowed(reader: StreamReader, clock: Clock, follower: Following | undefined): Promise<Step> {
   const { decoder } = reader;
   try {
     const next = reader.next();
@@ -106,7 +107,7 @@ async function nextFollowed(reader: StreamReader, clock: Clock, follower: Follow
 }
 
 /** Collects a step's events until whoever follows has had enough: then false, and what was read beyond is nobody's. */
-async function takeStep({ frames, tail }: Step, events: Event[], follower: Follower | undefined): Promise<boolean> {
+async function takeStep({ frames, tail }: Step, events: Event[], follower: Following | undefined): Promise<boolean> {
   for (const { events: some } of frames) {
     events.push(...some);
     const goesOn = follower?.take(some);

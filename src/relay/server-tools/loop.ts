@@ -9,7 +9,7 @@ import {
 import { isSame } from "../../dialects/translate.ts";
 import { editObject, JsonText } from "../../lib/json-text.ts";
 import type { Way } from "../../vendors/health.ts";
-import { type Opened, open } from "../dispatch.ts";
+import { open, type ReadableAnswer } from "../dispatch.ts";
 import { failureOf } from "../failure.ts";
 import type { Job } from "../job.ts";
 import { keepLessons, learnFromRefusal } from "../learn-from-refusal.ts";
@@ -325,7 +325,7 @@ export class ServedLoop {
    * Sends the request of the next round, and gives what `receive` makes of its answer; undefined when there are no tokens or no money left for it, and the
    * reply is to end. What `receive` throws is a failure of the call; `onAsk` is told of each call. Throws GatewayError when no usable answer comes.
    */
-  async openRound<T>(receive: (opened: Opened) => T | Promise<T>, onAsk?: () => void): Promise<T | undefined> {
+  async openRound<T>(receive: (opened: ReadableAnswer) => T | Promise<T>, onAsk?: () => void): Promise<T | undefined> {
     const { job } = this;
     const { exchange, intent } = job;
     await exchange.collector?.kept;
@@ -350,7 +350,7 @@ export class ServedLoop {
     }
   }
 
-  async #ask<T>(receive: (opened: Opened) => T | Promise<T>, onAsk: (() => void) | undefined): Promise<T> {
+  async #ask<T>(receive: (opened: ReadableAnswer) => T | Promise<T>, onAsk: (() => void) | undefined): Promise<T> {
     onAsk?.();
     const { meter } = this.job.exchange;
     meter.asked = true;
@@ -364,7 +364,7 @@ export class ServedLoop {
   async #sendAgain<T>(
     thrown: unknown,
     askedAt: number,
-    receive: (opened: Opened) => T | Promise<T>,
+    receive: (opened: ReadableAnswer) => T | Promise<T>,
     onAsk: (() => void) | undefined,
   ): Promise<T> {
     const { job } = this;
@@ -397,7 +397,7 @@ export class ServedLoop {
   }
 
   /** Sends the request of this round; see {@link open}. */
-  send(): Promise<Opened> {
+  send(): Promise<ReadableAnswer> {
     const { job, target } = this;
     return open({ ...job, lost: lostInRounds(job, target) }, target);
   }

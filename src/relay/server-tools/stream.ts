@@ -6,7 +6,7 @@ import { NO_FRAME } from "../../dialects/frames.ts";
 import { errorOf, type StreamWriter } from "../../dialects/translate.ts";
 import type { Answer, Read } from "../../vendors/answer.ts";
 import type { Way } from "../../vendors/health.ts";
-import type { Opened } from "../dispatch.ts";
+import type { ReadableAnswer } from "../dispatch.ts";
 import { JSON_TYPE, type Reading, readWhole } from "../reply/read-reply.ts";
 import { nextOf, orQuiet, type Step, StreamReader, type UpstreamReader } from "../reply/stream-reader.ts";
 import { saidBefore } from "../reply/stream-write.ts";
@@ -61,7 +61,7 @@ export class RoundsReader implements UpstreamReader {
 
   constructor(
     private readonly loop: ServedLoop,
-    opened: Opened,
+    opened: ReadableAnswer,
     private readonly watch: Watch,
   ) {
     this.#round = this.#open(opened);
@@ -85,7 +85,7 @@ export class RoundsReader implements UpstreamReader {
     return this.loop.way;
   }
 
-  #open({ answer, type }: Opened): Round {
+  #open({ answer, type }: ReadableAnswer): Round {
     const { job, target } = this.loop;
     if (type === JSON_TYPE) return wholeRound(this.loop, answer, type);
     const decoder = decoderOf(target);
@@ -153,7 +153,7 @@ export class RoundsReader implements UpstreamReader {
   }
 
   /** Reads a round until something of it is there to be shown. Throws what it failed with before: it may be asked for once more. */
-  async #begin(opened: Opened): Promise<{ round: Round; first: Step }> {
+  async #begin(opened: ReadableAnswer): Promise<{ round: Round; first: Step }> {
     const round = this.#open(opened);
     const frames: Step["frames"] = [];
     try {

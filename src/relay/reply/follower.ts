@@ -5,7 +5,7 @@ import type { Exchange } from "../exchange.ts";
  * Follows a reply that comes as a stream and goes on whole, so that its meter and its money see it as it is made: what it came to is known
  * when it is cut off, and it can be ended when its money is used up (reliability 3.5 #4).
  */
-export class Listener {
+export class Follower {
   /** The meter has the reply's events already. */
   heard = false;
 
