@@ -12,11 +12,13 @@ const FREE = 8;
 const PACE = 16;
 const LEAST_PACE = 1;
 const MOST_PACE = 64;
-/**
- * How long a turn may take, ms, or what part of the wait for the disk that it ended with, which is not counted itself: after a longer one fewer are let in
- * with the next. A commit takes as long for one request as for sixty.
- */
+/** How long a turn may take, ms: after a longer one fewer are let in with the next. */
 const TURN_MS = 3;
+/**
+ * A turn that waited for the disk for longer than the first, ms, may have worked for such a part of that wait, which is not counted itself: a slow disk's
+ * commit takes as long for one request as for sixty.
+ */
+const SLOW_DISK_MS = 10;
 const TURN_OF_WAIT = 0.25;
 /** Requests that may wait to come in. */
 const MOST_WAITING = 4_096;
@@ -329,8 +331,8 @@ export class Admission {
 
   /** Fewer for the next turn when this one took too long, one more when it did not. */
   #setPace(tookMs: number, waitedMs: number): void {
-    if (tookMs - waitedMs > Math.max(TURN_MS, waitedMs * TURN_OF_WAIT))
-      this.#pace = Math.max(LEAST_PACE, Math.floor(this.#pace * 0.75));
+    const mostMs = waitedMs > SLOW_DISK_MS ? Math.max(TURN_MS, waitedMs * TURN_OF_WAIT) + waitedMs : TURN_MS;
+    if (tookMs > mostMs) this.#pace = Math.max(LEAST_PACE, Math.floor(this.#pace * 0.75));
     else if (this.#pace < MOST_PACE) this.#pace++;
   }
 

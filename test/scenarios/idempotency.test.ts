@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { idempotency } from "../../src/db/schema-idempotency.ts";
 import { KEEP_MS, MAX_KEYS } from "../../src/relay/idempotency-store.ts";
 import { sendRaw } from "../http/raw-request.ts";
-import { insideOnly, readMoreFlags } from "../support/black-box-config.ts";
+import { CLOCK_BY_HAND, insideOnly, readMoreFlags } from "../support/black-box-config.ts";
 import { manualClock } from "../support/clock.ts";
 import { listen } from "../support/listening.ts";
 import { type Answer, type Call, html, json, sse } from "../support/upstream.ts";
@@ -359,6 +359,7 @@ describe("what is kept", () => {
 });
 
 test("a stream whose headers go out after five seconds, just as its end is written down: all of it", async () => {
+  insideOnly(CLOCK_BY_HAND);
   const turned = manualClock();
   let commit: (() => void) | undefined;
   let isAnswered = false;
