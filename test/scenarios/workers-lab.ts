@@ -4,7 +4,7 @@ import { Accounts } from "../../src/accounts/accounts.ts";
 import { Keys } from "../../src/accounts/keys.ts";
 import { storePath } from "../../src/config/data-folder.ts";
 import { openStore } from "../../src/db/open.ts";
-import { buildBinary, makeFolder, type RunningBinary, removeFolder, startBinary } from "../support/binary.ts";
+import { makeFolder, type RunningBinary, removeFolder, startBinary } from "../support/binary.ts";
 import { type Books, withBooks } from "../support/books.ts";
 import { type Gate, gate, until } from "../support/wait.ts";
 import { childrenOf } from "./workers-processes.ts";
@@ -120,16 +120,9 @@ export class WorkersLab {
     return withBooks(storePath(this.data), work, false);
   }
 
-  /** How the program is started. */
-  get command(): string[] {
-    return [buildBinary()];
-  }
-
   async start(...flags: string[]): Promise<RunningBinary> {
-    const { command } = this;
     this.#running = await startBinary(["serve", "--port", "0", "--workers", "2", ...flags], {
       folder: this.folder,
-      command,
       env: { SLUICE_LOG_LEVEL: "error" },
     });
     return this.#running;

@@ -7,6 +7,7 @@ import { costNano } from "../../src/ledger/price.ts";
 import { JsonText } from "../../src/lib/json-text.ts";
 import { estimateInputTokens } from "../../src/relay/tokens/estimate.ts";
 import { sendRaw } from "../http/raw-request.ts";
+import { buildBinary } from "../support/binary.ts";
 import { gate, until, within } from "../support/wait.ts";
 import {
   type Account,
@@ -213,7 +214,7 @@ describe.skipIf(!isLinux)("two workers beside the gateway are one gateway", () =
     expect(await lab.askMany(account, 30, (at) => ({ id: `counted-${at}` }))).toEqual({ 200: 30 });
     expect((await totalOf()) - before).toBe(30);
     const logged = async () => {
-      const child = Bun.spawn([...lab.command, "logs", "--json", "--limit", "1000", "--data", lab.data], {
+      const child = Bun.spawn([buildBinary(), "logs", "--json", "--limit", "1000", "--data", lab.data], {
         stdout: "pipe",
         stderr: "inherit",
         stdin: "ignore",

@@ -57,8 +57,7 @@ export class CallIds {
   }
 
   #fit(id: string): string {
-    if (this.quirks.nineCharacterToolIds) return shortCallId(id);
-    const isBounded = this.quirks.fortyCharacterToolIds || !knowsLess(this.quirks);
-    return boundedCallId(id, isBounded ? LONGEST : LONGEST_ELSEWHERE);
+    const rule = idRule(this.quirks);
+    return rule ? rule(id) : boundedCallId(id, knowsLess(this.quirks) ? LONGEST_ELSEWHERE : LONGEST);
   }
 }

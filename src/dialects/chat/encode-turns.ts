@@ -8,6 +8,7 @@ import { nameLostReasoning } from "../reasoning/lost-reasoning.ts";
 import { makerOf, needsProof } from "../reasoning/proof.ts";
 import { EMPTY_TEXT, NO_RESULT, strayHead } from "../refusals/own-words.ts";
 import { cleanText, contextOf } from "../text.ts";
+import { attachedBelow, ofResultAbove } from "../tools/attached-media.ts";
 import { inputOf } from "../tools/custom-tools.ts";
 import { CallIds } from "./call-ids.ts";
 import { encodePart } from "./encode-parts.ts";
@@ -222,9 +223,9 @@ export class TurnWriter {
           continue;
         }
         const label = `${part.type} ${++this.#attachedMedia}`;
-        texts.push({ type: "text", text: `[${label} attached below]` });
+        texts.push({ type: "text", text: attachedBelow(label) });
         this.#attached ??= [];
-        this.#attached.push({ type: "text", text: `[${label} of the tool result above]` }, encoded);
+        this.#attached.push({ type: "text", text: ofResultAbove(label) }, encoded);
       }
     }
     const last = texts.at(-1);

@@ -13,24 +13,25 @@ const OF_REPLIES: ReadonlySet<string> = new Set([
   ...["reasoning", "reasoning_content", "reasoning_details", MARK],
 ]);
 
-const isMarked = (value: unknown): value is Wire => isObject(value) && Object.hasOwn(value, MARK);
-const withoutMark = (value: unknown): unknown => (isMarked(value) ? { ...value, [MARK]: undefined } : value);
+const isMarked = (value: unknown, mark = MARK): value is Wire => isObject(value) && Object.hasOwn(value, mark);
+const withoutMark = (value: unknown, mark = MARK): unknown =>
+  isMarked(value, mark) ? { ...value, [mark]: undefined } : value;
+
+/** Adds to `changes` the message's content without a mark on its parts. */
+function unmarkParts(message: Wire, mark: string, changes: Wire): void {
+  const content = changes["content"] ?? message["content"];
+  if (!Array.isArray(content) || !content.some((part) => isMarked(part, mark))) return;
+  changes["content"] = content.map((part) => withoutMark(part, mark));
+}
 
 /** Adds to `changes` the message's content without marks for a cache, on itself and on its parts. */
 export function removeMarks(message: Wire, changes: Wire): void {
   if (isMarked(message)) changes[MARK] = undefined;
-  const { content } = message;
-  if (Array.isArray(content) && content.some(isMarked)) changes["content"] = content.map(withoutMark);
+  unmarkParts(message, MARK, changes);
 }
-
-const endsCached = (part: unknown): part is Wire => isObject(part) && Object.hasOwn(part, BREAKPOINT);
-const withoutBreakpoint = (part: unknown): unknown => (endsCached(part) ? { ...part, [BREAKPOINT]: undefined } : part);
 
 /** Adds to `changes` the message's content without OpenAI's marks for a cache, which stand on parts and are no loss either. */
-export function removeBreakpoints(message: Wire, changes: Wire): void {
-  const content = changes["content"] ?? message["content"];
-  if (Array.isArray(content) && content.some(endsCached)) changes["content"] = content.map(withoutBreakpoint);
-}
+export const removeBreakpoints = (message: Wire, changes: Wire): void => unmarkParts(message, BREAKPOINT, changes);
 
 function unmarkedTool(tool: unknown): unknown {
   const own = withoutMark(tool);

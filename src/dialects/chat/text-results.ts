@@ -1,4 +1,5 @@
 import { isObject } from "../../lib/json.ts";
+import { attachedBelow, ofResultAbove } from "../tools/attached-media.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -39,8 +40,8 @@ export function withTextResults(messages: readonly unknown[]): readonly unknown[
       const name = nameOf(part);
       if (name === undefined) return part;
       const label = `${name} ${++count}`;
-      behind.push({ type: "text", text: `[${label} of the tool result above]` }, part);
-      return { type: "text", text: `[${label} attached below]` };
+      behind.push({ type: "text", text: ofResultAbove(label) }, part);
+      return { type: "text", text: attachedBelow(label) };
     });
     told.push({ ...message, content });
   }

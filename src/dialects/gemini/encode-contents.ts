@@ -12,6 +12,7 @@ import { nameLostDetail } from "../loss/unsayable.ts";
 import { nameLostReasoning } from "../reasoning/lost-reasoning.ts";
 import { CONTINUE_TEXT, EMPTY_TEXT, NO_RESULT_TEXT, strayHead } from "../refusals/own-words.ts";
 import { cleanText } from "../text.ts";
+import { attachedBelow } from "../tools/attached-media.ts";
 import { ToolIds } from "../tools/tool-ids.ts";
 import { toInput } from "../tools/tool-input.ts";
 import { mergeTurns } from "../turns.ts";
@@ -180,7 +181,7 @@ class ContentWriter {
       if (media.length === 0) continue;
       const label = `${part.type} ${this.#attachedMedia + 1}`;
       this.#attachedMedia += media.length;
-      lines.push(`[${label} attached below]`);
+      lines.push(attachedBelow(label));
       attached.push({ text: `[${label} of the tool results above]` }, ...media);
     }
     const text = lines.join("\n");

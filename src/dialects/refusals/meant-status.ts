@@ -113,11 +113,12 @@ const DETAILED: readonly (readonly [word: RegExp, means: number])[] = [
   [/^(?:organization_on_hold|claude_code_key_creator_not_member)$/, 401],
 ];
 
+/** The word in an error's details; "" where there is none. */
+export const detailOf = (details: unknown): string => (isObject(details) ? String(details["error_code"]) : "");
+
 /** What an error means by the word in its details; undefined where none says. */
-export function detailedStatus({ details }: { details?: unknown }): number | undefined {
-  const word = isObject(details) ? String(details["error_code"]) : "";
-  return DETAILED.find(([pattern]) => pattern.test(word))?.[1];
-}
+export const detailedStatus = (details: unknown): number | undefined =>
+  DETAILED.find(([word]) => word.test(detailOf(details)))?.[1];
 
 /** A status that says something else than it means. Statuses absent: any; with neither words nor name: that status always does. */
 type Misnomer = {
@@ -233,7 +234,7 @@ export function meantStatus(status: number, raw: RawError): number {
   const { type, code, message, isRelayed } = raw;
   // A request that LM Studio's engine refuses is a 500 of LM Studio's own.
   if (status === 500 && isRelayed && code === "400") return 400;
-  const detailed = detailedStatus(raw);
+  const detailed = detailedStatus(raw.details);
   if (detailed !== undefined) return detailed;
   if (refusesContent(status, raw)) return 400;
   if (NAMED_FIELD.test(message) && (status === 400 || status === 422)) return status;

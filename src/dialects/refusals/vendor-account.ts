@@ -1,5 +1,4 @@
-import { isObject } from "../../lib/json.ts";
-import { beginsWithName, detailedStatus, limitsRate } from "./meant-status.ts";
+import { beginsWithName, detailedStatus, detailOf, limitsRate } from "./meant-status.ts";
 
 /**
  * Words for programs by which vendors say that the account there is empty, whatever status they choose: Alibaba's `Arrearage` is a 400, and so is Groq's
@@ -100,9 +99,9 @@ export function meansNoCredit(
 ): boolean {
   if (exceedsCredit({ type, message }) || limitsRate({ message }) || meansUsedUp({ type, code, message })) return false;
   // The credit of the customer that a request names is none of the gateway's.
-  if (detailedStatus({ details }) !== undefined) return false;
+  if (detailedStatus(details) !== undefined) return false;
   if (status === 402 || NO_CREDIT_CODE.test(`${code} ${type}`)) return true;
-  if (isObject(details) && SPENT.test(String(details["error_code"]))) return true;
+  if (SPENT.test(detailOf(details))) return true;
   const words = String(message);
   return NO_CREDIT_TEXT.test(words) && !beginsWithName(words);
 }

@@ -98,8 +98,8 @@ const isLanguageName = ({ name, attributes }: Element, parent: Element) =>
   parent.children.some((child) => typeof child !== "string" && child.name === "pre");
 
 /**
- * Whether an element holds nothing to read: the name of a program's language beside it, or one of {@link SILENT}, but not the checkbox of a list of tasks, nor a button that is all of a heading, nor a
- * template that browsers show as its parent's content (declarative shadow DOM).
+ * Whether an element holds nothing to read: the name of a program's language beside it, or one of {@link SILENT}, but not the checkbox of a list of tasks,
+ * nor a button that is all of a heading, nor a template that browsers show as its parent's content (declarative shadow DOM).
  */
 const isSilent = (element: Element, parent: Element) => {
   const { name, attributes } = element;
@@ -236,8 +236,9 @@ function findJunk(body: Element): Set<Element> {
     const said = { all: 0, most: 0, by: element };
     for (const child of element.children) {
       if (typeof child === "string") {
-        all.weight += squeeze(child).length;
-        said.all += squeeze(child).length;
+        const { length } = squeeze(child);
+        all.weight += length;
+        said.all += length;
       } else if (!isSilent(child, element) && !isHidden(child)) {
         const { weight, named, main, heading, titled } = weigh(
           child,
