@@ -76,6 +76,8 @@ export class Exchange {
 
   /** The reply is ended here, where what pays for it is used up: its last events, as of one that has reached its ceiling (contract 5). */
   runOut(): Event[] {
+    const untold = this.spending?.untold;
+    if (untold) this.meter.take([{ type: "usage", usage: untold }]);
     const { usage } = this.counted;
     this.stopped = true;
     return [{ type: "block-end" }, { type: "usage", usage }, { type: "finish", finish: { reason: "length" } }];

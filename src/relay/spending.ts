@@ -1,10 +1,14 @@
 import type { Event } from "../canon/events.ts";
+import type { Usage } from "../canon/usage.ts";
 import type { Hold } from "../ledger/ledger.ts";
 import { roughOutput } from "../ledger/meter.ts";
 import { textEstimator } from "./tokens/estimate.ts";
 
 /** Who serves the reply: noted with its hold, for the next start, should this process die. */
 export type Server = { readonly vendor: string; readonly upstreamModel: string };
+
+/** What a vendor has counted by one of its records, and no event has told. `goesOn`: the reply has not ended with it. */
+export type Untold = { usage: Usage; goesOn: boolean };
 
 /**
  * Watches what a reply under way costs, by the gateway's own estimate of its output or the vendor's count where that is ahead, and asks for
@@ -15,6 +19,8 @@ export class Spending {
   exhausted = false;
   /** More money was asked for in another process; resolves when it is known whether there is some. Never rejects. */
   asked: Promise<void> | undefined;
+  /** The vendor's count as of the last record that was taken, where no event has told it: paid, should the reply be ended behind it (contract 5). */
+  untold: Usage | undefined;
   #seen = 0;
   /** Of the rounds before the one under way. */
   #before = 0;
@@ -33,9 +39,16 @@ export class Spending {
     this.#estimate = textEstimator(modelId);
   }
 
-  /** Takes the next events of the reply, in their order. */
-  take(events: readonly Event[]): void {
-    let goesOn = false;
+  /** An extension may be refused soon: the reply is read record by record, since it is ended behind one. */
+  get isShort(): boolean {
+    return this.hold.short;
+  }
+
+  /** Takes the next events of the reply, in their order: all those of a record. */
+  take(events: readonly Event[], untold?: Untold): void {
+    this.untold = untold?.usage;
+    let goesOn = untold?.goesOn === true;
+    if (untold) this.#see(untold.usage.output);
     for (const event of events) {
       if (event.type === "block-delta") {
         goesOn = true;
@@ -58,6 +71,7 @@ export class Spending {
 
   /** The attempt has failed, and nothing of it is paid: what follows is counted from the beginning. */
   forget(): void {
+    this.untold = undefined;
     this.#seen = 0;
     this.#before = 0;
     this.#estimated = 0;
@@ -66,6 +80,7 @@ export class Spending {
 
   /** The vendor is asked once more for the same reply: what follows is counted anew, and added. */
   nextRound(): void {
+    this.untold = undefined;
     this.#before = this.#seen;
     this.#estimated = 0;
     this.#rough = 0;

@@ -53,7 +53,7 @@ export async function openStream(
   const decoder = decoderOf(target);
   onDecoder(decoder);
   const writer = streamWriter(target);
-  const reader = new StreamReader(answer, decoder, abort, watch, exchange.hold?.short);
+  const reader = new StreamReader(answer, decoder, abort, watch, exchange.spending);
   return readFirst(reader, writer, exchange, watch);
 }
 

@@ -211,7 +211,6 @@ export class RelayedStream implements Chunks, ReadTaker {
   /** The money is used up: the vendor is stopped, and the reply ends. */
   async #runOut(text: string, writer: StreamWriter): Promise<Result> {
     const { exchange, abort } = this.#job;
-    this.#takeUntold();
     const tail = exchange.runOut();
     this.#tellHealth();
     await exchange.complete();

@@ -443,7 +443,8 @@ describe("the money is used up", () => {
       const body = ask(client, PRICED[upstream], mode, { max_tokens: 60_000 });
       await lab.fund(holdOf(body, 400));
       const pieces = Array.from({ length: 390 }, (_piece, at) => {
-        const usage = { prompt_tokens: INPUT, completion_tokens: at + 1, total_tokens: INPUT + at + 1 };
+        const counted = (at + 1) * 2;
+        const usage = { prompt_tokens: INPUT, completion_tokens: counted, total_tokens: INPUT + counted };
         const choices = [{ index: 0, delta: { content: "word " }, finish_reason: null }];
         return `data: ${JSON.stringify({ id: "c1", model: "m", choices, usage })}\n\n`;
       });
@@ -451,13 +452,80 @@ describe("the money is used up", () => {
       const text = await (await lab.gateway.post(PATH[client], body)).text();
       expect(text).toContain(": x-sluice-stop: balance\n\n");
       await until(() => lab.gateway.app.running.count === 0 && lab.wallet().held === 0n, "the end of the request");
-      const output = lab.rows()[0]?.output ?? 0;
-      // More came with the last piece that is shown than the piece itself.
-      expect(output).toBeGreaterThanOrEqual(text.split("word ").length - 1);
-      const row = { finish: "length", flags: 4, input: INPUT, estimated: false };
+      const output = (text.split("word ").length - 1) * 2;
+      expect(output).toBeGreaterThanOrEqual(350);
+      expect(output).toBeLessThanOrEqual(400);
+      const row = { finish: "length", flags: 4, input: INPUT, output, estimated: false };
       await expectCharged(holdOf(body, 400), costOf(INPUT, output), [row]);
     },
   );
+
+  describe("by the vendor's own count, which is ahead of what is shown, and of what the gateway counts", () => {
+    /** Two tokens to a word by this vendor, of which one is reasoning that nobody sees; all of it is sent at once. */
+    const PIECES_SENT = 12_000;
+    const breath = (contentAt: (at: number) => string) =>
+      Array.from({ length: PIECES_SENT }, (_piece, at) => {
+        const completion_tokens = (at + 1) * 2;
+        const details = { completion_tokens_details: { reasoning_tokens: at + 1 } };
+        const usage = { prompt_tokens: INPUT, completion_tokens, total_tokens: INPUT + completion_tokens, ...details };
+        const choices = [{ index: 0, delta: { content: contentAt(at) }, finish_reason: null }];
+        return `data: ${JSON.stringify({ id: "c1", model: "m", choices, usage })}\n\n`;
+      }).join("");
+    const ways = [...STREAMS, ...OWN_WAYS.filter(({ mode }) => mode === "blocking")].filter(
+      ({ upstream }) => upstream === "chat",
+    );
+
+    test.each(ways.flatMap((way) => ["the account", "a key's cap"].map((payer) => ({ ...way, payer }))))(
+      "what was read beyond the end is not charged: $name, $payer",
+      async ({ client, upstream, mode, payer }) => {
+        const { app, accountId } = lab.gateway;
+        const body = ask(client, PRICED[upstream], mode, { max_tokens: 60_000 });
+        const paid = holdOf(body, 5_000);
+        let headers = {};
+        if (payer === "the account") await lab.fund(paid);
+        else {
+          await lab.fund(DOLLAR * 1_000n);
+          const { key } = await app.keys.create({ accountId, name: "capped", kind: "api", capTotalNano: paid });
+          headers = { authorization: `Bearer ${key}` };
+        }
+        play(
+          upstream,
+          breath(() => "words "),
+          "silence",
+        );
+        const response = await lab.gateway.post(PATH[client], body, { headers });
+        const text = await response.text();
+        await until(() => lab.gateway.app.running.count === 0 && lab.wallet().held === 0n, "the end of the request");
+        const shown = text.split("words ").length - 1;
+        // As far as the money goes, but for the margin in which the vendor is stopped.
+        expect(shown * 2).toBeGreaterThan(4_480);
+        expect(shown * 2).toBeLessThanOrEqual(5_000);
+        const cost = costOf(INPUT, shown * 2);
+        expect(cost).toBeLessThanOrEqual(paid);
+        const row = { finish: "length", flags: 4, input: INPUT, output: shown * 2, reasoning: shown, estimated: false };
+        await expectCharged(payer === "the account" ? paid : DOLLAR * 1_000n, cost, [{ ...row, chargedNano: cost }]);
+      },
+    );
+
+    test.each(ways)("nor is reasoning that nobody sees gone on with: $name", async ({ client, upstream, mode }) => {
+      const body = ask(client, PRICED[upstream], mode, { max_tokens: 60_000 });
+      const paid = holdOf(body, 5_000);
+      await lab.fund(paid);
+      play(
+        upstream,
+        breath((at) => (at === 0 ? "words " : "")),
+        "silence",
+      );
+      const text = await (await lab.gateway.post(PATH[client], body)).text();
+      expect(text).toContain("words ");
+      await until(() => lab.gateway.app.running.count === 0 && lab.wallet().held === 0n, "the end of the request");
+      const output = lab.rows()[0]?.output ?? 0;
+      expect(output).toBeGreaterThan(4_480);
+      expect(output).toBeLessThanOrEqual(5_000);
+      const row = { finish: "length", flags: 4, input: INPUT, reasoning: output / 2, estimated: false };
+      await expectCharged(paid, costOf(INPUT, output), [row]);
+    });
+  });
 
   test.each(OWN_WAYS.filter(({ mode }) => mode === "blocking"))(
     "a blocking request asks its vendor for what is paid for, and says so: $name",

@@ -42,7 +42,7 @@ export async function refuse(answer: Answer, target: Target, now: number): Promi
 export type Whole = { text: string; events: Event[]; heard?: boolean };
 
 /** Who follows a stream that is put together. */
-type Following = Pick<Follower, "take" | "ending">;
+type Following = Pick<Follower, "take" | "ending" | "spending">;
 
 /** How a whole reply is read. */
 export type Reading = {
@@ -76,7 +76,7 @@ async function collectStream(answer: Answer, target: Target, reading: Reading): 
   const { follower, clock } = reading;
   const decoder = decoderOf(target);
   const events: Event[] = [];
-  const reader = new StreamReader(answer, decoder, reading.abort);
+  const reader = new StreamReader(answer, decoder, reading.abort, undefined, follower?.spending);
   for (;;) {
     const step = await nextFollowed(reader, clock, follower);
     if (!(await takeStep(step, events, follower))) {
@@ -108,9 +108,9 @@ async function nextFollowed(reader: StreamReader, clock: Clock, follower: Follow
 
 /** Collects a step's events until whoever follows has had enough: then false, and what was read beyond is nobody's. */
 async function takeStep({ frames, tail }: Step, events: Event[], follower: Following | undefined): Promise<boolean> {
-  for (const { events: some } of frames) {
+  for (const { events: some, untold } of frames) {
     events.push(...some);
-    const goesOn = follower?.take(some);
+    const goesOn = follower?.take(some, untold);
     if (goesOn === false || (goesOn instanceof Promise && !(await goesOn))) return false;
   }
   events.push(...tail);

@@ -8,6 +8,7 @@ import { PieceDecoder } from "../../lib/piece-decoder.ts";
 import { type Answer, type Read, type ReadTaker, readTo } from "../../vendors/answer.ts";
 import type { Way } from "../../vendors/health.ts";
 import { Ended } from "../running/ended.ts";
+import type { Untold } from "../spending.ts";
 
 /** An upstream stream that brings more than this is cut. */
 const MAX_STREAM_BYTES = 256 * 1024 * 1024;
@@ -19,8 +20,10 @@ const DRAIN_MS = 1_000;
 /** Whether and why a request was ended. */
 export type Ending = Pick<Abort, "aborted" | "reason">;
 
+/** A record, and what it means. `untold`: where the reply's money is watched, what its vendor has counted until here and no event has told. */
+type Heard = { frame: Frame; events: Event[]; untold?: Untold | undefined };
 /** What one read of an upstream's stream brought. `tail`: the decoder's last events, behind all frames. `ended`: nothing follows. */
-export type Step = { frames: { frame: Frame; events: Event[] }[]; tail: Event[]; ended: boolean };
+export type Step = { frames: Heard[]; tail: Event[]; ended: boolean };
 
 /** The upstream went quiet after its finish reason: its stream counts as ended (dialects.md 4.8 #17). */
 export class QuietEnd extends Error {}
@@ -35,6 +38,11 @@ export async function orQuiet<T>(clock: Clock, coming: Promise<T>, quiet: () => 
     stop();
   }
 }
+
+/**
+ * Money that may end before the reply does: it is cut off behind one of its records then (contract 5). `isShort`: that is likely, so they are read one by one.
+ */
+export type Watched = { readonly isShort: boolean };
 
 /** An upstream's stream, for whoever passes it on. */
 export type UpstreamReader = Pick<StreamReader, "read" | "accept" | "breakOff" | "next" | "close"> & {
@@ -68,8 +76,8 @@ export class StreamReader {
     readonly decoder: Decoder,
     private readonly abort: Ending,
     private readonly watch?: { touch(): void },
-    /** The account's money may end before the reply does: its records are read one by one, since it is cut off behind one of them (contract 5). */
-    private readonly isShort = false,
+    /** Absent: nothing that the reply costs can end it. */
+    private readonly money?: Watched,
   ) {}
 
   /** The next piece of the body, for {@link accept}; what it throws is for {@link breakOff}. */
@@ -125,12 +133,13 @@ export class StreamReader {
   }
 
   #decode(): Step {
-    const { decoder, isShort } = this;
+    const { decoder, money } = this;
     const step: Step = { frames: [], tail: [], ended: false };
     while (!decoder.done) {
-      const frame = this.#splitter.next(isShort ? undefined : decoder.pattern);
+      const frame = this.#splitter.next(money?.isShort ? undefined : decoder.pattern);
       if (!frame) break;
-      step.frames.push({ frame, events: decoder.push(frame) });
+      const events = decoder.push(frame);
+      step.frames.push({ frame, events, untold: money && untoldBy(decoder) });
     }
     step.ended = decoder.done;
     return step;
@@ -142,6 +151,12 @@ export class StreamReader {
     for (const frame of this.#splitter.end()) step.frames.push({ frame, events: this.decoder.push(frame) });
     return { ...step, tail: this.decoder.end(), ended: true };
   }
+}
+
+/** Asked for behind each record, since what is read at once may be shown in part only. */
+function untoldBy(decoder: Decoder): Untold | undefined {
+  const usage = decoder.untold;
+  return usage && { usage, goesOn: !decoder.finishing };
 }
 
 /** An answer that is given up for its size. */

@@ -40,13 +40,13 @@ export function writeStep(step: Step, writer: StreamWriter, exchange: Exchange):
   const { meter, spending } = exchange;
   let text = "";
   let taken = 0;
-  for (const { frame, events } of step.frames) {
+  for (const { frame, events, untold } of step.frames) {
     taken++;
     if (events.length > 0) {
       meter.take(events);
       exchange.collector?.take(events);
-      spending?.take(events);
     }
+    if (events.length > 0 || untold) spending?.take(events, untold);
     const error = errorOf(events);
     if (error) return { text: text + writer.push(frame, saidBefore(events)), error, ended: true, tail: [] };
     text += writer.push(frame, withUsage(events, exchange));

@@ -89,7 +89,7 @@ export class RoundsReader implements UpstreamReader {
     const { job, target } = this.loop;
     if (type === JSON_TYPE) return wholeRound(this.loop, answer, type);
     const decoder = decoderOf(target);
-    return new StreamReader(answer, decoder, job.abort, this.watch, job.exchange.hold?.short);
+    return new StreamReader(answer, decoder, job.abort, this.watch, job.exchange.spending);
   }
 
   #createWriter(): StreamWriter {
