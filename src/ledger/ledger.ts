@@ -99,6 +99,12 @@ export type Charge = {
 /** What is known of a reply under way. `ended`: there is no more to come, so that no more than it came to need be set aside. */
 export type Reading = { vendor: string; upstreamModel: string; output: number; ended?: true };
 
+/**
+ * Called inside the operation of the writer that charges a request, with what it cost, nano-USD: what it writes is on the disk with the charge, or neither is.
+ * Not called where nothing is charged, nor where the money is kept in another process.
+ */
+export type Beside = (costNano: bigint) => void;
+
 /** Money set aside for one request. Resolved exactly once: a second settle or release does nothing. */
 export interface Hold {
   /** Output tokens to ask the vendor for at the most; undefined: as many as the client asked for. */
@@ -122,20 +128,15 @@ export interface Hold {
    * model can make rises by one call, and `growAt` with it. Where this hold is closed already, the other one is released. Absent: nothing is set aside.
    */
   absorb?(beside: Hold): Promise<void>;
-  /**
-   * What {@link settle} would write down as the cost, nano-USD: what cannot be believed of a vendor's counts is cut. Undefined: no price is known.
-   * Writes nothing. Absent: there is no money, or it is kept in another process.
-   */
-  costOf?(settlement: Settlement): bigint | undefined;
   /** Durable when the promise resolves: the terminator of a stream waits for it. A second call waits for the first and gives the same. */
-  settle(settlement: Settlement): Promise<Charge>;
+  settle(settlement: Settlement, beside?: Beside): Promise<Charge>;
   /** Nothing ran, nothing is charged, no usage row is written. */
   release(): Promise<void>;
   /**
    * The process that served the request died: ends it by the rule of a crash (recovery.ts). Resolves to what was charged; undefined: nothing. Absent: there is
    * nothing to be charged by.
    */
-  abandon?(): Promise<Charge | undefined>;
+  abandon?(beside?: Beside): Promise<Charge | undefined>;
 }
 
 /** The meter's book. Every request that may reach an upstream is held first. */

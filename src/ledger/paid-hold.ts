@@ -1,9 +1,9 @@
 import type { Writer } from "../db/writer.ts";
 import type { HoldJournal, Journaled } from "./hold-journal.ts";
-import type { Charge, Hold, HoldRequest, Reading, Settlement } from "./ledger.ts";
+import type { Beside, Charge, Hold, HoldRequest, Reading, Settlement } from "./ledger.ts";
 import type { Legs } from "./legs.ts";
 import type { Pen } from "./pen.ts";
-import { believedCost, type Settler, type Settling } from "./settler.ts";
+import type { Settler, Settling } from "./settler.ts";
 import { ceilingOf, firstOutput, growAt, nextSlice, type Slice, type SliceWish, withCall } from "./slice.ts";
 import { NO_CHARGE } from "./usage-ledger.ts";
 
@@ -100,13 +100,9 @@ export class PaidHold implements Hold, Journaled, Settling {
     return beside.release();
   }
 
-  costOf(settlement: Settlement): bigint {
-    return believedCost(this, settlement).costNano;
-  }
-
-  settle(settlement: Settlement): Promise<Charge> {
+  settle(settlement: Settlement, beside?: Beside): Promise<Charge> {
     if (this.#released) return Promise.resolve(NO_CHARGE);
-    this.#settled ??= this.#settle(settlement);
+    this.#settled ??= this.#settle(settlement, beside);
     return this.#settled;
   }
 
@@ -116,13 +112,14 @@ export class PaidHold implements Hold, Journaled, Settling {
     return this.#released;
   }
 
-  async #settle(settlement: Settlement): Promise<Charge> {
+  async #settle(settlement: Settlement, beside: Beside | undefined): Promise<Charge> {
     const { writer, journal, settler, pen } = this.desk;
     this.#close();
     try {
       return await writer.run(() => {
         if (this.written) journal.remove(this.request.requestId);
         const charge = settler.book(this, settlement);
+        beside?.(charge.costNano ?? 0n);
         // In the same step (reliability 3.3): to whoever is settled behind it in one commit, what this one held is either charged or free.
         this.legs.give();
         return charge;
@@ -152,9 +149,9 @@ export class PaidHold implements Hold, Journaled, Settling {
   }
 
   /** {@link Hold.abandon}: whoever was sent output that was told of pays; without such evidence nobody does, and the cost is the operator's. */
-  async abandon(): Promise<Charge | undefined> {
+  async abandon(beside?: Beside): Promise<Charge | undefined> {
     const { writer, settler } = this.desk;
-    if (this.reading.output > 0) return this.settle(settler.interruption(this));
+    if (this.reading.output > 0) return this.settle(settler.interruption(this), beside);
     const wasNoted = this.written;
     await this.release();
     if (wasNoted) await writer.run(() => settler.writeOff(this));

@@ -50,15 +50,6 @@ export function clampUsage(
   return clampRounds(usage, calls, contextLength, asked, choices);
 }
 
-/** What a paid request comes to by what can be believed of its counts. */
-export function believedCost(
-  settling: Pick<Settling, "ceiling" | "wish">,
-  settlement: Settlement,
-): Believed & { costNano: bigint } {
-  const believed = clampUsage(settlement.usage, settling, settlement);
-  return { ...believed, costNano: costNano(believed.usage, settling.wish.prices, believed.rounds) };
-}
-
 /**
  * {@link clampCounts} of a reply that may have taken several calls: each has the whole window, and what was asked for is for all of them
  * together, but for those that the vendor made on top.
@@ -110,7 +101,8 @@ export class Settler {
   /** Writes the usage row and the transfers; the last thing its operation does. Throws SQLite's error when the request was settled before; then nothing is written. */
   book(settling: Settling, settlement: Settlement): Charge {
     const { request, wish, priceId, legs } = settling;
-    const { usage, suspect, rounds, costNano: cost } = believedCost(settling, settlement);
+    const { usage, suspect, rounds } = clampUsage(settlement.usage, settling, settlement);
+    const cost = costNano(usage, settling.wish.prices, rounds);
     const draw = this.#draw(legs, cost);
     const flags: UsageFlag[] = [];
     if (draw.overrun) flags.push("overrun");

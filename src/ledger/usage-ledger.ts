@@ -1,6 +1,6 @@
 import type { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { Charge, Hold, HoldRequest, Ledger, Settlement } from "./ledger.ts";
+import type { Beside, Charge, Hold, HoldRequest, Ledger, Settlement } from "./ledger.ts";
 import { costNano } from "./price.ts";
 import type { PriceBook } from "./price-book.ts";
 import { clampRounds } from "./settler.ts";
@@ -33,18 +33,14 @@ export class UsageLedger implements Ledger {
     return this.priceBook.ensure(prices).then((id) => new CountedHold(this, request, id));
   }
 
-  /** What can be believed of a request's counts, and what that would cost; no cost where no price is known. Writes nothing. */
-  believe({ contextLength = Number.POSITIVE_INFINITY, choices, prices }: HoldRequest, settlement: Settlement) {
+  /** Resolves once the row is on the disk; rejects as the writer does, or when this request has a row already. */
+  write(request: HoldRequest, settlement: Settlement, priceId: number | undefined, beside?: Beside): Promise<Charge> {
+    const { contextLength = Number.POSITIVE_INFINITY, choices } = request;
     // Of the output, a model that cannot be kept from thinking makes more than was asked for: only its window says what cannot be.
     const asked = Number.POSITIVE_INFINITY;
-    const believed = clampRounds(settlement.usage, settlement, contextLength, asked, choices);
-    return { ...believed, cost: prices && costNano(believed.usage, prices.prices, believed.rounds) };
-  }
-
-  /** Resolves once the row is on the disk; rejects as the writer does, or when this request has a row already. */
-  write(request: HoldRequest, settlement: Settlement, priceId: number | undefined): Promise<Charge> {
-    const { usage, suspect, rounds, cost } = this.believe(request, settlement);
+    const { usage, suspect, rounds } = clampRounds(settlement.usage, settlement, contextLength, asked, choices);
     const prices = request.prices?.prices;
+    const cost = prices && costNano(usage, prices, rounds);
     const flags = (suspect ? SUSPECT : 0) | (settlement.ranOut ? RAN_OUT : 0);
     const billing = { priceId: priceId ?? null, costNano: cost ?? null, chargedNano: 0n, flags };
     const row = toUsageRow(request, suspect ? { ...settlement, usage } : settlement, this.clock.now(), billing);
@@ -52,10 +48,11 @@ export class UsageLedger implements Ledger {
       this.rows.insert(row);
       if (rounds && prices) this.rows.keepRounds(request.requestId, usage, rounds, prices);
       this.rows.count(row);
+      beside?.(cost ?? 0n);
       const charge = { costNano: cost, chargedNano: 0n, metered: request.payment !== undefined };
       return flags === 0 ? charge : { ...charge, flags: readFlags(flags), ...(suspect && { believed: usage }) };
     };
-    return rounds ? this.writer.run(insert) : this.writer.runSingle(insert);
+    return rounds || beside ? this.writer.run(insert) : this.writer.runSingle(insert);
   }
 }
 
@@ -77,13 +74,9 @@ class CountedHold implements Hold {
     return true;
   }
 
-  costOf(settlement: Settlement): bigint | undefined {
-    return this.ledger.believe(this.request, settlement).cost;
-  }
-
   /** A second settle writes nothing and waits for the first, so that "durable when it resolves" holds for both. */
-  settle(settlement: Settlement): Promise<Charge> {
-    if (!this.#released) this.#settled ??= this.ledger.write(this.request, settlement, this.priceId);
+  settle(settlement: Settlement, beside?: Beside): Promise<Charge> {
+    if (!this.#released) this.#settled ??= this.ledger.write(this.request, settlement, this.priceId, beside);
     return this.#settled ?? Promise.resolve(NO_CHARGE);
   }
 

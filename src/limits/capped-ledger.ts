@@ -1,5 +1,5 @@
 import { GatewayError } from "../canon/errors.ts";
-import type { Charge, Hold, HoldRequest, Ledger, Payment, Reading, Settlement } from "../ledger/ledger.ts";
+import type { Beside, Charge, Hold, HoldRequest, Ledger, Payment, Reading, Settlement } from "../ledger/ledger.ts";
 import { isFree, type Prices } from "../ledger/price.ts";
 import {
   ceilingOf,
@@ -141,12 +141,8 @@ class CappedHold implements Hold {
     await (this.inner.absorb ? this.inner.absorb(inner) : inner.release());
   }
 
-  /** The key's count goes to the writer first: it is in the store no later than the row of the request, and both tell the same cost. */
-  async settle(settlement: Settlement): Promise<Charge> {
-    const { claim, requests } = this.parts;
-    const counted = claim.count(requests, this.inner.costOf?.(settlement) ?? 0n);
-    const [charge] = await Promise.all([this.inner.settle(settlement), counted]);
-    return charge;
+  settle(settlement: Settlement): Promise<Charge> {
+    return this.#counted((beside) => this.inner.settle(settlement, beside));
   }
 
   release(): Promise<void> {
@@ -156,14 +152,21 @@ class CappedHold implements Hold {
 
   /** As after a crash: what the account pays is decided by its own hold, and counts for the key as well. */
   async abandon(): Promise<Charge | undefined> {
+    const { inner } = this;
+    return this.#counted(async (beside) => {
+      if (inner.abandon) return inner.abandon(beside);
+      await inner.release();
+      return undefined;
+    });
+  }
+
+  /** The key's count is written by the operation that charges the request: a process that dies leaves both or neither. Until that is on the disk the claim stands. */
+  async #counted<T>(end: (beside: Beside) => Promise<T>): Promise<T> {
     const { claim, requests } = this.parts;
+    const told: (() => void)[] = [];
     try {
-      if (!this.inner.abandon) {
-        await this.inner.release();
-        return undefined;
-      }
-      const charge = await this.inner.abandon();
-      if (charge?.costNano !== undefined) await claim.count(requests, charge.costNano);
+      const charge = await end((costNano) => told.push(claim.countBeside(requests, costNano)));
+      told.at(-1)?.();
       return charge;
     } finally {
       claim.release();

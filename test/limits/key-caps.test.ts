@@ -95,6 +95,22 @@ describe("caps of a key (contract 4)", () => {
     expect((await rejectionOf(hold())).code).toBe("allowance_exhausted");
   });
 
+  test("a count and the row of its request are one write: who dies between two commits leaves both or neither", async () => {
+    const payment = { windowNano: 10_000_000_000n, premium: false, sliced: false, unseenOutput: 0 };
+    for (const more of [{}, { payment }]) {
+      const { hold, store, writer, rows } = await open({ capRequestsDay: 2 });
+      const held = await hold(more);
+      const usage = () => store.database.query("SELECT cost_nano FROM usage").values();
+      // All but one of the operations that one commit takes.
+      const others = Array.from({ length: 63 }, () => writer.run(() => {}));
+      const settled = held.settle(used(1, 1));
+      const together = [[usage(), rows()]];
+      await Promise.all([settled, ...others]);
+      together.push([usage(), rows()]);
+      expect(together).toEqual(together.map(() => [[[11_000n]], [[20513n, 1n, 11_000n]]]));
+    }
+  });
+
   test("what could not be written down before midnight is taken from no cap of the day after it", async () => {
     let now = Date.UTC(2026, 2, 1, 23);
     const written = Promise.withResolvers<void>();
