@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { json, sse, startUpstream, type Upstream } from "../support/upstream.ts";
@@ -454,3 +454,36 @@ test.each([
     }
   },
 );
+
+describe("a call of its vendor's own kind reaches a client of the same dialect as it is", () => {
+  const ran = { id: "call_1", type: "code_interpreter", code_interpreter: { input: "1+1", outputs: [{ logs: "2" }] } };
+  const called = { id: "call_2", type: "function", function: { name: "find", arguments: "{}" } };
+  const body = { model: "plain/x", messages: [hello] };
+
+  test.each([
+    ["beside another", [ran, called], "tool_calls"],
+    ["that was run", [ran], "stop"],
+    ["that is to be run", [ran], "tool_calls"],
+  ])("%s", async (_name, calls, finish_reason) => {
+    const message = { role: "assistant", content: "a", tool_calls: calls };
+    const whole = {
+      id: "1",
+      object: "chat.completion",
+      created: 1,
+      model: "m",
+      choices: [{ index: 0, message, finish_reason }],
+    };
+    upstream.answer("/v1/chat/completions", json(whole));
+    const reply = (await (await gateway.post("/v1/chat/completions", body)).json()) as Wire;
+    expect(reply["choices"]).toStrictEqual(whole.choices);
+
+    const pieces = calls.map((call, index) => chunk({ tool_calls: [{ index: index + 1, ...call }] }));
+    const text = chatStream(chunk({ role: "assistant", content: "a" }), ...pieces, chunk({}, finish_reason));
+    upstream.answer("/v1/chat/completions", sse(text));
+    const response = await gateway.post("/v1/chat/completions", { ...body, stream: true });
+    const choices = recordsOf(await response.text()).flatMap((record) => record["choices"] as Wire[]);
+    const sent = choices.flatMap(({ delta }) => ((delta as Wire)["tool_calls"] as Wire[] | undefined) ?? []);
+    expect(sent).toStrictEqual(calls.map((call, index) => ({ index, ...call })));
+    expect(choices.at(-1)).toMatchObject({ finish_reason });
+  });
+});

@@ -4,7 +4,7 @@ import { UNNAMED_TOOL } from "../tools/tool-names.ts";
 import { Pieces } from "./decode-stream.ts";
 import { contentText, emptyObjects, olderCall, reasoningText } from "./delta.ts";
 import { fittingWord } from "./finish.ts";
-import { readToolFragment, type ToolSlot, ToolTracker } from "./tool-calls.ts";
+import { isOfOwnKind, readToolFragment, type ToolSlot, ToolTracker } from "./tool-calls.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -39,8 +39,8 @@ export class ChoiceRepairer {
   #tools: ToolTracker | undefined;
   /** The calls that went out, each with as much of its name as did. */
   #announced: Map<ToolSlot, string> | undefined;
-  /** A call in the older form was sent: its vendor's word for the end is left alone. */
-  #calledFunction = false;
+  /** A call in the older form was sent, or one of its vendor's own kind: its word for the end is left alone. */
+  #keepsWord = false;
 
   /** `names`: the vendor's names of tools → the client's, where they are not the same. */
   constructor(
@@ -68,7 +68,7 @@ export class ChoiceRepairer {
     else if (typeof finish === "string") {
       this.finished = true;
       const rest = this.emptyCalls();
-      const word = this.#calledFunction ? undefined : fittingWord(finish, (this.#announced?.size ?? 0) > 0);
+      const word = this.#keepsWord ? undefined : fittingWord(finish, (this.#announced?.size ?? 0) > 0);
       if (word !== undefined) changes["finish_reason"] = word;
       if (rest.length > 0) changes["delta"] = withCalls(changes["delta"] ?? delta, rest);
     }
@@ -94,7 +94,7 @@ export class ChoiceRepairer {
       // SDK for Python makes "assistantassistant" (dialects.md 4.8 #20).
       changes = { ...changes, role: undefined };
     }
-    if (olderCall(delta)) this.#calledFunction = true;
+    if (olderCall(delta)) this.#keepsWord = true;
     const empty = emptyObjects(delta);
     if (empty) changes = { ...changes, ...empty };
     const calls = delta["tool_calls"];
@@ -126,6 +126,10 @@ export class ChoiceRepairer {
     this.#tools ??= new ToolTracker(this.context.usedCallIds);
     this.#announced ??= new Map();
     const slot = this.#tools.add(fragment, replySeed);
+    if (isOfOwnKind(call)) {
+      this.#keepsWord = true;
+      return call["index"] === slot.ordinal ? call : { ...call, index: slot.ordinal };
+    }
     const sent = this.#announced.get(slot);
     if (sent !== undefined) {
       this.#announced.set(slot, slot.name);

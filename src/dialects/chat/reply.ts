@@ -1,7 +1,7 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { BlockStart, Event } from "../../canon/events.ts";
 import { NO_USAGE } from "../../canon/usage.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, listOf } from "../../lib/json.ts";
 import type { Edits, JsonText } from "../../lib/json-text.ts";
 import { mapChanged, mapListIn } from "../../lib/map-changed.ts";
 import type { DecodeContext, ReplyContext } from "../dialect.ts";
@@ -18,7 +18,7 @@ import { extraContentOf } from "./extra-content.ts";
 import { fittingWord, writeFinish } from "./finish.ts";
 import { PICTURES, pictureOf, withProof } from "./pictures.ts";
 import { repairTexts } from "./repair.ts";
-import { inventCallId, readToolFragment } from "./tool-calls.ts";
+import { inventCallId, isOfOwnKind, readToolFragment } from "./tool-calls.ts";
 import { soundUsage, writeUsage } from "./usage.ts";
 
 type Wire = Record<string, unknown>;
@@ -121,7 +121,7 @@ function repairCalls(calls: readonly unknown[], seed: string, { usedCallIds }: R
   const ids = new ReplyCallIds(usedCallIds);
   return mapChanged(calls, (call, ordinal) => {
     const fragment = readToolFragment(call);
-    if (!fragment || !isObject(call)) return call;
+    if (!fragment || !isObject(call) || isOfOwnKind(call)) return call;
     const kind = fragment.custom ? "custom" : "function";
     const called = call[kind];
     const wrongArguments = !fragment.custom && isObject(called) && !holdsText(called["arguments"]);
@@ -138,7 +138,7 @@ function repairCalls(calls: readonly unknown[], seed: string, { usedCallIds }: R
 
 /** Whether a call says neither what it calls nor with what: of a stream none is made of it either. */
 function callsNothing(call: unknown): boolean {
-  const fragment = readToolFragment(call);
+  const fragment = isOfOwnKind(call) ? undefined : readToolFragment(call);
   return fragment !== undefined && fragment.name === "" && fragment.arguments.trim() === "";
 }
 
@@ -160,8 +160,10 @@ function repairMessage(message: Wire, seed: string, context: ReplyContext): Wire
 /** The word for the end that fits the message's calls; undefined where the vendor's own does. A vendor that says none means the natural end. */
 function repairFinish(word: unknown, message: Wire): string | undefined {
   if (olderCall(message)) return typeof word === "string" ? undefined : "function_call";
-  const calls = message["tool_calls"];
-  return fittingWord(typeof word === "string" ? word : "", Array.isArray(calls) && calls.length > 0);
+  const calls = listOf(message["tool_calls"]);
+  // Whether it was run, or is to be, its vendor's word alone tells.
+  if (typeof word === "string" && calls.some(isOfOwnKind)) return undefined;
+  return fittingWord(typeof word === "string" ? word : "", calls.length > 0);
 }
 
 /** Stands for the message of a reply that has none: Google's endpoint writes none for what it blocks, and clients look into it. */

@@ -50,6 +50,17 @@ export function readToolFragment(value: unknown): ToolFragment | undefined {
   };
 }
 
+/**
+ * Whether a call is of a kind of its vendor's own, told under that kind's name, such as a program that GLM-4-AllTools runs (`code_interpreter`): it says nothing
+ * where others say what they call.
+ */
+export function isOfOwnKind(call: unknown): boolean {
+  if (!isObject(call)) return false;
+  const { type, function: called } = call;
+  const isKnown = type === "function" || type === "custom" || isObject(called);
+  return typeof type === "string" && !isKnown && isObject(call[type]);
+}
+
 /** Whether a call's arguments form a whole JSON object, after which no fragment can follow. */
 export const isComplete = ({ end, arguments: text }: ToolSlot): boolean => end.isReached(text);
 
