@@ -12,7 +12,7 @@ export type Drawers = {
   upstream(vendor: string): ImageUpstream | undefined;
 };
 
-/** Routes of the job's model to other vendors that draw what it wants, as they stand before and behind the one that was asked. */
+/** The other routes of the job's model to vendors that draw what it wants, as they stand before and behind the one that was asked. */
 export function otherRoutes(job: JobRow, { catalog, upstream }: Drawers): { before: Route[]; after: Route[] } {
   const routes = catalog.find(job.model)?.routes ?? [];
   const at = routes.findIndex(({ vendor, model }) => vendor === job.vendor && model === job.upstreamModel);

@@ -9,9 +9,9 @@ export type RetryFacts = {
   tries: number;
   /** The vendor said itself that it took nothing on: that is no attempt. */
   busy: boolean;
-  /** What the vendor that is asked next wants waited, ms. */
+  /** What is wanted waited along the route that is asked next, ms. */
   waitMs?: number;
-  /** That is another vendor of the model, which was not asked since this one's turn came. */
+  /** That is another route of the model, which was not asked since this one's turn came. */
   elsewhere?: boolean;
   /** Until the job has to have ended, ms. */
   leftMs: number;

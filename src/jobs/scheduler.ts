@@ -97,7 +97,7 @@ export class Scheduler {
   readonly #later = new Map<string, () => void>();
   /** Monotonic ms by which each job that waits has to have ended. */
   readonly #deadlines = new Map<string, number>();
-  /** Monotonic ms before which vendors said that they want no more calls. */
+  /** Monotonic ms before which vendors said that they want no more calls, by {@link wayOf}: a limit is often that of one model alone. */
   readonly #notBefore = new Map<string, number>();
   /** Jobs of this process that nobody works on: their end, or their second beginning, could not be written yet. */
   readonly #lost = new Set<string>();
@@ -338,15 +338,15 @@ export class Scheduler {
   }
 
   /**
-   * Back into the queue, for the model's next vendor that does not want to be left alone for longer than another: at once where that stands behind this one
+   * Back into the queue, for the model's next route that does not want to be left alone for longer than another: at once where that stands behind this one
    * (reliability 6.2), else after a pause; or failed, when it was tried often enough.
    */
   async #tryAgain(run: Run, job: JobRow, ending: Ending & { kind: "not-run" }, deadline: number): Promise<void> {
     const { clock, health, random = Math.random } = this.parts;
     const now = clock.monotonic();
     const { busy, error, limited, retryAfterSeconds = 0 } = ending;
-    this.#notBefore.set(job.vendor, now + retryAfterSeconds * 1_000);
-    const waitFor = ({ vendor }: Route) => Math.max(0, (this.#notBefore.get(vendor) ?? 0) - now);
+    this.#notBefore.set(wayOf({ vendor: job.vendor, model: job.upstreamModel }), now + retryAfterSeconds * 1_000);
+    const waitFor = (route: Route) => Math.max(0, (this.#notBefore.get(wayOf(route)) ?? 0) - now);
     const { after, around } = routesAround(job, this.parts);
     const next = around.reduce((one, other) => (waitFor(other) < waitFor(one) ? other : one));
     const waitMs = waitFor(next);
@@ -443,6 +443,9 @@ export class Scheduler {
     if (ended) this.parts.onEnded(id);
   }
 }
+
+/** A route as one word. */
+const wayOf = ({ vendor, model }: Route): string => `${vendor} ${model}`;
 
 /** How often a job was tried before its last claim, which came to no try. */
 const triesBefore = ({ tries }: JobRow): number => Math.max(0, tries - 1);

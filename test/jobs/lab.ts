@@ -129,6 +129,13 @@ const MODELS: Config["models"] = [
       { vendor: "paint2", model: "two-too" },
     ],
   },
+  {
+    ...{ id: "paint/twice", modality: "image" as const, pricing: { per_image: 0.02 } },
+    routes: [
+      { vendor: "paint", model: "large" },
+      { vendor: "paint", model: "small" },
+    ],
+  },
 ];
 
 export const paintVendor = (id: string, images: ImageUpstream): Vendor => ({

@@ -149,6 +149,15 @@ describe("what may be tried again, and what never is", () => {
     expect([painter.creates.length, second.creates.length]).toEqual([...asked]);
   });
 
+  test("a vendor that is busy with one model is asked for another one at once", async () => {
+    const { lab, clock, painter } = await start();
+    painter.create_ = [limited, IMAGE];
+    const { id } = await lab.create({ model: "paint/twice" });
+    await turnUntil(clock, () => ["succeeded", "failed"].includes(`${stateOf(lab, id)}`));
+    expect(stateOf(lab, id)).toBe("succeeded");
+    expect(painter.creates.map(({ model }) => model)).toEqual(["large", "small"]);
+  });
+
   test("a vendor whose model takes no source is not asked for an image with one, and a busy one is waited for", async () => {
     const { lab, clock, painter, second } = await start();
     second.takesSource = false;
