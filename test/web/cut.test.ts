@@ -130,6 +130,11 @@ describe("hostile pages take a bounded time", () => {
     ["line breaks", `<p>${"<br>".repeat(100_000)}x`],
     ["an attribute without end", `<div class="${"a ".repeat(700_000)}`],
     ["a comment without end", `<!--${"-".repeat(1_000_000)}`],
+    ["names of languages", `<main>${'<span class="lang">x</span>'.repeat(70_000)}`],
+    [
+      "labels of buttons",
+      `<main>${"<input type=radio id=a><div><label for=a>A</label><label for=a>B</label></div>".repeat(20_000)}`,
+    ],
     ["cells over all rows", "<table>".concat(`<tr>${"<td rowspan=60000 colspan=9999>x".repeat(60)}`.repeat(500))],
     ["brackets of JSON", "[".repeat(200_000), "application/json"],
     ["blanks of JSON", `[1,${" ".repeat(250_000)}2]`, "application/json"],

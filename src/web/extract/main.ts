@@ -91,10 +91,14 @@ const isHeading = (button: Element, parent: Element) =>
   /^(?:h[1-6]|dt|summary)$/.test(parent.name) &&
   parent.children.every((child) => child === button || (typeof child === "string" && child.trim() === ""));
 
+/** Most that stands in an element which is there for a program: its buttons, its language, the numbers of its lines, and blanks. */
+const BESIDE_PROGRAM = 24;
+
 /** Whether an element only repeats the language of the program beside it, as VitePress has it in the program's corner. */
 const isLanguageName = ({ name, attributes }: Element, parent: Element) =>
   name === "span" &&
   attributes["class"] === "lang" &&
+  parent.children.length <= BESIDE_PROGRAM &&
   parent.children.some((child) => typeof child !== "string" && child.name === "pre");
 
 /**

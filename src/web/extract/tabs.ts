@@ -64,7 +64,13 @@ function labelsIn({ children }: Element): Element[] | undefined {
   return labels.length > 1 ? labels : undefined;
 }
 
-const isRadio = ({ name, attributes }: Element) => name === "input" && attributes["type"] === "radio";
+/** The ids of radio buttons. */
+function radiosOf(elements: Iterable<Element>): Set<string | undefined> {
+  const ids = new Set<string | undefined>();
+  for (const { name, attributes } of elements)
+    if (name === "input" && attributes["type"] === "radio") ids.add(attributes["id"]);
+  return ids;
+}
 
 /**
  * Names the panels of tabs that need no program: labels of radio buttons, for each of which a style sheet shows a panel (Material for MkDocs, VitePress). The
@@ -72,16 +78,18 @@ const isRadio = ({ name, attributes }: Element) => name === "input" && attribute
  */
 function nameByLabels(element: Element): void {
   const children = [...elementsOf(element)];
+  // A form may have thousands of lists.
+  let beside: Set<string | undefined> | undefined;
   for (const [place, list] of children.entries()) {
     const labels = labelsIn(list);
     const holder = children[place + 1];
     if (!labels || !holder) continue;
-    const buttons = new Set(
-      [...children, ...elementsOf(list)].filter(isRadio).map(({ attributes }) => attributes["id"]),
-    );
     const panels = [...elementsOf(holder)];
     if (panels.length !== labels.length) continue;
-    if (labels.some(({ attributes }) => !attributes["for"] || !buttons.has(attributes["for"]))) continue;
+    beside ??= radiosOf(children);
+    const inside = radiosOf(elementsOf(list));
+    const isOfButton = ({ attributes: { for: id } }: Element) => id && (beside?.has(id) || inside.has(id));
+    if (!labels.every(isOfButton)) continue;
     for (const [at, panel] of panels.entries()) namePanel(panel, labels[at]!);
     list.children = [];
   }
