@@ -282,7 +282,7 @@ export class RelayedStream implements Chunks, ReadTaker {
     else this.#job.services.health.endedWell(way);
   }
 
-  /** What the stream's end says of its money, as comments before the closing records; nothing where nothing is paid. */
+  /** What the stream's end says of its money, as comments before the closing records. */
   #closingNote(exchange: Exchange): string {
     const notes = Object.entries(closingHeaders(exchange));
     return notes.map(([name, value]) => `: ${name}: ${value}${this.#commentEnd}`).join("");

@@ -487,3 +487,40 @@ describe("a call of its vendor's own kind reaches a client of the same dialect a
     expect(choices.at(-1)).toMatchObject({ finish_reason });
   });
 });
+
+test("a call without a name reaches a client of the responses dialect with one, from a vendor of the same, whole and streamed", async () => {
+  const item = { type: "function_call", id: "fc_1", call_id: "c", name: "", arguments: '{"a":1}', status: "completed" };
+  const usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2 };
+  const whole = {
+    id: "resp_1",
+    object: "response",
+    created_at: 1,
+    status: "completed",
+    model: "m",
+    output: [item],
+    usage,
+  };
+  const body = { model: "open/x", input: "Hi" };
+  const named = { ...item, name: "unnamed_tool" };
+  upstream.answer("/v1/responses", json(whole));
+  const reply = (await (await gateway.post("/v1/responses", body)).json()) as Wire;
+  expect(reply["output"]).toStrictEqual([named]);
+
+  const call = { item_id: "fc_1", output_index: 0 };
+  const records = [
+    { type: "response.created", response: { ...whole, output: [], status: "in_progress" } },
+    { type: "response.output_item.added", output_index: 0, item: { ...item, arguments: "" } },
+    { type: "response.function_call_arguments.delta", ...call, delta: item.arguments },
+    { type: "response.function_call_arguments.done", ...call, name: "", arguments: item.arguments },
+    { type: "response.output_item.done", output_index: 0, item },
+    // Some servers repeat none of what came before.
+    { type: "response.completed", response: { ...whole, output: [] } },
+  ];
+  const written = records.map((record, at) => `data: ${JSON.stringify({ ...record, sequence_number: at })}\n\n`);
+  upstream.answer("/v1/responses", sse(written.join("")));
+  const sent = recordsOf(await (await gateway.post("/v1/responses", { ...body, stream: true })).text());
+  const [, added, , told, done, last] = sent;
+  expect([added, done]).toMatchObject([{ item: { ...named, arguments: "" } }, { item: named }]);
+  expect(told).toMatchObject({ name: "unnamed_tool", arguments: item.arguments });
+  expect(last).toMatchObject({ type: "response.completed", response: { output: [named] } });
+});

@@ -1,16 +1,17 @@
 import type { GatewayError } from "../../canon/errors.ts";
 import type { Event, Finish } from "../../canon/events.ts";
 import type { Usage } from "../../canon/usage.ts";
-import { isEmpty, isObject } from "../../lib/json.ts";
+import { isEmpty, isObject, stringOf } from "../../lib/json.ts";
 import { type Edits, editInside, editObject, type ObjectText } from "../../lib/json-text.ts";
 import { mapListIn } from "../../lib/map-changed.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import { type Frame, recordWith } from "../frames.ts";
 import { wholeSeconds } from "../openai-fields.ts";
+import { UNNAMED_TOOL } from "../tools/tool-names.ts";
 import { isEmptyFrame, isTerminal, typeOf } from "./decode-stream.ts";
 import { encodeFailure } from "./errors.ts";
 import { writeFinish } from "./finish.ts";
-import type { Item } from "./items.ts";
+import { type Item, isCallType } from "./items.ts";
 import { record } from "./records.ts";
 import { estimatedUsage, type ResponseState, writeResponse } from "./response-object.ts";
 import { readUsage, soundUsage, writeUsage } from "./usage.ts";
@@ -19,16 +20,33 @@ import { readUsage, soundUsage, writeUsage } from "./usage.ts";
 export function relabelReply(body: ObjectText, context: ReplyContext): string {
   const { usage } = body.value;
   const counts = soundUsage(usage);
-  const edits = { ...wholeTime(body.value), ...stated(body.value), ...(counts !== usage && { usage: counts }) };
+  const edits = { ...wholeTime(body.value), ...soundOutput(body.value), ...(counts !== usage && { usage: counts }) };
   return body.edit({ model: context.model, ...edits });
 }
 
-/** The items without states that are none: vLLM writes null for what its model thought, which ends OpenAI's SDK for .NET (openai/openai-dotnet#993). */
-function stated(response: Record<string, unknown>): Edits {
-  const withState = (item: unknown) =>
-    isObject(item) && item["status"] === null ? { ...item, status: undefined } : item;
-  const sound = mapListIn(response, "output", withState);
+/**
+ * An item without a state that is none: vLLM writes null for what its model thought, which ends OpenAI's SDK for .NET (openai/openai-dotnet#993). And a call with
+ * a name, without which the vendor would refuse every later turn.
+ */
+function soundItem(item: unknown): unknown {
+  if (!isObject(item)) return item;
+  const isStateless = item["status"] === null;
+  const isUnnamed = isCallType(item["type"]) && stringOf(item["name"]) === "";
+  if (!isStateless && !isUnnamed) return item;
+  return { ...item, ...(isStateless && { status: undefined }), ...(isUnnamed && { name: UNNAMED_TOOL }) };
+}
+
+/** The output of a response, where an item of it is not sound. */
+function soundOutput(response: Record<string, unknown>): Edits {
+  const sound = mapListIn(response, "output", soundItem);
   return sound === response ? {} : { output: sound["output"] };
+}
+
+/** What of a record besides its response is not sound: its item, or the name of the call that it tells the arguments of. */
+function soundRecord({ item, name }: Record<string, unknown>, type: string): Edits {
+  const sound = soundItem(item);
+  const isUnnamed = type === "response.function_call_arguments.done" && name === "";
+  return { ...(sound !== item && { item: sound }), ...(isUnnamed && { name: UNNAMED_TOOL }) };
 }
 
 /** The time of a response as clients take it. What is told without parts is, too: its bytes may say 1786588600.0. */
@@ -49,7 +67,7 @@ function otherUsage(response: unknown, events: readonly Event[]): Record<string,
   return usage && { ...(isObject(response["usage"]) && response["usage"]), ...writeUsage(usage) };
 }
 
-/** Forwards a stream frame by frame: the model ID inside `response` is exchanged, and what clients need and a record lacks is added: its type, its number, a last response's output. */
+/** Forwards a stream frame by frame: the model ID inside `response` is exchanged, and what clients need and a record lacks is added: its type, its number, a call's name, a last response's output. */
 class ResponsesRelabeler implements Relabeler {
   #terminal = "";
   /** The items that are done, by their places. */
@@ -70,7 +88,7 @@ class ResponsesRelabeler implements Relabeler {
     const type = typeOf(value, frame);
     const { sequence_number: sequence } = value;
     if (typeof sequence === "number") this.#sequence = sequence;
-    if (type === "response.output_item.done") this.#items.set(value["output_index"], value["item"]);
+    if (type === "response.output_item.done") this.#items.set(value["output_index"], soundItem(value["item"]));
     this.#id ??= isObject(value["response"]) ? value["response"]["id"] : undefined;
     if (!isTerminal(type)) return this.#forward(frame, value, type);
     this.#terminal = this.#forward(frame, value, type, this.#lastEdits(value["response"], events));
@@ -114,9 +132,10 @@ class ResponsesRelabeler implements Relabeler {
   #forward(frame: Frame, value: Record<string, unknown>, type: string, edits: Edits = {}): string {
     const { response, sequence_number: number } = value;
     const changed: Edits = isObject(response)
-      ? { model: this.context.model, ...wholeTime(response), ...stated(response), ...edits }
+      ? { model: this.context.model, ...wholeTime(response), ...soundOutput(response), ...edits }
       : edits;
     const added = {
+      ...soundRecord(value, type),
       ...(value["type"] === undefined && type !== "" && { type }),
       ...(typeof number !== "number" && { sequence_number: this.#sequence }),
     };
