@@ -556,6 +556,7 @@ describe("an upstream's request", () => {
         ],
       },
       asked,
+      // Nothing was said behind it, as where a stream broke off.
       { role: "assistant", parts: [{ type: "reasoning", text: "only" }] },
     ];
     expect(messagesOf(turns)).toEqual([
@@ -569,7 +570,6 @@ describe("an upstream's request", () => {
       question,
       { role: "assistant", content: "Five", reasoning_content: "" },
       question,
-      { role: "assistant", content: "", reasoning_content: "only" },
     ]);
     expect(messagesOf(turns, { reasoningReplay: "reasoning" })[0]).toEqual({
       role: "assistant",

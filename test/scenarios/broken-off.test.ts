@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
-import { type Part, sse, startUpstream } from "../support/upstream.ts";
+import { json, type Part, sse, startUpstream } from "../support/upstream.ts";
 import { gate } from "../support/wait.ts";
 import { readAlong } from "./reading.ts";
 
@@ -312,4 +312,41 @@ describe("a stream that ends in an error has words by which agents know that ask
       for (const known of [PI, KILO]) expect(words).toMatch(known);
     },
   );
+});
+
+test("a responses client that asks again with what was thought before the stream broke off is answered", async () => {
+  type Said = { role: string };
+  const upstream = startUpstream();
+  const part = (delta: object, reason: string | null = null) =>
+    `data: ${JSON.stringify({ id: "c1", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta, finish_reason: reason }] })}\n\n`;
+  const thought = part({ role: "assistant", content: null, reasoning_content: "Let me see." });
+  upstream.answer(CHAT, sse([thought, part({ content: "Half" }), ": nothing more\n\n"]));
+  upstream.always(CHAT, ({ json: body }) => {
+    if ((body as { messages: Said[] }).messages.at(-1)?.role !== "assistant")
+      return sse([thought, part({ content: "Whole" }), part({}, "stop"), "data: [DONE]\n\n"]);
+    const message = "The last message must be a user message, or an assistant message with prefix mode on";
+    return json({ error: { message, type: "invalid_request_error", param: null, code: null } }, { status: 400 });
+  });
+  const gateway = await startApp({
+    vendors: [
+      { ...vendorAt(upstream, "chat", "thinker", { reasoningReplay: "reasoning_content" }), models: "any" as const },
+    ],
+  });
+  try {
+    const hi = { type: "message", role: "user", content: [{ type: "input_text", text: "Hi" }] };
+    const asked = { model: "thinker/m", stream: true, store: false, include: ["reasoning.encrypted_content"] };
+    const broken = await (await gateway.post(RESPONSES, { ...asked, input: [hi] })).text();
+    // Codex keeps each item that was whole, and the reasoning was.
+    const items = [...broken.matchAll(/^data: (.+)$/gm)]
+      .map(([, data]) => JSON.parse(data as string) as { type: string; item?: { type: string } })
+      .flatMap(({ type, item }) => (type === "response.output_item.done" && item ? [item] : []));
+    expect(items.map(({ type }) => type)).toEqual(["reasoning"]);
+    const again = await gateway.post(RESPONSES, { ...asked, input: [hi, ...items] });
+    expect(again.status).toBe(200);
+    expect(await again.text()).toContain("Whole");
+    expect(upstream.calls.at(-1)?.json).toMatchObject({ messages: [{ role: "user", content: "Hi" }] });
+  } finally {
+    await gateway.stop();
+    upstream.close();
+  }
 });

@@ -147,10 +147,13 @@ export class TurnWriter {
       } else if (part.type === "opaque") this.dropped.push(part.name);
       else if ("place" in part && part.place) this.dropped.push(part.place);
     }
-    if (!details) for (const part of turn.parts) if (!this.#isReplayed(part)) nameLostReasoning(part, this.dropped);
-    const isReplayed = details !== undefined || (reasoning !== "" && this.#textField !== undefined);
-    // A turn of which nothing is left would be refused by most (dialects.md 4.8 #4).
-    if (text === "" && !calls && !isReplayed) return;
+    // Most refuse a turn in which nothing is said or called (dialects.md 4.8 #4), though it was thought: DeepSeek as the last one ("must be a user
+    // message"), Moonshot for "must not be empty". Agents that ask again after a stream broke off behind the reasoning send such a turn.
+    const saysNothing = text === "" && !calls;
+    for (const part of turn.parts) {
+      if (saysNothing || !(details || this.#isReplayed(part))) nameLostReasoning(part, this.dropped);
+    }
+    if (saysNothing) return;
     this.#flushAttached();
     const message: Wire = { role: "assistant", content: text };
     // They hold the text too.
