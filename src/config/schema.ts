@@ -72,6 +72,7 @@ const quirkProperties = late(
       no_json_schema: Type.Optional(flag()),
       no_json_object: Type.Optional(flag()),
       no_format_beside_tools: Type.Optional(flag()),
+      loose_schemas: Type.Optional(Words(["patterns", "bounds"])),
       named_properties: Type.Optional(flag()),
       even_strict_tools: Type.Optional(flag()),
       no_strict_tools: Type.Optional(flag()),

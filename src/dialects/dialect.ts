@@ -59,6 +59,11 @@ export type Quirks = {
   noFormatBesideTools?: boolean;
   /** chat: the schemas of tools and formats are brought to a subset of JSON Schema, with a type everywhere (Moonshot). */
   plainSchemas?: boolean;
+  /**
+   * chat, messages, responses: what tools' schemas may not say of texts and lists, and is left out: `patterns` (OpenAI and others, of those that their regular
+   * expressions do not know), or all `bounds`, lengths too (llama.cpp, whose grammars grow too large).
+   */
+  looseSchemas?: "patterns" | "bounds";
   /** chat: a function's schema must have `properties`, even empty ones (LM Studio). */
   namedProperties?: boolean;
   /** chat: `strict` must be the same for all tools; where it is not, it is taken from all of them (Cerebras). */

@@ -4,6 +4,7 @@ import type { Quirks } from "../dialect.ts";
 import type { EditList } from "../edit-list.ts";
 import { callHint } from "../refusals/own-words.ts";
 import { withNamedProperties } from "../schema/function-schema.ts";
+import { withLooseSchemas } from "../schema/loose-schemas.ts";
 import { evenStrict } from "./even-strict.ts";
 import { unmarkedTools } from "./message-fields.ts";
 import { withPlainSchemas } from "./plain-schema.ts";
@@ -66,5 +67,6 @@ export function amendTools(list: EditList, quirks: Quirks): void {
   const { tools: even } = evenStrict(tools, quirks);
   const unmarked = quirks.acceptsCacheControl === false ? unmarkedTools(even) : even;
   const named = quirks.namedProperties ? withNamedProperties(unmarked) : unmarked;
-  list.set("tools", quirks.plainSchemas ? withPlainSchemas(named) : named);
+  const loose = withLooseSchemas(named, quirks);
+  list.set("tools", quirks.plainSchemas ? withPlainSchemas(loose) : loose);
 }

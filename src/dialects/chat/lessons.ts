@@ -4,6 +4,7 @@ import { BREAKPOINT } from "../openai-fields.ts";
 import { taughtCeiling } from "../refusals/output-ceiling.ts";
 import { EFFORT_REFUSED } from "../refusals/refused-effort.ts";
 import { LEAD } from "../refusals/relayed-error.ts";
+import { looseLessons } from "../schema/loose-schemas.ts";
 import { wholeLessons } from "../whole-replies.ts";
 import { REASONING_FIELDS } from "./intent.ts";
 
@@ -225,7 +226,7 @@ export function lessons(words: string, terms: VendorTerms): Lesson[] {
     places.length > 0 && !places.some(isEssential)
       ? [{ ...places.reduce(withoutField, terms), isOnce: isOnce(OF_FIELDS_VALUE) }]
       : [];
-  taught.push(...imageLessons(words, terms), ...wholeLessons(words, terms));
+  taught.push(...imageLessons(words, terms), ...wholeLessons(words, terms), ...looseLessons(words, terms));
   const unreasoned = { quirks, refuses: [...refuses, ...REASONING_FIELDS, "think"] };
   if (REASONING_REFUSED.test(words))
     taught.push({ ...unreasoned, isOnce: EFFORT_REFUSED.test(words) || isOnce(OF_LEVELS) });

@@ -2,6 +2,7 @@ import type { Orders } from "../../canon/intent.ts";
 import { isObject, listOf } from "../../lib/json.ts";
 import type { Edits } from "../../lib/json-text.ts";
 import type { Quirks } from "../dialect.ts";
+import { namesLoosened } from "../schema/loose-schemas.ts";
 import { asksForNothing } from "./decode-request.ts";
 import { evenStrict } from "./even-strict.ts";
 import { saidBesideReasoning } from "./intent.ts";
@@ -38,6 +39,7 @@ export function repairs(body: Wire, edits: Edits, orders: Orders, quirks: Quirks
   if (isAnswered(body, edits, quirks)) lost.push("prefill");
   lost.push(...lostGrammars(body, quirks));
   for (const at of evenStrict(body["tools"], quirks).loosened) lost.push(`tools[${at}].function.strict`);
+  lost.push(...namesLoosened(body["tools"], quirks));
   lost.push(...unknown.filter((field) => isTaken(field) && !asksForNothing(field, body[field])));
   nameLostStops(body, quirks, lost);
   lost.push(...saidBesideReasoning(body, isTaken));

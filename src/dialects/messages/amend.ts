@@ -103,7 +103,7 @@ export function repairs(body: Record<string, unknown>, edits: Edits, orders: Ord
   if (isSampledTwice(body, orders)) lost.push("top_p");
   if (isAnswered(edits)) lost.push("prefill");
   nameLostStops(body, lost);
-  nameLostTools(body, edits, lost);
+  nameLostTools(body, edits, lost, quirks);
   nameUnlifted(body, orders.upstreamModel, lost);
   lost.push(...(plainTerms(body, quirks)?.dropped ?? []));
   return lost;
@@ -158,7 +158,7 @@ function amendWorded(body: Record<string, unknown>, orders: Orders, quirks: Quir
   editStops(body, edits);
   const system = visibleSystem(quirks.ownBillingLine ? body["system"] : withoutBillingLine(body["system"]));
   if (system !== body["system"]) edits["system"] = system;
-  editTools(body, edits);
+  editTools(body, edits, quirks);
   editChoice(body, edits, orders.upstreamModel, quirks);
   if (isSampledTwice(body, orders)) edits["top_p"] = undefined;
   for (const field of goingFields(orders)) {

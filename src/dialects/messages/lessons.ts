@@ -3,6 +3,7 @@ import { imageLessons } from "../media/blind-models.ts";
 import { ceilingLessons } from "../refusals/output-ceiling.ts";
 import { effortLessons } from "../refusals/refused-effort.ts";
 import { LEAD } from "../refusals/relayed-error.ts";
+import { looseLessons } from "../schema/loose-schemas.ts";
 
 /**
  * How servers of this dialect say that they want back what their model thought before it called its tools: DeepSeek (SuperJJ007/CSSwitch #73; VicBilibily/GCMP
@@ -71,4 +72,5 @@ export const lessons = (words: string, terms: VendorTerms): Lesson[] =>
         ...otherLessons(words, terms),
         ...ceilingLessons(words, terms),
         ...imageLessons(words, terms),
+        ...looseLessons(words, terms),
       ];

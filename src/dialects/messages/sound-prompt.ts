@@ -1,6 +1,8 @@
 import { isObject, listOf } from "../../lib/json.ts";
 import type { Edits } from "../../lib/json-text.ts";
 import { withFewerMarks } from "../cache-marks.ts";
+import type { Quirks } from "../dialect.ts";
+import { namesLoosened, withLooseSchemas } from "../schema/loose-schemas.ts";
 import { isVisible } from "../text.ts";
 import { withoutTwins } from "../tools/tool-names.ts";
 import { isEmptyText } from "./sound-messages.ts";
@@ -25,11 +27,12 @@ export const offersTools = ({ tools, mcp_servers: servers, messages }: Body): bo
 const isFree = (choice: unknown): boolean =>
   isObject(choice) && (choice["type"] === "auto" || choice["type"] === "none");
 
-/** Adds what its own vendor would refuse of the tools to `edits`: two of one name, and a choice where there is nothing to choose. */
-export function editTools(body: Body, edits: Edits): void {
+/** Adds what the vendor would refuse of the tools to `edits`: two of one name, bounds that it cannot read, and a choice where there is nothing to choose. */
+export function editTools(body: Body, edits: Edits, quirks: Quirks): void {
   const { tools, tool_choice: choice } = body;
-  const kept = withoutTwins(listOf(tools) as Wire[], []);
-  if (kept.length < listOf(tools).length) edits["tools"] = kept;
+  const listed = listOf(tools) as Wire[];
+  const kept = withLooseSchemas(withoutTwins(listed, []), quirks) as Wire[];
+  if (kept !== listed) edits["tools"] = kept;
   if (isFree(choice) && !offersTools(body)) edits["tool_choice"] = undefined;
 }
 
@@ -40,6 +43,7 @@ export function editMarks(body: Body, edits: Edits): void {
 }
 
 /** Names, in `lost`, what {@link editTools} took away of what was asked. */
-export function nameLostTools(body: Body, edits: Edits, lost: string[]): void {
+export function nameLostTools(body: Body, edits: Edits, lost: string[], quirks: Quirks): void {
   if (Object.hasOwn(edits, "tools")) withoutTwins(listOf(body["tools"]) as Wire[], lost);
+  lost.push(...namesLoosened(body["tools"], quirks));
 }

@@ -12,6 +12,7 @@ import { isReplayable } from "../reasoning/proof.ts";
 import { ceilingLessons } from "../refusals/output-ceiling.ts";
 import { effortLessons } from "../refusals/refused-effort.ts";
 import { formatName } from "../schema/format.ts";
+import { looseLessons, namesLoosened, withLooseSchemas } from "../schema/loose-schemas.ts";
 import { wholeLessons } from "../whole-replies.ts";
 import { lostOnAgent, tellAgent } from "./agent-terms.ts";
 import { isClientCall, isClientOutput } from "./client-tools.ts";
@@ -118,6 +119,7 @@ export function repairs(body: Wire, edits: Edits, orders: Orders, quirks: Quirks
     ...(body["store"] === true ? ["store"] : []),
     ...lostReasoning(body, edits, orders),
     ...(cannotInclude ? ["include"] : []),
+    ...namesLoosened(body["tools"], quirks),
     ...(quirks.agentTerms ? lostOnAgent(body) : []),
     ...unsaid,
   ];
@@ -196,6 +198,7 @@ export function lessons(words: string, terms: VendorTerms): Lesson[] {
     ...effortLessons("reasoning.effort", words, terms),
     ...ceilingLessons(words, terms),
     ...wholeLessons(words, terms),
+    ...looseLessons(words, terms),
     ...imageLessons(words, terms),
   ];
 }
@@ -240,6 +243,7 @@ function amendNamed(body: Wire, orders: Orders, quirks: Quirks): Edits {
   list.set("reasoning", withToolsInReach(reasoning, body));
   list.set("include", wantedInclude(body["include"], orders));
   list.set("text", withFormatName(body["text"]));
+  if (quirks.looseSchemas) list.set("tools", withLooseSchemas(body["tools"], quirks));
   const known = withoutGivenIds(withoutLostReasoning(body["input"], orders));
   const input = soundInput(reasons(orders) || isMute(orders) ? withoutLoneIds(known) : known);
   if (input !== body["input"]) edits["input"] = input;

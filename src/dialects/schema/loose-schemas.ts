@@ -1,0 +1,80 @@
+import { isObject, listOf, stringOf } from "../../lib/json.ts";
+import { mapChanged } from "../../lib/map-changed.ts";
+import type { Lesson, Quirks, VendorTerms } from "../dialect.ts";
+import { mapInner } from "./inner-schemas.ts";
+
+type Wire = Record<string, unknown>;
+type Looseness = NonNullable<Quirks["looseSchemas"]>;
+
+/** Deepest nesting of a schema that is looked into. */
+const MAX_DEPTH = 64;
+
+/** What a schema says of texts and lists that a server may not understand: each is a word for the model's eyes all the same, and a call is its client's to check. */
+const BOUNDS: Readonly<Record<Looseness, readonly string[]>> = {
+  patterns: ["pattern"],
+  bounds: ["pattern", "minLength", "maxLength", "minItems", "maxItems"],
+};
+
+/**
+ * How servers refuse the whole request for a pattern in a tool's schema that JSON Schema allows and their own regular expressions do not: OpenAI and DeepSeek
+ * of Unicode's classes, which Claude Code's own tools have since 2.1.265 (anthropics/claude-code #92964), OpenAI of what looks ahead (tombii/better-ccflare #357),
+ * Groq too (CodeWithCJ/SparkyFitness #1649), llama.cpp of one that is not for the whole text (ggml-org/llama.cpp #26930).
+ */
+const PATTERN_REFUSED =
+  /\bis not (?:a|valid) ["']regex["']|\bregex look(?:around|ahead|behind)s? (?:is|are) not supported\b|\bPattern must start with '\^' and end with '\$'/i;
+
+/** What llama.cpp and LM Studio say where patterns or lengths make a grammar that they cannot read (ggml-org/llama.cpp #27087, firecrawl/firecrawl #4512). */
+const GRAMMAR_REFUSED = /\bfailed to parse grammar\b/i;
+
+/** What a refusal in these words teaches of tools' schemas; see {@link UpstreamDialect.lessons}. */
+export function looseLessons(words: string, terms: VendorTerms): Lesson[] {
+  const grades: readonly Looseness[] = GRAMMAR_REFUSED.test(words)
+    ? ["patterns", "bounds"]
+    : PATTERN_REFUSED.test(words)
+      ? ["patterns"]
+      : [];
+  return grades.map((looseSchemas) => ({ ...terms, quirks: { ...terms.quirks, looseSchemas } }));
+}
+
+/** A schema without these keywords; the very same where it has none of them. */
+function loosen(schema: unknown, words: readonly string[], depth = 0): unknown {
+  if (!isObject(schema) || depth > MAX_DEPTH) return schema;
+  const inner = mapInner(schema, (one) => loosen(one, words, depth + 1));
+  if (!words.some((word) => Object.hasOwn(inner, word))) return inner;
+  return Object.fromEntries(Object.entries(inner).filter(([word]) => !words.includes(word)));
+}
+
+/** The places of a tool's schema in the three dialects. */
+const PLACES = ["function", "parameters", "input_schema"];
+
+function looseTool(tool: unknown, words: readonly string[]): unknown {
+  if (!isObject(tool)) return tool;
+  let loose: Wire = tool;
+  for (const place of PLACES) {
+    const value = tool[place];
+    const next = place === "function" ? looseTool(value, words) : loosen(value, words);
+    if (next !== value) loose = { ...loose, [place]: next };
+  }
+  // A namespace holds tools.
+  const held = tool["tools"];
+  const next = Array.isArray(held) ? mapChanged<unknown>(held, (one) => looseTool(one, words)) : held;
+  return next === held ? loose : { ...loose, tools: next };
+}
+
+/** Tools with schemas as loose as the vendor wants them; the very same where there is nothing to leave out. */
+export function withLooseSchemas(tools: unknown, { looseSchemas }: Quirks): unknown {
+  if (looseSchemas === undefined || !Array.isArray(tools)) return tools;
+  return mapChanged<unknown>(tools, (tool) => looseTool(tool, BOUNDS[looseSchemas]));
+}
+
+const nameOf = (tool: unknown): string => {
+  if (!isObject(tool)) return "";
+  return stringOf(tool["name"]) || (isObject(tool["function"]) ? stringOf(tool["function"]["name"]) : "");
+};
+
+/** The tools, by their names, of which {@link withLooseSchemas} leaves something out. */
+export function namesLoosened(tools: unknown, quirks: Quirks): string[] {
+  const loose = listOf(withLooseSchemas(tools, quirks));
+  const changed = listOf(tools).filter((tool, at) => loose[at] !== tool);
+  return changed.map((tool) => `tools.${nameOf(tool)}.${quirks.looseSchemas}`);
+}
