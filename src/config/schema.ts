@@ -91,6 +91,7 @@ const quirkProperties = late(
       prefill: Type.Optional(Words(["prefix", "partial", "continue", "none"])),
       empty_content: Type.Optional(flag()),
       blank_content: Type.Optional(flag()),
+      no_empty_turns: Type.Optional(flag()),
       no_nulls: Type.Optional(flag()),
       joined_content: Type.Optional(flag()),
       nine_character_tool_ids: Type.Optional(flag()),

@@ -109,6 +109,8 @@ export type Quirks = {
   emptyContent?: boolean;
   /** chat: a turn of calls alone is refused with null or `""` as its content: a blank is sent (Databricks' Claude). */
   blankContent?: boolean;
+  /** chat: a turn of the model's in which nothing is said or called is refused, whatever was thought in it: it is left out (Moonshot). */
+  noEmptyTurns?: boolean;
   /**
    * chat: fields that are null are refused; left out they mean the same. mlx-lm (containers/ramalama #2465) and KoboldCpp (LostRuins/koboldcpp #1503) break the
    * connection off at one, from which nothing can be learnt: their rows say so.

@@ -280,6 +280,8 @@ export const registry: readonly VendorRow[] = [
       unknownFields: without("prompt_cache_key", "safety_identifier"),
       reasoningReplay: "reasoning_content",
       reasoningReplayCalls: true,
+      // "the message at position 64 with role 'assistant' must not be empty": what it was thinking as its user stopped it (anomalyco/opencode #37887).
+      noEmptyTurns: true,
       // K3 takes `required`, and no tool's name; K2 while it thinks neither, and says so (UKGovernmentBEIS/inspect_ai #5152).
       toolChoiceRequired: "unnamed",
       // platform.kimi.ai, "Partial Mode".

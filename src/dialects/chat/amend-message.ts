@@ -4,12 +4,9 @@ import { knowsLess } from "../knows-all.ts";
 import { idRule } from "./call-ids.ts";
 import { amendFields, joinContent, removeBreakpoints, removeMarks } from "./message-fields.ts";
 import { PICTURES, refusesPictures } from "./pictures.ts";
-import { addThoughtPart, LOST_REASONING, lacksReasoning, renameReasoning } from "./replay.ts";
+import { addThoughtPart, isLoneThought, LOST_REASONING, lacksReasoning, REPLAYED, renameReasoning } from "./replay.ts";
 
 type Wire = Record<string, unknown>;
-
-/** Where an assistant turn carries its reasoning (dialects.md 1.1). JSON leaves out what is undefined. */
-const REPLAYED = ["reasoning_content", "reasoning", "reasoning_details"] as const;
 
 /** A call that carries another vendor's proof of reasoning (dialects.md 3.3). */
 const isSigned = (call: unknown): call is Wire => isObject(call) && Object.hasOwn(call, "extra_content");
@@ -36,7 +33,7 @@ function amendAssistant(message: Wire, quirks: Quirks, changes: Wire): void {
     changes["reasoning_content"] = typeof known === "string" ? known : "";
   }
   if (quirks.thoughtParts) addThoughtPart(message, changes);
-  if (quirks.refusesReasoning) {
+  if (quirks.refusesReasoning || (quirks.noEmptyTurns && isLoneThought(message))) {
     for (const field of REPLAYED) if (Object.hasOwn(message, field)) changes[field] = undefined;
   }
   if (quirks.refusesReasoning || quirks.unknownFields?.length) removeProofs(message, changes);

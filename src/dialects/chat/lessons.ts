@@ -32,6 +32,8 @@ const UNKNOWN_PLACES: readonly RegExp[] = [
   /^(?:Model \S+ does not support parameter|Argument not supported(?: on this model)?:) (\w+)/g,
   // Claude's models behind others, in their own words and in those of Databricks (leonardovida/duckdb-ai #85).
   new RegExp(`^${LEAD}["'\`]?(\\w+)["'\`]? is deprecated for this model\\b`, "g"),
+  // Moonshot's models, which are sampled in one way alone, by whatever way they are asked (tinyhumansai/openhuman #2082, HenriGrimm/Minnow #291).
+  /\binvalid (temperature|top_p|presence_penalty|frequency_penalty): only [\d.]+ is allowed for this model/g,
   /^(?:BAD_REQUEST: )?Model \S+ does not support the (\w+) parameter/g,
 ];
 const UNKNOWN_NAMES: readonly RegExp[] = [
@@ -59,7 +61,8 @@ const BESIDE_OTHERS =
 const OF_FIELDS_VALUE = /\bunsupported value\b(?!.*\bonly the default\b)/i;
 const OF_CHOICES =
   /\bsupported (?:string )?values\b|\bmust (?:either )?be\b|\binput should be\b|\bone of\b|\bnot support (?:this\b|`?tool_choice=)|\bsupport the provided\b/i;
-const OF_LEVELS = /^Reasoning is mandatory\b|\b(?:thinking|reasoning)[ _](?:effort|level|budget|mode|value)\b/i;
+const OF_LEVELS =
+  /^Reasoning is mandatory\b|\binvalid thinking: only\b|\b(?:thinking|reasoning)[ _](?:effort|level|budget|mode|value)\b/i;
 
 /** Without these a request would be another one: who refuses them, be it beside others, is not told it again. */
 const ESSENTIAL: ReadonlySet<string> = new Set([
@@ -81,7 +84,7 @@ const OF_MESSAGES: ReadonlySet<string> = new Set(
 
 /** A model that does not think, a depth that it does not have, and an off where it has none (OpenRouter). Nothing is rejected for such reasons (interface 4.8, 7). */
 const REASONING_REFUSED = new RegExp(
-  `^Reasoning is mandatory for this endpoint\\b|\\bdoes not support (?:thinking|reasoning)\\b|${EFFORT_REFUSED.source}`,
+  `^Reasoning is mandatory for this endpoint\\b|\\binvalid thinking: only type=enabled is allowed\\b|\\bdoes not support (?:thinking|reasoning)\\b|${EFFORT_REFUSED.source}`,
   "i",
 );
 
@@ -131,6 +134,9 @@ const IN_TURNS: Quirks = {
 const TURNS_REFUSED = /\balternat(?:e|ing)\b|unexpected role '\w+' after role|角色需交替出现/i;
 const SYSTEM_REFUSED = /\bSystem role not supported\b/i;
 
+const EMPTY_TURN =
+  /\bmessage at position \d+ with role 'assistant' must not be empty\b|\ball messages must have non-empty content\b/;
+
 /**
  * What else servers refuse of what the dialect's own vendor takes, and how each can be told it. A rule that changes nothing of a request is passed
  * by; none loses anything that is not named.
@@ -146,6 +152,11 @@ const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
     { emptyContent: true, joinedContent: true },
   ],
   [/\btext content blocks must be non-empty\b/, { blankContent: true }],
+  // Moonshot's words, and Claude's behind others. Of turns that call, some take no empty text (anomalyco/opencode #46577).
+  [EMPTY_TURN, { noEmptyTurns: true }],
+  [EMPTY_TURN, { noEmptyTurns: true, blankContent: true }],
+  // Moonshot's, by whatever way it is asked (earendil-works/pi #4138, CommandCodeAI/command-code #594; MoonshotAI/kimi-cli #178).
+  [/\bmoonshot flavored json schema\b|\bmissing 'type' or 'anyOf' key in parameter type\b/, { plainSchemas: true }],
   // llama.cpp's of June 2026 (ggml-org/llama.cpp #25515), OpenAI of a ceiling (eclipse-basyx/basyx-pdf-to-aas #8), Bedrock's schemas (x3n0cr4735/celi #91), pydantic.
   [/\b(?:but is|but got|received|found:) null\b|["']input["']: None\b/i, { noNulls: true }],
   // Qwen at hosts that have no row of its own.
@@ -160,9 +171,9 @@ const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
   ],
   [TURNS_REFUSED, IN_TURNS],
   [new RegExp(`${SYSTEM_REFUSED.source}|${TURNS_REFUSED.source}`, "i"), { ...IN_TURNS, noSystemRole: true }],
-  // LM Studio, in the words of its reader, OpenAI's models behind others, MiniMax (QwenLM/qwen-code #11834), TabbyAPI (theroyallab/tabbyAPI #485), Databricks (posit-dev/querychat #273).
+  // LM Studio, in the words of its reader, OpenAI's models behind others, MiniMax (QwenLM/qwen-code #11834), TabbyAPI (theroyallab/tabbyAPI #485), Databricks (posit-dev/querychat #273), Groq (usestrix/strix #1088).
   [
-    /"parameters",\s*"properties"\s*\],\s*"message":\s*"Required"|\bobject schema missing properties\b|\bfunction parameters is empty\b|\bfunction\.parameters: Field required\b|"parameters" is a required property\b/,
+    /'required' present but 'properties' is missing|"parameters",\s*"properties"\s*\],\s*"message":\s*"Required"|\bobject schema missing properties\b|\bfunction parameters is empty\b|\bfunction\.parameters: Field required\b|"parameters" is a required property\b/,
     { namedProperties: true },
   ],
   [/\bfunction name is invalid, must start with a letter\b/i, { letterFirstNames: true }],

@@ -10,7 +10,7 @@ import { lostMessageFields } from "./message-fields.ts";
 import { lostGrammars } from "./older-tools.ts";
 import { losesStrict } from "./output-format.ts";
 import { picturePaths, refusesPictures } from "./pictures.ts";
-import { lacksReasoning } from "./replay.ts";
+import { isLoneThought, lacksReasoning } from "./replay.ts";
 import { nameLostStops } from "./stops.ts";
 
 type Wire = Record<string, unknown>;
@@ -21,6 +21,10 @@ function losesReasoning(body: Wire, edits: Edits, { reasoning }: Orders, quirks:
   if (!demanded || reasoning.kind === "off") return false;
   return listOf(edits["messages"] ?? body["messages"]).some((message) => isObject(message) && lacksReasoning(message));
 }
+
+/** Whether a turn that held nothing but reasoning is left out. */
+const losesThoughts = ({ messages }: Wire, { noEmptyTurns }: Quirks): boolean =>
+  noEmptyTurns === true && listOf(messages).some((message) => isObject(message) && isLoneThought(message));
 
 const roleOfLast = (messages: unknown): unknown => {
   const last = listOf(messages).at(-1);
@@ -35,7 +39,8 @@ const isAnswered = (body: Wire, edits: Edits, { prefill }: Quirks): boolean =>
 export function repairs(body: Wire, edits: Edits, orders: Orders, quirks: Quirks): string[] {
   const isTaken = (field: string) => Object.hasOwn(edits, field) && edits[field] === undefined;
   const unknown = quirks.unknownFields ?? [];
-  const lost = losesReasoning(body, edits, orders, quirks) ? ["reasoning_content"] : [];
+  const isThoughtLost = losesReasoning(body, edits, orders, quirks) || losesThoughts(body, quirks);
+  const lost = isThoughtLost ? ["reasoning_content"] : [];
   if (isAnswered(body, edits, quirks)) lost.push("prefill");
   lost.push(...lostGrammars(body, quirks));
   for (const at of evenStrict(body["tools"], quirks).loosened) lost.push(`tools[${at}].function.strict`);

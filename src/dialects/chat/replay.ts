@@ -36,6 +36,17 @@ function read(body: Wire, texts: boolean): Conversation {
   return { turns, anchor: anchor.value };
 }
 
+/** Where an assistant turn carries its reasoning (dialects.md 1.1). JSON leaves out what is undefined. */
+export const REPLAYED = ["reasoning_content", "reasoning", "reasoning_details"] as const;
+
+/** Whether a turn of the model's holds nothing but what it thought: its user stopped it there. */
+export const isLoneThought = (message: Record<string, unknown>): boolean =>
+  message["role"] === "assistant" &&
+  !message["content"] &&
+  !message["tool_calls"] &&
+  !message["refusal"] &&
+  REPLAYED.some((field) => message[field]);
+
 /** The reasoning text of a reply, blank where there was none: this dialect has one field for it. */
 function textOf(memory: ReasoningMemory): string {
   return memory.map((block) => (block.kind === "reasoning" ? block.text : "")).join("");

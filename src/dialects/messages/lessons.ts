@@ -15,10 +15,10 @@ const THOUGHT_MISSED =
 /**
  * How servers say that a model calls no tool that it is forced to while it thinks: DeepSeek, whose models think unless they are told not to (Claude Code forces
  * its search of the web, deepseek-ai/awesome-deepseek-integration #606), and Claude at Amazon Bedrock up to 4.7, also with adaptive thinking, which Anthropic
- * itself takes beside a forced tool since 4.6 (vercel/ai #17729, langchain-ai/langchain-aws #1151).
+ * itself takes beside a forced tool since 4.6 (vercel/ai #17729, langchain-ai/langchain-aws #1151), and Moonshot (can1357/oh-my-pi #1077).
  */
 const CHOICE_REFUSED =
-  /\bnot support this tool_choice\b|\bThinking may not be enabled when tool_choice forces tool use\b/;
+  /\bnot support this tool_choice\b|\bThinking may not be enabled when tool_choice forces tool use\b|\btool_choice '?\w+'? is incompatible with thinking enabled\b/;
 
 /** How servers say that nothing makes their model call a tool (TensorRT-LLM's `serve/anthropic_adapter.py`; LMDeploy's `anthropic/endpoints/validation.py`, of `any` alone). */
 const FORCED_REFUSED =
@@ -26,9 +26,11 @@ const FORCED_REFUSED =
 
 /**
  * How Claude's models since 4.7 refuse to be sampled otherwise than they are, wherever they are served (RooCodeInc/Roo-Code #12162, promptfoo/promptfoo
- * #10307). Where their names are known they are not told; of inference profiles, deployments and what came out today nobody knows.
+ * #10307), and Moonshot's to be sampled in any but one way (tinyhumansai/openhuman #2082). Where their names are known they are not told; of inference profiles, deployments and what came out today nobody knows.
  */
-const UNSAMPLED = new RegExp(`^${LEAD}\`?(temperature|top_p|top_k)\`? is deprecated for this model\\b`);
+const UNSAMPLED = new RegExp(
+  `^${LEAD}\`?(temperature|top_p|top_k)\`? is deprecated for this model\\b|\\binvalid (temperature|top_p|top_k): only [\\d.]+ is allowed for this model\\b`,
+);
 
 /** How the same models refuse to think by a budget (anthropics/claude-code #63546, openclaw/openclaw #117871). */
 const NO_BUDGET = new RegExp(`^${LEAD}"?thinking\\.type\\.enabled"? is not supported for this model\\b`);
@@ -41,15 +43,18 @@ const NO_ADAPTIVE = new RegExp(
   `^${LEAD}(?:Invalid request: )?(?:request\\.|body\\.)?thinking(?:\\.type)?: (?:Input tag 'adaptive' found|Invalid (?:discriminator|enum) value\\. Expected 'enabled' \\| 'disabled'|Input should be 'enabled' or 'disabled')`,
 );
 
-/** How those that always think (Fable, Mythos) refuse not to (cline/cline #13203). Of a wish to think it says nothing. */
-const NO_OFF = new RegExp(`^${LEAD}"?thinking\\.type\\.disabled"? is not supported for this model\\b`);
+/** How those that always think (Fable, Mythos; Kimi's) refuse not to (cline/cline #13203, MoonshotAI/Kimi-K2 #141). Of a wish to think it says nothing. */
+const NO_OFF = new RegExp(
+  `^${LEAD}"?thinking\\.type\\.disabled"? is not supported for this model\\b|\\binvalid thinking: only type=enabled is allowed\\b`,
+);
 
 /** How Claude's models since 4.6 refuse to go on with their own last turn (anomalyco/opencode #29760). */
 const NO_PREFILL = new RegExp(`^${LEAD}This model does not support assistant message prefill\\b`);
 
 /** What newer models refuse that older ones took, and servers that know less of the dialect. */
 function otherLessons(words: string, terms: VendorTerms): Lesson[] {
-  const field = UNSAMPLED.exec(words)?.[1];
+  const [, deprecated, fixed] = UNSAMPLED.exec(words) ?? [];
+  const field = deprecated ?? fixed;
   const { quirks, refuses = [] } = terms;
   if (FORCED_REFUSED.test(words))
     return [{ ...terms, quirks: { ...quirks, toolChoiceRequired: "auto" }, isOnce: true }];

@@ -189,11 +189,15 @@ const SUMMARY_REFUSED = /\breasoning[. ]summar(?:y|ies)\b/i;
 /** And how Azure says of other makers' models that they give no proof of what they thought, which the gateway asks all of that think for (earendil-works/pi #6228). */
 const PROOF_UNKNOWN = /^Encrypted content is not supported with this model\b/;
 
+/** And how xAI says of its older models that they are told no depth (earendil-works/pi #8381). */
+const DEPTH_UNKNOWN = /\bdoes not support parameter reasoningEffort\b/;
+
 /** See {@link UpstreamDialect.lessons}. A summary that a client asked for itself is asked for all the same. */
 export function lessons(words: string, terms: VendorTerms): Lesson[] {
   const { quirks, refuses = [] } = terms;
   if (SUMMARY_REFUSED.test(words)) return [{ ...terms, quirks: { ...quirks, noReasoningSummary: true } }];
   if (PROOF_UNKNOWN.test(words)) return [{ ...terms, refuses: [...refuses, "include"] }];
+  if (DEPTH_UNKNOWN.test(words)) return [{ ...terms, refuses: [...refuses, "reasoning.effort"] }];
   return [
     ...effortLessons("reasoning.effort", words, terms),
     ...ceilingLessons(words, terms),
