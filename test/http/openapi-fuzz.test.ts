@@ -47,10 +47,11 @@ test("thousands of random requests made from the document: what comes back is wh
 
 test("a document that says something else is found out", async () => {
   const path = "/v1/account";
-  const lie = (change: (operation: Schema) => void): FuzzLab => {
+  const lie = (change: (operation: Schema, schemas: Schema) => void): FuzzLab => {
     const detail = structuredClone((lab.document["paths"] as Record<string, Schema>)[path]) as { get: Schema };
-    change(detail.get);
-    return { ...lab, document: { ...lab.document, paths: { [path]: detail } } };
+    const components = structuredClone(lab.document["components"]) as { schemas: Schema };
+    change(detail.get, components.schemas);
+    return { ...lab, document: { ...lab.document, components, paths: { [path]: detail } } };
   };
   const faultsOf = async (lying: FuzzLab) =>
     new Set((await new Fuzz(lying, [], HANGS_MS).run(SEED, 20)).faults.map(({ what }) => what));
@@ -59,9 +60,9 @@ test("a document that says something else is found out", async () => {
     delete (responses as Schema)["200"];
   });
   expect(await faultsOf(withoutStatus)).toContain("status 200 is not declared");
-  const otherType = lie((operation) => {
-    const text = JSON.stringify(operation).replaceAll('"account"', '"acount"');
-    Object.assign(operation, JSON.parse(text));
+  const otherType = lie((_operation, schemas) => {
+    const text = JSON.stringify(schemas).replaceAll('"account"', '"acount"');
+    Object.assign(schemas, JSON.parse(text));
   });
   expect([...(await faultsOf(otherType))].join()).toContain('its body: .object is not "acount"');
   const otherMedia = lie((operation) => {

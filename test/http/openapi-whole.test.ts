@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { openapiDocument } from "../../src/http/openapi/openapi.ts";
+import { isObject } from "../../src/lib/json.ts";
 import { startApp } from "../support/app.ts";
 
 type Operation = { parameters?: { name: string; in: string; required?: boolean }[]; operationId?: string };
@@ -61,4 +62,31 @@ test("the gateway's own document holds every endpoint, with every parameter of i
     expect([name, inPath.map((parameter) => parameter.name)]).toEqual([name, wanted as string[]]);
     expect(inPath.every((parameter) => parameter.required === true)).toBe(true);
   }
+});
+
+test("a schema with a name stands once, under it; one of words alone has no pattern: makers of clients take no type twice", async () => {
+  const app = await startApp({});
+  const document = (await openapiDocument(await app.app.gateway.routes())) as {
+    paths: object;
+    components: { schemas: Record<string, { title?: string }> };
+  };
+  await app.stop();
+  const inside: string[] = [];
+  const look = (node: unknown) => {
+    if (Array.isArray(node)) for (const entry of node) look(entry);
+    if (!isObject(node)) return;
+    if (typeof node["title"] === "string") inside.push(node["title"]);
+    if (node["enum"] && node["pattern"]) inside.push(String(node["pattern"]));
+    for (const [key, inner] of Object.entries(node)) if (key !== "examples") look(inner);
+  };
+  look(document.paths);
+  for (const [name, { title, ...schema }] of Object.entries(document.components.schemas)) {
+    expect(title ?? name).toBe(name);
+    look(schema);
+  }
+  expect(inside).toEqual([]);
+  expect(Object.keys(document.components.schemas)).toEqual(
+    expect.arrayContaining(["Account", "ImageJob", "Key", "LedgerEntry", "McpReply", "Model", "UsageGroup", "Vendor"]),
+  );
+  expect(JSON.stringify(document.paths)).toContain('"$ref":"#/components/schemas/LedgerEntry"');
 });

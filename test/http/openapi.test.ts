@@ -1,5 +1,5 @@
 import { describe, expect, spyOn, test } from "bun:test";
-import { Type } from "@sinclair/typebox";
+import { type TSchema, Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { renderElysiaError } from "../../src/http/errors.ts";
 import { healthRoutes } from "../../src/http/health.ts";
@@ -173,6 +173,18 @@ describe("the document", () => {
     const operations = operationsOf(await readDocument(app));
     const open = operations.find(([, path]) => path === "/v1/open")?.[2];
     expect(JSON.stringify(open).match(/"additionalProperties":true/g)).toHaveLength(2);
+  });
+
+  test("two schemas of one name that differ are no document", async () => {
+    const route = (schema: TSchema) => ({ detail: { responses: { "200": jsonReply(() => schema, "A thing.") } } });
+    const thing = { title: "Thing" };
+    const app = (other: TSchema) =>
+      makeApp()
+        .get("/v1/first", () => "", route(Open({ id: Type.String() }, thing)))
+        .get("/v1/second", () => "", route(other));
+    const schemas = node(node((await readDocument(app(Open({ id: Type.String() }, thing))))["components"])["schemas"]);
+    expect(schemas["Thing"]).toMatchObject({ title: "Thing", properties: { id: { type: "string" } } });
+    expect(readDocument(app(Open({ id: Type.Integer() }, thing)))).rejects.toThrow("no OpenAPI document");
   });
 
   test("is the same at the second asking, and grows with the app", async () => {
