@@ -667,13 +667,15 @@ describe("several routes", () => {
   });
 
   test.each([
-    ["refused the key, which stays so", 401, 429, "20"],
-    ["is overloaded, which passes sooner", 503, 503, null],
-    ["broke down at work that may be paid for", 500, 502, null],
+    ["refused the key, which stays so", fault(401), 429, "20"],
+    ["is overloaded, which passes sooner", fault(503), 503, null],
+    ["broke down at work that may be paid for", fault(500), 502, null],
+    ["broke down so, and says that asking again is in vain", fault(500, { "x-should-retry": "false" }), 502, null],
+    ["refused the request, which is the client's to mend", fault(400), 400, null],
   ])("one is limited and the other one %s: what is told", async (_name, fails, status, retryAfter) => {
     const app = await twoVendors();
     first.always(PATH, fault(429, { "retry-after": "20" }));
-    second.always(PATH, fault(fails));
+    second.always(PATH, fails);
     const refused = await say(app, "well?");
     expect([refused.status, refused.headers.get("retry-after")]).toEqual([status, retryAfter]);
     expect([first.calls.length, second.calls.length]).toEqual([1, 1]);
@@ -1571,6 +1573,17 @@ describe("several keys of a vendor", () => {
     expect(await told()).toBe("32");
   });
 
+  test("work that one key's vendor may have done is done again by another model before another key is asked", async () => {
+    const routes = ["big", "small"].map((model) => ({ vendor: "one", model }));
+    const app = await appWith({
+      vendors: [withKeys("key-a1", "key-b2")],
+      models: [{ id: "one/big", pricing: "free", routes }],
+    });
+    first.always(PATH, ({ text }) => (text.includes('"big"') ? fault(500) : json(chatReply("small"))));
+    expect((await talk(app, "well?")).status).toBe(200);
+    expect(first.calls.map(({ json }) => (json as { model: string }).model)).toEqual(["big", "small"]);
+  });
+
   test("a vendor that is overloaded is not asked again with another key", async () => {
     const app = await appWith({ vendors: [withKeys("key-a1", "key-b2")], models });
     first.always(PATH, fault(503));
@@ -1778,29 +1791,38 @@ describe("the only way", () => {
     expect([first.calls.length, app.app.running.count]).toEqual([1, 0]);
   });
 
-  test("who leaves while a repeat is waited for takes nobody's place in the budget", async () => {
-    insideOnly("a pause that is ended by hand");
-    const app = await single();
-    first.always(PATH, fault(503));
-    for (let count = 0; count < 5; count++) {
-      const leaving = new AbortController();
-      const paused = Promise.withResolvers<void>();
-      app.app.services.pause = () => {
-        paused.resolve();
-        return new Promise((resolve) => leaving.signal.addEventListener("abort", () => resolve()));
-      };
-      const body = { model: "one/m", messages: [{ role: "user", content: `${count}` }] };
-      const left = app.post(PATH, body, { signal: leaving.signal }).catch(() => undefined);
-      await paused.promise;
-      leaving.abort();
-      await left;
-    }
-    app.app.services.pause = () => Promise.resolve();
-    app.app.services.health.forgetTrouble();
-    const before = first.calls.length;
-    await talk(app, "is it repeated?");
-    expect(first.calls.length - before).toBe(2);
-  });
+  test.each(["waited for", "under way"])(
+    "who leaves while a repeat is %s takes nobody's place in the budget",
+    async (what) => {
+      insideOnly("a pause that is ended by hand");
+      const app = await single();
+      for (let count = 0; count < 5; count++) {
+        first.reset();
+        if (what === "waited for") first.always(PATH, fault(503));
+        else answers(first, fault(503), neverAnswer());
+        const leaving = new AbortController();
+        const paused = Promise.withResolvers<void>();
+        app.app.services.pause = () => {
+          paused.resolve();
+          if (what === "under way") return Promise.resolve();
+          return new Promise((resolve) => leaving.signal.addEventListener("abort", () => resolve()));
+        };
+        const body = { model: "one/m", messages: [{ role: "user", content: `${count}` }] };
+        const left = app.post(PATH, body, { signal: leaving.signal }).catch(() => undefined);
+        await paused.promise;
+        if (what === "under way") await first.called(1);
+        leaving.abort();
+        await left;
+        await app.app.running.idle();
+      }
+      first.reset();
+      first.always(PATH, fault(503));
+      app.app.services.pause = () => Promise.resolve();
+      app.app.services.health.forgetTrouble();
+      await talk(app, "is it repeated?");
+      expect(first.calls).toHaveLength(2);
+    },
+  );
 
   test("a storm does not become two: three repeats at a time, no more", async () => {
     const app = await single();

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
 import type { Socket, TCPSocketListener } from "bun";
 import { Abort } from "../../src/lib/abort.ts";
 import type { Answer } from "../../src/vendors/answer.ts";
+import type { Connection } from "../../src/vendors/http/connection.ts";
 import { Pool } from "../../src/vendors/http/pool.ts";
 import { addressOf, writeHead } from "../../src/vendors/http/request.ts";
 import { countTimeAsleep } from "../../src/vendors/http/time-asleep.ts";
@@ -68,10 +69,10 @@ afterEach(() => {
   ringer.stop(true);
 });
 
-function call(abort = new Abort()): Promise<Answer> {
+function call(abort = new Abort(), body = "{}"): Promise<Answer> {
   const address = addressOf(`http://127.0.0.1:${server.port}/x`);
   if (!address) throw new Error("no address");
-  return pool.call(address.origin, writeHead(address, ""), "{}", abort, RULES);
+  return pool.call(address.origin, writeHead(address, ""), body, abort, RULES);
 }
 
 async function ask(): Promise<void> {
@@ -180,6 +181,7 @@ test("what was used at the same time is kept, all of it, and closed when it has 
   await Promise.all([ask(), ask(), ask()]);
   await Promise.all([ask(), ask(), ask()]);
   expect([made, pool.figures]).toEqual([3, { open: 3, idle: 3 }]);
+  expect(pool.counts).toEqual({ opened: 3, reused: 3 });
   now += 49_000;
   pool.sweep();
   expect(pool.figures).toEqual({ open: 3, idle: 3 });
@@ -187,6 +189,27 @@ test("what was used at the same time is kept, all of it, and closed when it has 
   pool.sweep();
   expect(pool.figures).toEqual({ open: 0, idle: 0 });
   await until(() => open.size === 0, "the server to see it");
+});
+
+test("of those that rest at the same time no more are kept than a thousand and a few", () => {
+  let closed = 0;
+  const used = { origin: { name: "lab" }, answers: 1, idleSince: 0, close: () => closed++ };
+  for (let count = 0; count < 1_025; count++) pool.freed({ ...used } as unknown as Connection);
+  expect([pool.figures.idle, closed]).toEqual([1_024, 1]);
+  now += 51_000;
+  pool.sweep();
+  expect(closed).toBe(1_025);
+});
+
+test("a connection on which an answer came before its request had gone out whole takes no other request", async () => {
+  reply = "HTTP/1.1 413 Payload Too Large\r\ncontent-length: 2\r\n\r\nno";
+  // More than sender and receiver keep between them, of which no more is read.
+  behind = (socket) => void socket.pause();
+  const refused = await call(undefined, "x".repeat(16 * 1024 * 1024));
+  expect([refused.status, await refused.text(100)]).toEqual([413, "no"]);
+  [reply, behind] = [REPLY, undefined];
+  await ask();
+  expect(made).toBe(2);
 });
 
 test("those that have rested for too long are looked for as long as any rest, by one timer", async () => {
