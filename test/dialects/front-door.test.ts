@@ -455,6 +455,28 @@ test.each([
   },
 );
 
+test("a call of its vendor's own kind goes back as it is, with a result or without one, and is told as lost elsewhere", async () => {
+  const ran = { id: "call_1", type: "code_interpreter", code_interpreter: { input: "1+1", outputs: [{ logs: "2" }] } };
+  const message = { role: "assistant", content: "a" };
+  upstream.always("/v1/chat/completions", json({ id: "1", choices: [{ index: 0, message, finish_reason: "stop" }] }));
+  const called = { id: "call_2", type: "function", function: { name: "find", arguments: "{}" } };
+  const said = (...calls: unknown[]) => ({ role: "assistant", content: "a", tool_calls: calls });
+  const result = (tool_call_id: string) => ({ role: "tool", tool_call_id, content: "2" });
+  for (const turns of [[said(ran)], [said(ran), result("call_1")], [said(ran, called), result("call_2")]]) {
+    const messages = [hello, ...turns, hello];
+    expect((await gateway.post("/v1/chat/completions", { model: "plain/x", messages })).status).toBe(200);
+    expect((upstream.calls.at(-1)!.json as Wire)["messages"]).toStrictEqual(messages);
+  }
+  // Beside what has to be mended it gets no result that nobody has given.
+  const broken = [hello, said(ran, called), hello];
+  await gateway.post("/v1/chat/completions", { model: "plain/x", messages: broken });
+  const mended = (upstream.calls.at(-1)!.json as Wire)["messages"] as Wire[];
+  expect(mended.map(({ tool_call_id: id }) => id)).toEqual([undefined, undefined, "call_2", undefined]);
+  upstream.answer("/v1/messages", json({ id: "m", type: "message", content: [], stop_reason: "end_turn", usage: {} }));
+  const across = await gateway.post("/v1/chat/completions", { model: "claude/x", messages: [hello, said(ran), hello] });
+  expect([across.status, across.headers.get("x-sluice-dropped")]).toEqual([200, "messages[1].tool_calls[0]"]);
+});
+
 describe("a call of its vendor's own kind reaches a client of the same dialect as it is", () => {
   const ran = { id: "call_1", type: "code_interpreter", code_interpreter: { input: "1+1", outputs: [{ logs: "2" }] } };
   const called = { id: "call_2", type: "function", function: { name: "find", arguments: "{}" } };

@@ -6,6 +6,7 @@ import { checkMedia } from "../media/check.ts";
 import { refuseOtherArguments } from "../schema/check.ts";
 import { checkToolChoice } from "./decode-tools.ts";
 import { schemaHolder } from "./output-format.ts";
+import { isOfOwnKind } from "./tool-calls.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -44,7 +45,7 @@ const NO_CALLED = "is required: an object with a name";
 function checkCalls(calls: readonly unknown[], path: string): void {
   for (let index = 0; index < calls.length; index++) {
     const call = calls[index] as Wire;
-    if (isObject(call["function"]) || isObject(call["custom"])) continue;
+    if (isObject(call["function"]) || isObject(call["custom"]) || isOfOwnKind(call)) continue;
     refuse(`${path}[${index}].${call["type"] === "custom" ? "custom" : "function"}`, NO_CALLED);
   }
 }

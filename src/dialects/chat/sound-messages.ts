@@ -5,7 +5,7 @@ import { DistinctNames } from "../tools/distinct-names.ts";
 import { boundedCallId } from "./call-ids.ts";
 import { contentText } from "./delta.ts";
 import { asOne, roleOf } from "./role-order.ts";
-import { argumentsText } from "./tool-calls.ts";
+import { argumentsText, isOfOwnKind } from "./tool-calls.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -47,7 +47,7 @@ function isWhole({ id, type, function: called, custom }: Wire): boolean {
 
 /** A call with its type and its text, also where that is still an object: one without arguments had none to give. Its id is seen to where those of its turn are. */
 function wholeCall(call: Wire): Wire {
-  if (isWhole(call)) return call;
+  if (isWhole(call) || isOfOwnKind(call)) return call;
   const { function: called, custom } = call;
   const type = call["type"] || (isObject(called) ? "function" : "custom");
   if (isObject(called))
@@ -59,17 +59,26 @@ function wholeCall(call: Wire): Wire {
 function isSound(messages: readonly unknown[]): boolean {
   /** Made for the first call: most conversations have none. */
   let waiting: Set<unknown> | undefined;
+  /** Calls of the last turn whose vendor has run them by itself, unless it wants the client to. */
+  let perhaps: Set<unknown> | undefined;
   for (const message of messages) {
     const role = roleOf(message);
     if (isObject(message) && hasGap(message)) return false;
     if (role === "tool") {
-      if (!waiting?.delete((message as Wire)["tool_call_id"])) return false;
+      const id = (message as Wire)["tool_call_id"];
+      if (!waiting?.delete(id) && !perhaps?.delete(id)) return false;
       continue;
     }
+    perhaps = undefined;
     if ((waiting && waiting.size > 0) || saysNothing(message)) return false;
     // OpenAI refuses a list of no calls, which many clients send.
     if (role === "assistant" && isEmptyList((message as Wire)["tool_calls"])) return false;
     for (const call of callsOf(message)) {
+      if (isOfOwnKind(call)) {
+        perhaps ??= new Set();
+        perhaps.add(call["id"]);
+        continue;
+      }
       waiting ??= new Set();
       if (waiting.has(call["id"]) || !isWhole(call)) return false;
       waiting.add(call["id"]);
@@ -140,7 +149,7 @@ class Rebuilder {
       ...(isEmptyList(message["tool_calls"]) ? rest : said),
       ...(changed && { tool_calls: calls.map(({ call }) => call) }),
     });
-    for (const { call, given } of calls) this.#writeResult(call["id"], given);
+    for (const { call, given } of calls) this.#writeResult(call, given);
   }
 
   /** Two turns of the user that a repair made neighbours are one: the templates of many servers raise on them (dialects.md 4.8 #5). */
@@ -151,11 +160,11 @@ class Rebuilder {
     else this.#out.push(message);
   }
 
-  #writeResult(id: unknown, given: unknown): void {
+  #writeResult(call: Wire, given: unknown): void {
+    const { id } = call;
     const result = this.#results.take(given);
-    this.#out.push(
-      result ? { ...filled(result), tool_call_id: id } : { role: "tool", tool_call_id: id, content: NO_RESULT },
-    );
+    if (result) this.#out.push({ ...filled(result), tool_call_id: id });
+    else if (!isOfOwnKind(call)) this.#out.push({ role: "tool", tool_call_id: id, content: NO_RESULT });
   }
 
   #writeStray(message: Wire): void {
@@ -170,8 +179,8 @@ class Rebuilder {
 }
 
 /**
- * A client's own messages as its vendor takes them (dialects.md 1.2): every call is whole and followed at once by its result, no call and
- * no result stands alone, no turn is empty. The same array where that is so already: nothing is touched that need not change.
+ * A client's own messages as its vendor takes them (dialects.md 1.2): every call is whole and followed at once by its result, no call, unless its vendor has
+ * run it by itself, and no result stands alone, no turn is empty. The same array where that is so already: nothing is touched that need not change.
  */
 export function soundMessages(messages: readonly unknown[]): readonly unknown[] {
   return isSound(messages) ? messages : new Rebuilder().rebuild(messages);
