@@ -145,6 +145,25 @@ describe("a chat server of which nothing is known", () => {
       "prefill",
     ],
     [
+      "strict tools, as NInfer does",
+      { ...ask(user), tools: [{ ...tool, function: { ...called, strict: true } }] },
+      (body) => JSON.stringify(body).includes('"strict":true'),
+      {
+        words:
+          "strict=true requires generated function arguments to satisfy the declared JSON Schema, which NInfer cannot guarantee",
+      },
+      { ...ask(user), tools: [tool] },
+      "tools[0].function.strict",
+    ],
+    [
+      "strict tools, as Cerebras does of some models",
+      { ...ask(user), tools: [{ ...tool, function: { ...called, strict: true } }] },
+      (body) => JSON.stringify(body).includes('"strict":true'),
+      { words: "Tools with strict=True are not supported by this model" },
+      { ...ask(user), tools: [tool] },
+      "tools[0].function.strict",
+    ],
+    [
       "marks of OpenAI's for a cache, as pydantic names them",
       ask({ role: "user", content: [{ type: "text", text: "Hi", prompt_cache_breakpoint: { mode: "explicit" } }] }),
       (body) => JSON.stringify(body).includes("prompt_cache_breakpoint"),

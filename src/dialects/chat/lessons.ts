@@ -176,6 +176,8 @@ const RULES: readonly (readonly [words: RegExp, quirks: Quirks])[] = [
     /'required' present but 'properties' is missing|"parameters",\s*"properties"\s*\],\s*"message":\s*"Required"|\bobject schema missing properties\b|\bfunction parameters is empty\b|\bfunction\.parameters: Field required\b|"parameters" is a required property\b/,
     { namedProperties: true },
   ],
+  // Servers that hold no reply to a schema, and models of Cerebras (Ambolio/ninfer-4090-windows #3, livekit/agents #3134).
+  [/\bstrict=true\b/i, { noStrictTools: true }],
   [/\bfunction name is invalid, must start with a letter\b/i, { letterFirstNames: true }],
   [/\btool names can only contain certain characters\b/, { wordNames: true }],
   [/\bcall ids?\b.*\blength (?:of )?9\b/i, { nineCharacterToolIds: true }],
