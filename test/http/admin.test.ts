@@ -345,6 +345,16 @@ describe("keys and tokens", () => {
     expect(Math.abs(endsAt - lab.clock.now() - 7 * DAY_MS)).toBeLessThan(HEARD_MS);
     expect(dataOf((await get("/admin/v1/tokens")).body).map((row) => row["id"])).toEqual([made.body["id"]]);
     const revoked = await lab.ask(lab.admin, `/admin/v1/tokens/${made.body["id"]}`, { method: "DELETE" });
+    for (const [path, word] of [
+      ["/admin/v1/tokens/key_x", "token"],
+      [`/admin/v1/keys/${made.body["id"]}`, "key"],
+    ] as const) {
+      const missing = await lab.ask(lab.admin, path, { method: "DELETE" });
+      expect([missing.status, JSON.stringify(missing.body)]).toEqual([
+        404,
+        expect.stringContaining(`There is no ${word} of this id.`),
+      ]);
+    }
     expect(revoked.body["revoked_at"]).not.toBeNull();
   });
 

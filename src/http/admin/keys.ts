@@ -1,5 +1,4 @@
 import { Elysia } from "elysia";
-import type { KeyRow } from "../../accounts/key-row.ts";
 import { capRule, type KeyLimits } from "../../accounts/key-wish.ts";
 import type { KeyList } from "../../accounts/keys.ts";
 import { toKey } from "../../accounts/tokens.ts";
@@ -68,7 +67,7 @@ async function createKey(request: Request, { accounts, keys, clock }: AdminDepen
 
 async function changeKey(request: Request, id: string, { keys, clock }: AdminDependencies) {
   const { name, ...limits } = await readBody<WrittenLimits & { name?: string }>(request, clock, checkChange);
-  requireKey(keys.listed("keys", id));
+  requireListed(keys, "keys", id);
   return { value: toKeyView(await keys.change(id, { ...(name !== undefined && { name }), ...readLimits(limits) })) };
 }
 
@@ -95,8 +94,9 @@ async function createToken(request: Request, { accounts, keys, clock }: AdminDep
 }
 
 /** By its whole id alone: in a path neither a key itself nor an abbreviation has a place. Throws GatewayError (not_found). */
-function requireKey(found: KeyRow | undefined): void {
-  if (!found) throw new GatewayError("not_found", "There is no key of this id.");
+function requireListed(keys: AdminDependencies["keys"], list: KeyList, id: string): void {
+  const word = list === "keys" ? "key" : "token";
+  if (!keys.listed(list, id)) throw new GatewayError("not_found", `There is no ${word} of this id.`);
 }
 
 const LIST_PARAMETERS = [ACCOUNT_PARAMETER, ...PAGE_PARAMETERS];
@@ -130,7 +130,7 @@ export function adminKeyRoutes(dependencies: AdminDependencies) {
     });
   const answerRevoke = (request: Request, list: KeyList, id: string) =>
     answerAdmin(request, dependencies, async () => {
-      requireKey(keys.listed(list, id));
+      requireListed(keys, list, id);
       return { value: toKeyView(await keys.revoke(id)) };
     });
   return new Elysia()
