@@ -137,6 +137,21 @@ describe("several routes", () => {
     expect([first.calls.length, second.calls.length]).toEqual([7, 7]);
   });
 
+  test("a client that leaves while it finds out keeps nobody from finding out", async () => {
+    insideOnly("how many requests are under way");
+    const { app, clock } = await askedInVain(5, 500);
+    await clock.advance(37_000);
+    first.always(PATH, neverAnswer());
+    const leaving = new AbortController();
+    const left = app.call(PATH, { ...posting(app, "finds out", false), signal: leaving.signal }).catch(() => undefined);
+    await first.called(5);
+    leaving.abort();
+    await left;
+    await app.app.running.idle();
+    first.always(PATH, json(chatReply("one")));
+    expect(await (await say(app, "is it mended?")).text()).toContain("one");
+  });
+
   test("a sole key that is refused rests for ten minutes: the other vendor is asked at once", async () => {
     const { app, clock } = await askedInVain(7, 401);
     expect([first.calls.length, second.calls.length]).toEqual([1, 7]);
@@ -827,6 +842,11 @@ describe("a way along which the request cannot be told", () => {
     // It is known to be limited by now, and is not asked.
     const later = await twofold(app, stream);
     expect([later.status, first.calls.length]).toEqual([429, 3]);
+    app.app.services.health.forgetTrouble();
+    // What may have been done already is not done again, though the only way that is left is this one.
+    first.always(PATH, fault(500));
+    const broken = await twofold(app, stream);
+    expect([broken.status, await code(broken), first.calls.length]).toEqual([502, "upstream_error", 4]);
   });
 
   test("makes none of a breaker that is open, and closes none", async () => {

@@ -27,6 +27,7 @@ test.each([
   ["HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n", [false]],
   ["HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\na", []],
   ["HTTP/1.1 200 OK\ncontent-length: 2\n\nab", [true]],
+  ["HTTP/1.1 204 No Content\n\n", [true]],
   // What ends a head in other answers stands in the body of this one.
   ["HTTP/1.1 200 OK\ncontent-length: 8\n\na: b\r\n\r\n", [true]],
   ["HTTP/1.1 200 OK\ntransfer-encoding: chunked\n\n2\r\nab\r\n0\r\n\r\n", [true]],
@@ -60,6 +61,40 @@ test.each([
   call.take(Buffer.from(wire, "latin1"));
   expect([isGivenUp, call.over]).toEqual([!waits, !waits]);
   if (!waits) expect(await told).toContain("The answer is no HTTP: no status line.");
+});
+
+test.each(["\r\n", "\n"])(
+  "a head that comes in pieces, behind one of an interim answer, is read wherever it is cut: %j",
+  async (end) => {
+    const wire = ["HTTP/1.1 103 Early Hints", "link: <a>", "", "HTTP/1.1 201 Made", "content-length: 2", "", "ab"].join(
+      end,
+    );
+    const cuts = Array.from({ length: wire.length - 1 }, (_, at) => [wire.slice(0, at + 1), wire.slice(at + 1)]);
+    for (const pieces of [...cuts, [...wire]]) {
+      const call = new Call("", "", new Abort(), { accept: (answer) => answer, explain: (thrown) => thrown });
+      const answered = call.answered();
+      for (const piece of pieces) call.take(Buffer.from(piece));
+      expect([(await answered).status, await call.text(10)]).toEqual([201, "ab"]);
+    }
+  },
+);
+
+test.each([
+  [64 * 1024, "is read"],
+  [64 * 1024 + 1, "is none"],
+])("a head of %i bytes %s, also where its end has yet to come", async (length, what) => {
+  for (const [behind, before] of [
+    ["\r\n\r\n", ""],
+    ["", ""],
+    ["\r\n\r\n", "HTTP/1.1 103 Early Hints\r\n\r\n"],
+  ]) {
+    const call = new Call("", "", new Abort(), { accept: (answer) => answer, explain: (thrown) => thrown });
+    const told = call.answered().then(() => "answered", String);
+    call.take(Buffer.from(`${before}${"HTTP/1.1 204 No Content\r\nx: ".padEnd(length, "a")}${behind}`));
+    expect(call.over).toBe(what === "is none" || behind !== "");
+    if (what === "is none") expect(await told).toContain("a head that is too long");
+    else if (behind !== "") expect(await told).toBe("answered");
+  }
 });
 
 describe("an answer of which much comes at once", () => {
@@ -126,6 +161,31 @@ describe("an answer of which much comes at once", () => {
       if (seen.at(-1) !== told().join()) seen.push(told().join());
     }
     expect(seen.slice(-2)).toEqual(["pause resume,pause", "pause resume,pause resume"]);
+  });
+
+  test("what is read as it comes makes nobody wait, however much it is in all", async () => {
+    const { call, told } = callOf(1_000_000);
+    for (let count = 0; count < 20; count++) {
+      call.take(body(10_000));
+      await call.read();
+    }
+    expect(told).toEqual([]);
+  });
+
+  test("one that is given up ends its connection; one of which nobody wants the rest goes on to its end, but not for long", async () => {
+    const given = callOf(1_000_000);
+    given.call.cancel();
+    await expect(given.call.read()).rejects.toThrow("given up");
+    const ending = callOf(300_000);
+    ending.call.take(body(200_000));
+    ending.call.finish(60_000);
+    // It had been made to wait.
+    expect(ending.told).toEqual(["pause", "resume"]);
+    ending.call.take(body(100_000));
+    const late = callOf(1_000_000);
+    late.call.finish(1);
+    while (!late.call.over) await nextTurn();
+    expect([given.told, ending.told, late.told]).toEqual([["abandon"], ["pause", "resume", "ended"], ["abandon"]]);
   });
 
   test("what nobody asks for comes whole and in its order when it is asked for, and takes little room until then", async () => {
