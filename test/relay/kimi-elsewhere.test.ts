@@ -185,16 +185,25 @@ describe("what a server says of Moonshot's models has the request told in anothe
   test("Moonshot itself is never told a turn that is nothing but a thought, whoever's it is", async () => {
     refusing("chat", EMPTY, () => false);
     const interrupted = [{ type: "thinking", thinking: "Let me see", signature: "" }];
-    const messages = [user, { role: "assistant", content: interrupted }, user];
-    const thinking = { type: "adaptive" };
-    const answer = await gateway.post("/v1/messages", {
-      model: "moonshotai/kimi-k3",
-      max_tokens: 90,
-      thinking,
-      messages,
-    });
-    expect([answer.status, answer.headers.get("x-sluice-dropped")]).toEqual([200, "thinking"]);
-    const [told] = upstream.calls.map(({ json: body }) => body as Wire);
-    expect(told?.["messages"]).toEqual([{ role: "user", content: "Hi\nHi" }]);
+    const model = "moonshotai/kimi-k3";
+    for (const [client, asked, dropped] of [
+      ["chat", { messages: [user, thought, user] }, "reasoning_content"],
+      // What was thought before a loop of calls goes to no vendor of another dialect.
+      [
+        "messages",
+        {
+          max_tokens: 90,
+          messages: [user, { role: "assistant", content: interrupted }, user],
+          thinking: { type: "adaptive" },
+        },
+        null,
+      ],
+    ] as const) {
+      const answer = await gateway.post(DIALECTS[client].path, { model, ...asked });
+      expect([client, answer.status, answer.headers.get("x-sluice-dropped")]).toEqual([client, 200, dropped]);
+      const told = upstream.calls.at(-1)?.json as Wire;
+      expect(told["messages"]).toEqual([{ role: "user", content: "Hi\nHi" }]);
+    }
+    expect(upstream.calls).toHaveLength(2);
   });
 });
