@@ -102,7 +102,7 @@ export class Settler {
   book(settling: Settling, settlement: Settlement): Charge {
     const { request, wish, priceId, legs } = settling;
     const { usage, suspect, rounds } = clampUsage(settlement.usage, settling, settlement);
-    const cost = costNano(usage, settling.wish.prices, rounds);
+    const cost = costNano(usage, wish.prices, rounds);
     const draw = this.#draw(legs, cost);
     const flags: UsageFlag[] = [];
     if (draw.overrun) flags.push("overrun");

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { registry } from "../../src/vendors/registry.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
-import { chatReply, json, startUpstream, type Upstream } from "../support/upstream.ts";
+import { chatReply, json, messagesReply, responsesReply, startUpstream, type Upstream } from "../support/upstream.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -26,21 +26,15 @@ afterAll(async () => {
   upstream.close();
 });
 
-const usage = { input_tokens: 3, output_tokens: 2, total_tokens: 5 };
-const content = [{ type: "output_text", text: "ok", annotations: [] }];
-const output = [{ type: "message", id: "msg_1", role: "assistant", status: "completed", content }];
 const DIALECTS = {
   chat: { path: "/v1/chat/completions", reply: chatReply("ok") },
   messages: {
     path: "/v1/messages",
-    reply: {
-      ...{ id: "msg_1", type: "message", role: "assistant", model: "m", stop_reason: "end_turn", usage },
-      content: [{ type: "text", text: "ok" }],
-    },
+    reply: messagesReply("ok"),
   },
   responses: {
     path: "/v1/responses",
-    reply: { id: "resp_1", object: "response", created_at: 1, status: "completed", model: "m", output, usage },
+    reply: responsesReply("ok"),
   },
 };
 type Dialect = keyof typeof DIALECTS;

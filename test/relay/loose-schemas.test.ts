@@ -1,6 +1,14 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
-import { type Call, chatReply, json, startUpstream, type Upstream } from "../support/upstream.ts";
+import {
+  type Call,
+  chatReply,
+  json,
+  messagesReply,
+  responsesReply,
+  startUpstream,
+  type Upstream,
+} from "../support/upstream.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -17,9 +25,6 @@ afterAll(async () => {
   upstream.close();
 });
 
-const usage = { input_tokens: 3, output_tokens: 2, total_tokens: 5 };
-const content = [{ type: "output_text", text: "ok", annotations: [] }];
-const output = [{ type: "message", id: "msg_1", role: "assistant", status: "completed", content }];
 const turns = { messages: [{ role: "user", content: "Hi" }] };
 const named = { name: "Artifact", description: "Keeps a page" };
 
@@ -28,15 +33,12 @@ const DIALECTS = {
   responses: {
     path: "/v1/responses",
     ask: (parameters: Wire) => ({ input: "Hi", tools: [{ type: "function", ...named, parameters }] }),
-    reply: { id: "resp_1", object: "response", created_at: 1, status: "completed", model: "m", output, usage },
+    reply: responsesReply("ok"),
   },
   messages: {
     path: "/v1/messages",
     ask: (schema: Wire) => ({ ...turns, max_tokens: 90, tools: [{ ...named, input_schema: schema }] }),
-    reply: {
-      ...{ id: "msg_1", type: "message", role: "assistant", model: "m", stop_reason: "end_turn", usage },
-      content: [{ type: "text", text: "ok" }],
-    },
+    reply: messagesReply("ok"),
   },
   chat: {
     path: "/v1/chat/completions",

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
-import { chatReply, json, startUpstream, type Upstream } from "../support/upstream.ts";
+import { chatReply, json, messagesReply, responsesReply, startUpstream, type Upstream } from "../support/upstream.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -17,9 +17,6 @@ afterAll(async () => {
   upstream.close();
 });
 
-const usage = { input_tokens: 3, output_tokens: 2, total_tokens: 5 };
-const text = { type: "output_text", text: "ok", annotations: [] };
-const output = [{ type: "message", id: "msg_1", role: "assistant", status: "completed", content: [text] }];
 const turns = { messages: [{ role: "user", content: "Hi" }] };
 const effort = "xhigh";
 
@@ -30,17 +27,14 @@ const DIALECTS = {
     asked: { input: "Hi", reasoning: { effort, summary: "auto" } },
     left: { reasoning: { summary: "auto" } },
     lost: "reasoning.effort",
-    reply: { id: "resp_1", object: "response", created_at: 1, status: "completed", model: "m", output, usage },
+    reply: responsesReply("ok"),
   },
   messages: {
     path: "/v1/messages",
     asked: { ...turns, max_tokens: 90, thinking: { type: "adaptive" }, output_config: { effort } },
     left: { thinking: { type: "adaptive" } },
     lost: "output_config.effort",
-    reply: {
-      ...{ id: "msg_1", type: "message", role: "assistant", model: "m", stop_reason: "end_turn", usage },
-      content: [{ type: "text", text: "ok" }],
-    },
+    reply: messagesReply("ok"),
   },
   chat: {
     path: "/v1/chat/completions",

@@ -92,6 +92,25 @@ export const chatReply = (content: string) => ({
   usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
 });
 
+/** The same of the messages dialect. */
+export const messagesReply = (text: string) => ({
+  ...{ id: "msg_1", type: "message", role: "assistant", model: "m", stop_reason: "end_turn" },
+  content: [{ type: "text", text }],
+  usage: { input_tokens: 3, output_tokens: 2 },
+});
+
+/** The same of the responses dialect. */
+export const responsesReply = (text: string) => ({
+  ...{ id: "resp_1", object: "response", created_at: 1, status: "completed", model: "m" },
+  output: [
+    {
+      ...{ type: "message", id: "msg_1", role: "assistant", status: "completed" },
+      content: [{ type: "output_text", text, annotations: [] }],
+    },
+  ],
+  usage: { input_tokens: 3, output_tokens: 2, total_tokens: 5 },
+});
+
 /** An SSE answer: `text` is cut into chunks of `chunk` bytes, also within characters and records. */
 export function sse(
   text: string | readonly Part[],
