@@ -246,6 +246,15 @@ const CASES: Record<UpstreamDialectName, Case[]> = {
       { input_tokens: 100, output_tokens: 50 },
     ],
     [
+      "parts in the words of the chat dialect beside what is not of the cache",
+      {
+        ...{ input_tokens: 600, cache_read_input_tokens: 400, output_tokens: 50 },
+        prompt_tokens_details: { cached_tokens: 400 },
+      },
+      [600, 400, 0, 50],
+      { input_tokens: 1_000, output_tokens: 0 },
+    ],
+    [
       "for how long it is written at the end alone",
       { cache_creation: { ephemeral_1h_input_tokens: 800 }, output_tokens: 50 },
       [100, 0, 1_000, 50, 800],
@@ -614,6 +623,26 @@ test("counts inside the choice that ends, as Moonshot has them, are the vendor's
     expect(text).toContain(client === "chat" ? '"usage":{"prompt_tokens":1000,' : '"output_tokens":50');
   }
 });
+
+test.each([
+  [400, 100, { input: 500, cacheRead: 400, cacheWrite: 100 }],
+  [1_002, 0, { input: 0, cacheRead: 1_002, cacheWrite: 0 }],
+])(
+  "of a prompt counted whole at first, %p read and %p written are told at the end in two dialects' words (DashScope)",
+  async (read, written, counts) => {
+    const said = {
+      ...{ cache_creation_input_tokens: written, cache_read_input_tokens: read, output_tokens: 50 },
+      prompt_tokens_details: { cached_tokens: read },
+    };
+    const gateway = gatewayOf("messages");
+    for (const client of ["chat", "messages"] as const) {
+      upstream.answer("/v1/messages", ANSWERS.messages("stream", said, { input_tokens: 1_000, output_tokens: 0 }));
+      const body = { model: "lab/messages", max_tokens: 1_000, stream: true, messages: ASKING.messages.asked.messages };
+      expect(await (await gateway.post(PATHS[client]("stream"), body)).text()).toContain(SAID);
+      expect(gateway.rows().at(-1)).toMatchObject({ ...counts, output: 50, estimated: false, flags: 0 });
+    }
+  },
+);
 
 test("a stream that begins again takes back no count of its first beginning", async () => {
   const head = { id: "msg_1", type: "message", role: "assistant", model: "m", content: [], stop_reason: null };

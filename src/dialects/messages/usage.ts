@@ -15,6 +15,15 @@ function isNoughts(usage: Record<string, unknown>): boolean {
 }
 
 /**
+ * Whether `usage` tells which parts of a prompt counted before, as a whole, came from a cache or went into one: DashScope's endpoint for messages starts a stream with
+ * the whole prompt as `input_tokens`, and ends it with the cache's counts in this dialect's words and in the chat dialect's, whose count of a prompt includes them.
+ */
+function tellsParts(usage: Record<string, unknown>, before: Usage): boolean {
+  const isWhole = before.cacheRead === 0 && before.cacheWrite === 0;
+  return isWhole && readCount(usage["input_tokens"]) === undefined && isObject(usage["prompt_tokens_details"]);
+}
+
+/**
  * `usage` as disjoint counts over what was known before: counts that are present replace, as they are cumulative for the whole message
  * (dialects.md 2.5, 4.6, 4.8 #41). `input_tokens` already excludes both cache counters; what is written for an hour is told in `cache_creation`.
  * Returns `before` itself when there is nothing.
@@ -23,9 +32,10 @@ export function readUsage(usage: unknown, before: Usage): Usage {
   if (!isObject(usage)) return before;
   const details = usage["output_tokens_details"];
   const output = countOf(usage, "output_tokens", before.output);
-  const input = countOf(usage, "input_tokens", before.input);
   const cacheRead = countOf(usage, "cache_read_input_tokens", before.cacheRead);
   const cacheWrite = countOf(usage, "cache_creation_input_tokens", before.cacheWrite);
+  const fresh = countOf(usage, "input_tokens", before.input);
+  const input = tellsParts(usage, before) ? Math.max(0, fresh - cacheRead - cacheWrite) : fresh;
   const written = usage["cache_creation"];
   const long = isObject(written) ? countOf(written, "ephemeral_1h_input_tokens", longWrite(before)) : longWrite(before);
   // Where each iteration is told, a nought is none that was left out.
