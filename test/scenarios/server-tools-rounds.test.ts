@@ -1,13 +1,14 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/load.ts";
 import { JsonText } from "../../src/lib/json-text.ts";
+import { FINISHING_MS } from "../../src/relay/reply/stream-reader.ts";
 import { SILENCE_MS } from "../../src/relay/stream-open.ts";
 import { estimateInputTokens } from "../../src/relay/tokens/estimate.ts";
 import { chatStream, chunk } from "../dialects/crossing.ts";
 import { answerOf, upstreamModel } from "../sdk/lab.ts";
 import { manualClock } from "../support/clock.ts";
 import { json, neverAnswer, type Script, sse } from "../support/upstream.ts";
-import { until } from "../support/wait.ts";
+import { until, within } from "../support/wait.ts";
 import {
   beginPaying,
   DEPOSIT,
@@ -348,3 +349,27 @@ test("calls that take long one after the other are not the vendor's silence", as
   expect(text).toContain("At dawn.");
   expect(text).not.toContain("event: error");
 });
+
+test.each(["chat", "messages"] as const)(
+  "a later round that says nothing and leaves its stream open is not waited for (%s)",
+  async (dialect) => {
+    const clock = manualClock();
+    lab = await startServedLab({}, false, clock);
+    const vendor = lab.vendors[dialect];
+    const leftOpen: Script = (call) => {
+      const records = vendor.wire.records({ steps: [], finish: "stop" }, vendor.wire.asks(call).model);
+      // Of the chat dialect the terminator is missing as well.
+      const sent = dialect === "chat" ? records.slice(0, -1) : records;
+      return sse(sent, { finish: "silence" });
+    };
+    playAt(vendor, (call) => sse(vendor.wire.records(searches("a"), vendor.wire.asks(call).model)), leftOpen);
+    const tools = [{ type: "web_search_20250305", name: "web_search" }];
+    const messages = [{ role: "user", content: "When?" }];
+    const body = { model: modelOf(dialect), max_tokens: 500, stream: true, tools, messages };
+    const answered = lab.gateway.post("/v1/messages", body).then((response) => response.text());
+    await until(() => vendor.upstream.calls.length === 2, "the later round");
+    await within(clock.armed(FINISHING_MS), "the wait for its end");
+    await clock.advance(FINISHING_MS);
+    expect(await within(answered, "the answer")).toContain("event: message_stop");
+  },
+);

@@ -52,11 +52,14 @@ export type UpstreamReader = Pick<StreamReader, "read" | "accept" | "breakOff" |
   readonly way?: Way;
 };
 
-/** The next step of a reader; its last one where the reading broke off. */
-export async function nextOf(reader: Pick<StreamReader, "read" | "accept" | "breakOff">): Promise<Step> {
+/** The next step of a reader; its last one where the reading broke off. `readOn`: what is read in place of its own next piece. */
+export async function nextOf(
+  reader: Pick<StreamReader, "read" | "accept" | "breakOff">,
+  readOn: () => Promise<Read> = () => reader.read(),
+): Promise<Step> {
   let read: Read;
   try {
-    read = await reader.read();
+    read = await readOn();
   } catch (thrown) {
     return reader.breakOff(thrown);
   }

@@ -116,12 +116,12 @@ export class RoundsReader implements UpstreamReader {
     if (this.#unseen.length > 0) return Promise.resolve(MADE);
     if (this.#state === "answering") return this.#answer();
     if (this.#state === "opening") return this.#openNext();
-    return this.#round.decoder.finishing ? this.#readEnd() : this.#round.read();
+    return this.#readOn(this.#round);
   }
 
-  /** The rest of a round that has told why it ended: its usage and its terminator, if they come soon. */
-  #readEnd(): Promise<Read> {
-    const round = this.#round;
+  /** The next piece of a round. Of one that has told why it ended: its usage and its terminator, if they come soon. */
+  #readOn(round: Round): Promise<Read> {
+    if (!round.decoder.finishing) return round.read();
     return orQuiet(this.loop.job.services.clock, round.read(), () => {
       round.cancel();
       return { done: true };
@@ -158,7 +158,7 @@ export class RoundsReader implements UpstreamReader {
     const frames: Step["frames"] = [];
     try {
       for (;;) {
-        const { frames: more, tail, ended } = await nextOf(round);
+        const { frames: more, tail, ended } = await nextOf(round, () => this.#readOn(round));
         frames.push(...more);
         const events = [...more.flatMap((one) => one.events), ...tail];
         const begins = events.some(({ type }) => type === "block-start");
