@@ -38,7 +38,8 @@ export async function openStream(
   onDecoder: (decoder: KnownDecoder) => void,
 ): Promise<Begun> {
   const { exchange, abort } = job;
-  // The silence of one vendor is not the next one's.
+  // The silence of one vendor is not the next one's, and neither is the short wait for the end of a reply that came to nothing.
+  watch.limit(SILENCE_MS);
   watch.touch();
   const loop = job.served && serveTools(job, target, way);
   if (loop) {

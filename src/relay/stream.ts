@@ -126,6 +126,8 @@ export class RelayedStream implements Chunks, ReadTaker {
       let last: Way | undefined;
       const { first, ...rest } = await tryRoutes(this.#job, (target, way) => {
         last = way;
+        // What an attempt that failed has counted, or how far it came, says nothing of this one.
+        this.#decoder = undefined;
         return openStream(this.#job, target, way, this.#watch, (decoder) => {
           this.#decoder = decoder;
         });

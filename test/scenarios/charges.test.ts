@@ -266,6 +266,23 @@ describe("the client leaves", () => {
     ]);
   });
 
+  test("while a second vendor is asked: the input by our own count, whatever the first one counted that failed", async () => {
+    await lab.fund(DOLLAR);
+    const counts = { usage: { prompt_tokens: 5_000, completion_tokens: 900 } };
+    const refused = { ...WIRES.chat.error("server_error", "No."), ...counts };
+    play("chat", `data: ${JSON.stringify(refused)}\n\n`);
+    lab.vendors.messages.always(PATH.messages, neverAnswer());
+    const leaving = new AbortController();
+    const body = ask("chat", TWO_WAYS, "stream");
+    const asked = lab.gateway.post(PATH.chat, body, { signal: leaving.signal });
+    await lab.vendors.messages.called();
+    leaving.abort();
+    await asked.catch(() => undefined);
+    const input = estimateOf(body);
+    const row = { outcome: "client-left", input, output: 0, estimated: true };
+    await expectCharged(DOLLAR, costOf(input, 0), [row]);
+  });
+
   test.each(MODES)("while the connection to the vendor has yet to come about: nothing, %s", async (mode) => {
     await lab.fund(DOLLAR);
     const leaving = new AbortController();

@@ -190,6 +190,20 @@ describe("several routes", () => {
     expect([first.calls.length, second.calls.length]).toEqual([5, 1]);
   });
 
+  test("a vendor that breaks off behind the end of an empty reply: the next one may think for as long as any", async () => {
+    const clock = manualClock();
+    const app = await twoVendors(clock);
+    const think = gate();
+    first.always(PATH, sse(chatWire.head() + chatWire.finish() + chatWire.errorRecord("server_error", "No.")));
+    second.always(PATH, { ...sse(chatWire.text("two") + chatWire.finish()), headersAfter: think.opened });
+    const asked = stream(app, "well?");
+    await second.called();
+    await clock.advance(60_000);
+    think.open();
+    expect(await asked).toContain("[DONE]");
+    expect([first.calls.length, second.calls.length]).toEqual([1, 1]);
+  });
+
   test("streams that end well, or whose client leaves, begin the row of failures anew", async () => {
     oneProcessOnly("a breaker");
     const app = await twoVendors();
