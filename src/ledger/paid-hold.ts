@@ -118,8 +118,7 @@ export class PaidHold implements Hold, Journaled, Settling {
     try {
       return await writer.run(() => {
         if (this.written) journal.remove(this.request.requestId);
-        const charge = settler.book(this, settlement);
-        beside?.(charge.costNano ?? 0n);
+        const charge = settler.book(this, settlement, beside);
         // In the same step (reliability 3.3): to whoever is settled behind it in one commit, what this one held is either charged or free.
         this.legs.give();
         return charge;

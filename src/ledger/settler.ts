@@ -2,7 +2,7 @@ import { longWrite, NO_USAGE, promptTokens, sumUsage, type Usage, withLong } fro
 import type { Clock } from "../lib/clock.ts";
 import { type Entries, HOUSE } from "./entries.ts";
 import { type Funds, OVERRUN_NANO } from "./funds.ts";
-import type { Charge, HoldRequest, Reading, Settlement, UsageFlag } from "./ledger.ts";
+import type { Beside, Charge, HoldRequest, Reading, Settlement, UsageFlag } from "./ledger.ts";
 import type { Legs } from "./legs.ts";
 import { atLeastZero, least } from "./nano.ts";
 import { costNano } from "./price.ts";
@@ -98,8 +98,11 @@ export class Settler {
     private readonly clock: Clock,
   ) {}
 
-  /** Writes the usage row and the transfers; the last thing its operation does. Throws SQLite's error when the request was settled before; then nothing is written. */
-  book(settling: Settling, settlement: Settlement): Charge {
+  /**
+   * Writes the usage row, the transfers, and what stands beside them; the last thing its operation does. Throws SQLite's error when the request was settled
+   * before; then nothing is written.
+   */
+  book(settling: Settling, settlement: Settlement, beside?: Beside): Charge {
     const { request, wish, priceId, legs } = settling;
     const { usage, suspect, rounds } = clampUsage(settlement.usage, settling, settlement);
     const cost = costNano(usage, wish.prices, rounds);
@@ -128,6 +131,7 @@ export class Settler {
       const loss = { kind: "writeoff", debit: HOUSE.loss, credit: HOUSE.revenue, amountNano: draw.loss } as const;
       this.entries.append({ atMs, ...loss, owner, requestId });
     }
+    beside?.(cost);
     this.rows.count(row);
     const charge = { costNano: cost, chargedNano, metered: true };
     return flags.length === 0 ? charge : { ...charge, flags, ...(suspect && { believed: usage }) };

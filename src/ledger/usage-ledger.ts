@@ -47,8 +47,8 @@ export class UsageLedger implements Ledger {
     const insert = () => {
       this.rows.insert(row);
       if (rounds && prices) this.rows.keepRounds(request.requestId, usage, rounds, prices);
-      this.rows.count(row);
       beside?.(cost ?? 0n);
+      this.rows.count(row);
       const charge = { costNano: cost, chargedNano: 0n, metered: request.payment !== undefined };
       return flags === 0 ? charge : { ...charge, flags: readFlags(flags), ...(suspect && { believed: usage }) };
     };

@@ -111,6 +111,18 @@ describe("caps of a key (contract 4)", () => {
     }
   });
 
+  test("a request whose key's count cannot be written is in no sum of usage either", async () => {
+    const payment = { windowNano: 10_000_000_000n, premium: false, sliced: false, unseenOutput: 0 };
+    for (const more of [{}, { payment }]) {
+      const { hold, store, writer } = await open({ capRequestsDay: 2 });
+      store.database.run("CREATE TRIGGER odd BEFORE INSERT ON key_spend BEGIN SELECT RAISE(ABORT, 'No.'); END");
+      const held = await hold(more);
+      await Promise.all([expect(held.settle(used(1, 1))).rejects.toThrow(), writer.run(() => {})]);
+      const written = ["usage", "usage_rollup"].map((table) => store.database.query(`SELECT 1 FROM ${table}`).values());
+      expect(written).toEqual([[], []]);
+    }
+  });
+
   test("what could not be written down before midnight is taken from no cap of the day after it", async () => {
     let now = Date.UTC(2026, 2, 1, 23);
     const written = Promise.withResolvers<void>();
