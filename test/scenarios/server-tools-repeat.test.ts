@@ -6,7 +6,7 @@ import { COUNTS } from "../sdk/replies.ts";
 import { startApp, vendorAt } from "../support/app.ts";
 import { insideOnly } from "../support/black-box-config.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
-import { json, type Script, sse, startUpstream } from "../support/upstream.ts";
+import { chatReply, json, type Script, sse, startUpstream } from "../support/upstream.ts";
 import { gate, until } from "../support/wait.ts";
 import { costOf } from "./paying.ts";
 import {
@@ -20,6 +20,7 @@ import {
   startServedLab,
   TWO_WAYS,
 } from "./server-tools.lab.ts";
+import { WIRES } from "./wires.ts";
 
 /** Plenty for any wait between two requests, ms. */
 const LONG_MS = 6_000;
@@ -468,4 +469,19 @@ test("the silence of a vendor that failed in a later round is not the next one's
   const text = await answered;
   expect(text).toContain("At dawn.");
   expect(text).not.toContain("event: error");
+});
+
+test("a repeat that breaks off in its midst leaves no place of its vendor's taken: other requests are repeated as before", async () => {
+  insideOnly("the health of vendors");
+  const started = await start();
+  const { gateway } = started;
+  const { first } = rounds(started);
+  for (let asked = 0; asked < 3; asked++) {
+    play(started, first, OVERLOADED, sse(WIRES.chat.text("At")));
+    expect((await ask(started, "chat", false)).response.status).toBe(502);
+    gateway.app.services.health.forgetTrouble();
+  }
+  play(started, OVERLOADED, json(chatReply("At dawn.")));
+  const { response, text } = await ask(started, "chat", false);
+  expect([response.status, text.includes("At dawn.")]).toEqual([200, true]);
 });

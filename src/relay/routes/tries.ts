@@ -98,7 +98,7 @@ export class Tries {
 
   /** The way brought an answer: a whole one, or the beginning of a stream or the first round of several, whose end tells how good it was. */
   wentWell({ way }: Candidate): void {
-    this.#end();
+    this.end();
     const { services, intent, served, exchange } = this.job;
     if (intent.stream || served) services.health.began(way, exchange.attempts.begunAt);
     else services.health.wentWell(way, exchange.attempts.begunAt);
@@ -106,7 +106,7 @@ export class Tries {
 
   /** The request was ended while this way was tried. */
   left({ way }: Candidate): void {
-    this.#end();
+    this.end();
     const error = waitedInVain(this.job);
     if (error) noteFailure(this.job, way, error);
     else this.job.services.health.cameToNothing(way);
@@ -117,7 +117,7 @@ export class Tries {
    * and, once the request is aborted, why it was.
    */
   async next(failed: Candidate, error: GatewayError): Promise<Candidate> {
-    this.#end();
+    this.end();
     noteFailure(this.job, failed.way, error);
     if (isUntold(error)) return this.#besides(failed, error);
     this.#last = { failed, error, doubtfulBefore: this.#doubtfulBefore, isFirst: this.#failed++ === 0 };
@@ -218,7 +218,8 @@ export class Tries {
     return ends === undefined ? undefined : upstreamError(429, WORDLESS, Math.ceil((ends - clock.monotonic()) / 1_000));
   }
 
-  #end(): void {
+  /** Nothing is tried any more, or the next way is: a repeat that was under way takes no place of its vendor's budget now. */
+  end(): void {
     this.#giveBack?.();
     this.#giveBack = undefined;
   }

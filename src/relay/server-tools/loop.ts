@@ -376,7 +376,10 @@ export class ServedLoop {
       const error = failureOf(failure, job, this.target);
       abort.throwIfAborted();
       exchange.meter.asked = false;
-      if (!from || exchange.meter.hasRoundBegun) throw error;
+      if (!from || exchange.meter.hasRoundBegun) {
+        tries.end();
+        throw error;
+      }
       exchange.attempts.failRound(error.code, calledAt);
       const next = learnFromRefusal(error, job, this.target) ? from : await tries.next(from, error);
       exchange.attempts.repeat(next.way);
