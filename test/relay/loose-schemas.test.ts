@@ -77,9 +77,9 @@ function refusing(dialect: Dialect, words: string, refused: string) {
   upstream.always(path, ({ text: body }) => (body.includes(refused) ? refusal : json(reply)));
 }
 
-const ask = (client: Dialect, model: string) => {
+const ask = (client: Dialect, model: string, parameters: Wire = whole) => {
   const { path, ask: write } = DIALECTS[client];
-  return gateway.post(path, { model, ...write(whole) });
+  return gateway.post(path, { model, ...write(parameters) });
 };
 
 describe("a tool whose texts are bound by what its server cannot read is told without that", () => {
@@ -140,5 +140,75 @@ describe("a tool whose texts are bound by what its server cannot read is told wi
     });
     expect(answer.status).toBe(400);
     expect(upstream.calls).toHaveLength(1);
+  });
+});
+
+describe("a tool whose schema is no plain object at its root is told as one", () => {
+  const one = { a: { type: "string" } };
+  const other = { b: { type: "number" } };
+  const choice = {
+    description: "One or the other",
+    anyOf: [
+      { type: "object", properties: one },
+      { type: "object", properties: other },
+    ],
+  };
+  const chosen = { description: "One or the other", type: "object", properties: { ...one, ...other } };
+  const referring = { $ref: "#/$defs/Page", $defs: { Page: { type: "object", properties: one, required: ["a"] } } };
+  const referred = { ...referring.$defs.Page, $defs: referring.$defs };
+  const nothing = { type: "object", properties: {} };
+
+  const ANTHROPIC =
+    "tools.0.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level";
+  const OPENAI =
+    "Invalid schema for function 'Artifact': schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level.";
+  const UNTYPED = `Invalid schema for function 'Artifact': schema must be a JSON Schema of 'type: "object"', got 'type: "None"'.`;
+  const XAI =
+    "Artifact: tool parameter root must be an object type (root schema is an anyOf/oneOf union with a non-object branch)";
+
+  /** The vendor refuses every schema but this one. */
+  function wanting(dialect: Dialect, words: string, wanted: Wire) {
+    const { path, reply } = DIALECTS[dialect];
+    const refusal = json({ error: { message: words, type: "invalid_request_error" } }, { status: 400 });
+    upstream.always(path, (call) => (Bun.deepEquals(schemaIn(call), wanted) ? json(reply) : refusal));
+  }
+
+  test.each<[Dialect, string, Wire, Wire, string | null]>([
+    ["messages", ANTHROPIC, choice, chosen, "tools.Artifact.choices"],
+    ["messages", "tools.0.custom.input_schema.type: Field required", {}, nothing, null],
+    ["responses", OPENAI, choice, chosen, "tools.Artifact.choices"],
+    ["responses", OPENAI, referring, referred, null],
+    ["responses", UNTYPED, {}, nothing, null],
+    ["chat", OPENAI, choice, chosen, "tools.Artifact.choices"],
+    ["chat", UNTYPED, { type: null, properties: one }, { type: "object", properties: one }, null],
+    ["chat", XAI, choice, chosen, "tools.Artifact.choices"],
+  ])("%s: %s %j", async (dialect, words, given, wanted, dropped) => {
+    const model = `${dialect}/${Bun.hash(words + JSON.stringify(given)).toString(36)}`;
+    wanting(dialect, words, wanted);
+    const answer = await ask(dialect, model, given);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("x-sluice-dropped")).toBe(dropped);
+    expect(upstream.calls.map(schemaIn)).toEqual([given, wanted]);
+    // Later requests are told so at once; a schema that is an object goes as it is.
+    await ask(dialect, model, given);
+    expect(upstream.calls.slice(2).map(schemaIn)).toEqual([wanted]);
+    wanting(dialect, words, whole);
+    expect((await ask(dialect, model)).headers.get("x-sluice-dropped")).toBeNull();
+    expect(upstream.calls.slice(3).map(schemaIn)).toEqual([whole]);
+  });
+
+  test("beside what else its server cannot read", async () => {
+    const patterned = { anyOf: [whole] };
+    const { path, reply } = DIALECTS.messages;
+    const refuse = (message: string) => json({ error: { message, type: "invalid_request_error" } }, { status: 400 });
+    upstream.always(path, ({ text: body }) => {
+      if (body.includes('"input_schema":{"anyOf"')) return refuse(ANTHROPIC);
+      return body.includes("(?!") ? refuse(`'${CLASSES}' is not a 'regex'.`) : json(reply);
+    });
+    const answer = await ask("messages", "messages/both", patterned);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("x-sluice-dropped")).toBe("tools.Artifact.choices, tools.Artifact.patterns");
+    const { required: _required, ...rest } = unpatterned;
+    expect(schemaIn(upstream.calls.at(-1) as Call)).toEqual(rest);
   });
 });

@@ -247,7 +247,7 @@ function amendNamed(body: Wire, orders: Orders, quirks: Quirks): Edits {
   list.set("reasoning", withToolsInReach(reasoning, body));
   list.set("include", wantedInclude(body["include"], orders));
   list.set("text", withFormatName(body["text"]));
-  if (quirks.looseSchemas) list.set("tools", withLooseSchemas(body["tools"], quirks));
+  list.set("tools", withLooseSchemas(body["tools"], quirks));
   const known = withoutGivenIds(withoutLostReasoning(body["input"], orders));
   const input = soundInput(reasons(orders) || isMute(orders) ? withoutLoneIds(known) : known);
   if (input !== body["input"]) edits["input"] = input;

@@ -14,6 +14,16 @@ export function toFunctionSchema(given: Schema): Schema {
   return isObject(schema["properties"]) ? schema : { ...schema, properties: {} };
 }
 
+/** What may stand at the root of a schema in place of an object, or beside it. */
+const OTHER_ROOTS = ["anyOf", "oneOf", "allOf", "enum", "const", "not", "$ref"];
+
+/** {@link toFunctionSchema} of a schema that is not so yet; the very same of every other one. */
+export function withObjectRoot(schema: unknown): unknown {
+  if (!isObject(schema)) return schema;
+  const isPlain = schema["type"] === "object" && isObject(schema["properties"]);
+  return isPlain && !OTHER_ROOTS.some((word) => Object.hasOwn(schema, word)) ? schema : toFunctionSchema(schema);
+}
+
 /** A chat client's `tools`, with {@link toFunctionSchema} applied to functions whose parameters are absent or have no `properties`. */
 export function withNamedProperties(tools: unknown): unknown {
   if (!Array.isArray(tools)) return tools;

@@ -1,6 +1,7 @@
 import { isObject, listOf, stringOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
 import type { Lesson, Quirks, VendorTerms } from "../dialect.ts";
+import { withObjectRoot } from "./function-schema.ts";
 import { mapInner } from "./inner-schemas.ts";
 
 type Wire = Record<string, unknown>;
@@ -26,8 +27,17 @@ const PATTERN_REFUSED =
 /** What llama.cpp and LM Studio say where patterns or lengths make a grammar that they cannot read (ggml-org/llama.cpp #27087, firecrawl/firecrawl #4512). */
 const GRAMMAR_REFUSED = /\bfailed to parse grammar\b/i;
 
+/**
+ * How servers refuse the whole request for a tool's schema that is no plain object at its root, as MCP allows: Anthropic of a choice there, which Notion's server
+ * had for a while (makenotion/notion-mcp-server #341, anthropics/claude-code #45106), and of none at all; OpenAI and those that write as it does
+ * (langchain-ai/langchainjs #9804); xAI (lidge-jun/opencodex #1105).
+ */
+const ROOT_REFUSED =
+  /\binput_schema does not support oneOf, allOf, or anyOf at the top level|\binput_schema\.type: (?:Field required|Input should be 'object')|\bschema must (?:have type 'object' and not have|be a JSON Schema of 'type: "object"')|\btool parameter root must be an object type\b/i;
+
 /** What a refusal in these words teaches of tools' schemas; see {@link UpstreamDialect.lessons}. */
 export function looseLessons(words: string, terms: VendorTerms): Lesson[] {
+  if (ROOT_REFUSED.test(words)) return [{ ...terms, quirks: { ...terms.quirks, objectRoots: true } }];
   const grades: readonly Looseness[] = GRAMMAR_REFUSED.test(words)
     ? ["patterns", "bounds"]
     : PATTERN_REFUSED.test(words)
@@ -47,25 +57,33 @@ function loosen(schema: unknown, words: readonly string[], depth = 0): unknown {
 /** The places of a tool's schema in the three dialects. */
 const PLACES = ["function", "parameters", "input_schema"];
 
-function looseTool(tool: unknown, words: readonly string[]): unknown {
+/** A tool with its schema as `change` returns it; the very same where that changes none. */
+function mapSchema(tool: unknown, change: (schema: unknown) => unknown): unknown {
   if (!isObject(tool)) return tool;
   let loose: Wire = tool;
   for (const place of PLACES) {
     const value = tool[place];
-    const next = place === "function" ? looseTool(value, words) : loosen(value, words);
+    const next = place === "function" ? mapSchema(value, change) : change(value);
     if (next !== value) loose = { ...loose, [place]: next };
   }
   // A namespace holds tools.
   const held = tool["tools"];
-  const next = Array.isArray(held) ? mapChanged<unknown>(held, (one) => looseTool(one, words)) : held;
+  const next = Array.isArray(held) ? mapChanged<unknown>(held, (one) => mapSchema(one, change)) : held;
   return next === held ? loose : { ...loose, tools: next };
 }
 
 /** Tools with schemas as loose as the vendor wants them; the very same where there is nothing to leave out. */
-export function withLooseSchemas(tools: unknown, { looseSchemas }: Quirks): unknown {
-  if (looseSchemas === undefined || !Array.isArray(tools)) return tools;
-  return mapChanged<unknown>(tools, (tool) => looseTool(tool, BOUNDS[looseSchemas]));
+export function withLooseSchemas(tools: unknown, { looseSchemas, objectRoots }: Quirks): unknown {
+  if (!(looseSchemas || objectRoots) || !Array.isArray(tools)) return tools;
+  const words = looseSchemas ? BOUNDS[looseSchemas] : [];
+  const change = (schema: unknown) => loosen(objectRoots ? withObjectRoot(schema) : schema, words);
+  return mapChanged<unknown>(tools, (tool) => mapSchema(tool, change));
 }
+
+/** What binds all arguments together at the root of a schema, and goes with it. */
+const CHOICES = ["anyOf", "oneOf", "not", "enum", "const"];
+
+const isChoice = (schema: unknown): boolean => isObject(schema) && CHOICES.some((word) => Object.hasOwn(schema, word));
 
 const nameOf = (tool: unknown): string => {
   if (!isObject(tool)) return "";
@@ -73,8 +91,11 @@ const nameOf = (tool: unknown): string => {
 };
 
 /** The tools, by their names, of which {@link withLooseSchemas} leaves something out. */
-export function namesLoosened(tools: unknown, quirks: Quirks): string[] {
-  const loose = listOf(withLooseSchemas(tools, quirks));
-  const changed = listOf(tools).filter((tool, at) => loose[at] !== tool);
-  return changed.map((tool) => `tools.${nameOf(tool)}.${quirks.looseSchemas}`);
+export function namesLoosened(tools: unknown, { looseSchemas, objectRoots }: Quirks): string[] {
+  const namesOf = (what: string, change: (schema: unknown) => unknown) =>
+    listOf(tools).flatMap((tool) => (mapSchema(tool, change) === tool ? [] : [`tools.${nameOf(tool)}.${what}`]));
+  return [
+    ...(objectRoots ? namesOf("choices", (schema) => (isChoice(schema) ? undefined : schema)) : []),
+    ...(looseSchemas ? namesOf(looseSchemas, (schema) => loosen(schema, BOUNDS[looseSchemas])) : []),
+  ];
 }
