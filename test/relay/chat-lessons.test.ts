@@ -306,6 +306,30 @@ describe("a chat server of which nothing is known", () => {
       { store: undefined },
       "store",
     ],
+    ...[
+      "unsupported request field(s): store",
+      "Unknown field 'store'.",
+      'JSON parse error: Unrecognized field "store" (class ChatRequest), not marked as ignorable',
+      "1 validation error for ChatCompletionRequest\nstore\n  Extra inputs are not permitted [type=extra_forbidden, input_value=True, input_type=bool]",
+    ].map((words): [string, Wire, (body: Wire) => boolean, Refusal, Wire, string | null] => [
+      `a field, in words of its own (${words.length})`,
+      { ...ask(user), store: true },
+      has("store"),
+      { words },
+      { store: undefined },
+      "store",
+    ]),
+    [
+      "what a router told of its thoughts, as a strict proxy does",
+      ask(user, { role: "assistant", content: "a", reasoning_details: [{ type: "reasoning.text", text: "t" }] }, user),
+      ({ messages }) => JSON.stringify(messages).includes("reasoning_details"),
+      {
+        words:
+          "INVALID_ARGUMENT unsafeParams: {unrecognizedProperty=reasoning_details} Request contained an unrecognized field",
+      },
+      { messages: [user, { role: "assistant", content: "a" }, user] },
+      null,
+    ],
     [
       "fields, as NIM does by their names",
       { ...ask(user), prompt_cache_key: "k", user: "u" },

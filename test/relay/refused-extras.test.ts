@@ -193,6 +193,19 @@ describe("a vendor of the messages dialect that does not know what is newer", ()
     expect((upstream.calls[0]!.json as Wire)["anthropic_beta"]).toEqual(BETAS["anthropic-beta"].split(","));
   });
 
+  test("is told a field that it names by its place, as Fireworks does, in no tool", async () => {
+    upstream.always("/v1/messages", ({ text: body }) => {
+      const message = "Extra inputs are not permitted, field: 'tools[0].eager_input_streaming', value: True";
+      return body.includes("eager") ? json({ error: { message } }, { status: 400 }) : json(REPLY);
+    });
+    const response = await ask("gate/placed");
+    expect([response.status, lostIn(response), upstream.calls.length]).toEqual([
+      200,
+      ["tools[].eager_input_streaming"],
+      2,
+    ]);
+  });
+
   test("what the gateway wrote for a client of another dialect is left out too", async () => {
     upstream.always("/v1/messages", (call) => {
       const isRefused = call.text.includes("strict");
@@ -262,6 +275,13 @@ test("paths of what is refused, in whatever words stand around them", () => {
   ]);
   expect(readRefusedExtras("model: Extra inputs are not permitted. a: Field required")).toEqual([]);
   expect(readRefusedExtras("messages.0.content.0.text.source: Extra inputs are not permitted")).toEqual([]);
+  // Fireworks', of which no more than the first field is read: behind it stand values.
+  expect(
+    readRefusedExtras(
+      "2 request validation errors: Extra inputs are not permitted, field: 'tools[0].eager_input_streaming', value: True; Extra inputs are not permitted, field: 'tools[1].defer', value: True",
+    ),
+  ).toEqual(["tools.0.eager_input_streaming"]);
+  expect(readRefusedExtras("Extra inputs are not permitted, field: 'system', value: 'x'")).toEqual([]);
   // TensorRT-LLM's, of calls that must not be made side by side.
   expect(readRefusedExtras("tool_choice.disable_parallel_tool_use=true is not supported")).toEqual([
     "tool_choice.disable_parallel_tool_use",
@@ -349,6 +369,7 @@ describe("a server of the responses dialect that names a field that it does not 
       "lab",
     ],
     ["status", "Unknown parameter: 'input[1].status'.", "input[].status", "lab"],
+    ["access_programs", "Argument not supported: access_programs", "access_programs", "lab"],
     ...["lab", "all"].map((vendor): [string, string, string, string] => [
       "verbosity",
       "Unsupported parameter: 'text.verbosity' is not supported with this model.",

@@ -13,7 +13,7 @@ type Place = readonly string[];
 
 /**
  * How servers of this dialect say that they do not know a field. In the group stands its place, or in a list of names several: vLLM and SGLang (pydantic
- * in Python's notation), FastAPI and NIM (pydantic in words), Fireworks, Groq and Cerebras, Groq of a model that takes none (vercel/ai #8056), Go's reader
+ * in Python's notation), FastAPI and NIM (pydantic in words), pydantic itself, Jackson (Java), a strict proxy (NousResearch/hermes-agent #93035), Fireworks, Groq and Cerebras, Groq of a model that takes none (vercel/ai #8056), Go's reader
  * (Databricks), Rust's, Cohere, OpenAI and Azure, Google, OpenCode's (lidge-jun/opencodex #4853), xAI (neavo/LinguaGacha #771, charmbracelet/crush #386), LiteLLM, JSON Schema, `transformers serve` (a set
  * of Python's; 4.57 has "keys", and "unused" for what it validates and does not heed).
  */
@@ -21,10 +21,12 @@ const UNKNOWN_PLACES: readonly RegExp[] = [
   /'type': 'extra_forbidden', 'loc': \(([^)]*)\)/g,
   /([\w.[\]]+): extra (?:inputs are|fields) not permitted/gi,
   /(body(?: -> \w+)+)\s+Extra inputs are not permitted/g,
+  /([\w.]+)\s+Extra inputs are not permitted \[type=/g,
   /Extra inputs are not permitted, field: '([\w.[\]]+)'/g,
   /((?:'messages[\w.]*' : )?property '[\w.]+') is unsupported/g,
   /(messages\[\d+\]\.\w+)`?: \w+ is not supported/g,
-  /unknown (?:field(?:: parameter)?|parameter) ["'`]([\w.]+)["'`]/g,
+  /(?:unknown|unrecognized) (?:field(?:: parameter)?|parameter) ["'`]([\w.]+)["'`]/gi,
+  /\bunrecognizedProperty=(\w+)/g,
   /Unknown name "(\w+)"(?: at '[\w.[\]]+')?: Cannot find field/g,
   /Unsupported value: '([\w.[\]]+)' does not support/g,
   /["'`]?\b([a-z]+(?:_[a-z]+)+|(?<=["'`])[a-z]+)["'`]? (?:is|are) (?:not supported|unsupported)/g,
@@ -37,7 +39,7 @@ const UNKNOWN_PLACES: readonly RegExp[] = [
   /^(?:BAD_REQUEST: )?Model \S+ does not support the (\w+) parameter/g,
 ];
 const UNKNOWN_NAMES: readonly RegExp[] = [
-  /(?:unsupported|unknown|unrecognized|unexpected|unused) (?:parameter|request argument|argument|field|key)(?:s|\(s\))?(?: supplied| in object| in the request)?: \{?((?:["'`]?[\w.[\]]+["'`]?(?:, )?)+)/gi,
+  /(?:unsupported|unknown|unrecognized|unexpected|unused) (?:request )?(?:parameter|argument|field|key)(?:s|\(s\))?(?: supplied| in object| in the request)?: \{?((?:["'`]?[\w.[\]]+["'`]?(?:, )?)+)/gi,
   /Additional properties are not allowed \(([^)]*) w(?:as|ere) unexpected\)/g,
   /does not support parameters: \[([^\]]*)\]/g,
 ];

@@ -18,6 +18,10 @@ const EXTRAS = new RegExp(
   `^${LEAD}${PATH}: Extra inputs are not permitted(?:[,;. \\n]+${PATH}: Extra inputs are not permitted)*\\.?$`,
 );
 const EXTRA = new RegExp(`(${PATH}): Extra inputs are not permitted`, "g");
+/** As Fireworks writes it (anomalyco/opencode #24696). Behind the first field stands its value, and so a request's own words. */
+const PLACED_EXTRA = new RegExp(
+  `^${LEAD}(?:\\d+ request validation errors?: )?Extra inputs are not permitted, field: '([a-z_]\\w*(?:\\.\\w+|\\[\\d+\\])*)', value: `,
+);
 /** TensorRT-LLM's `serve/anthropic_adapter.py`, of one value of a field. */
 const NO_VALUE = new RegExp(`^${LEAD}(${PATH})=true is not supported\\.?$`);
 const NO_BETA = new RegExp(`^${LEAD}invalid beta flag\\.?$`, "i");
@@ -58,6 +62,8 @@ export function readRefusedExtras(words: string): string[] {
   if (named !== undefined) return named.split(", ").map((name) => betasKey(name.slice(1, -1)));
   const valued = NO_VALUE.exec(words)?.[1];
   if (valued !== undefined) return isEssential(valued) ? [] : [valued];
+  const placed = PLACED_EXTRA.exec(words)?.[1]?.replace(/\[(\d+)\]/g, ".$1");
+  if (placed !== undefined) return isEssential(placed) ? [] : [placed];
   if (!EXTRAS.test(words)) return [];
   return [...words.matchAll(EXTRA)].map(([, path = ""]) => path).filter((path) => !isEssential(path));
 }

@@ -5,10 +5,10 @@ const PLACE = "[a-z_]\\w*(?:\\.\\w+|\\[\\d+\\])*";
 
 /**
  * How servers of this dialect say that they do not know a field, which agents send to each of them: OpenAI and those that write as it does (openai/codex
- * #10834; Wei-Shaw/sub2api #7066), and OpenCode's (lidge-jun/opencodex #4853). What is in the way may stand before it.
+ * #10834; Wei-Shaw/sub2api #7066), OpenCode's (lidge-jun/opencodex #4853), xAI (router-for-me/CLIProxyAPI #5648). What is in the way may stand before it.
  */
 const UNKNOWN = new RegExp(
-  `\\b(?:unknown|unsupported) (?:parameter|field):? ['"\`]?(${PLACE})['"\`]?(?: is not supported with this model)?\\.?$`,
+  `(?:\\b(?:unknown|unsupported) (?:parameter|field):?|^Argument not supported(?: on this model)?:) ['"\`]?(${PLACE})['"\`]?(?: is not supported with this model)?\\.?$`,
   "i",
 );
 /** How it and Azure say that it is their model which does not take a field. */
