@@ -546,3 +546,37 @@ test("a call without a name reaches a client of the responses dialect with one, 
   expect(told).toMatchObject({ name: "unnamed_tool", arguments: item.arguments });
   expect(last).toMatchObject({ type: "response.completed", response: { output: [named] } });
 });
+
+test("what items of the responses dialect hold in any case is there for its clients, where a vendor leaves it out, whole and streamed", async () => {
+  const said = { type: "message", id: "msg_1", content: [{ type: "output_text", text: "Hi" }] };
+  const whole = { id: "resp_1", object: "response", created_at: 1, status: "completed", model: "m" };
+  const usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2 };
+  const output = [{ type: "reasoning", id: "rs_1" }, said, { type: "message", id: "msg_2", content: "Ho" }];
+  const filled = [
+    { ...output[0], summary: [] },
+    { ...said, role: "assistant", content: [{ type: "output_text", text: "Hi", annotations: [] }] },
+    { ...output[2], role: "assistant", content: [{ type: "output_text", text: "Ho", annotations: [], logprobs: [] }] },
+  ];
+  const body = { model: "open/x", input: "Hi" };
+  upstream.answer("/v1/responses", json({ ...whole, output, usage }));
+  const reply = (await (await gateway.post("/v1/responses", body)).json()) as Wire;
+  expect(reply["output"]).toEqual(filled);
+
+  const place = { output_index: 0, content_index: 0, item_id: "msg_1" };
+  const records = [
+    { type: "response.created", response: { ...whole, status: "in_progress" } },
+    { type: "response.output_item.added", output_index: 0, item: { type: "message", id: "msg_1" } },
+    { type: "response.content_part.added", ...place, part: { type: "output_text", text: "" } },
+    { type: "response.output_text.delta", ...place, delta: "Hi" },
+    { type: "response.content_part.done", ...place, part: said.content[0] },
+    { type: "response.output_item.done", output_index: 0, item: said },
+    { type: "response.completed", response: { ...whole, usage } },
+  ];
+  upstream.answer("/v1/responses", sse(records.map((record) => `data: ${JSON.stringify(record)}\n\n`).join("")));
+  const sent = recordsOf(await (await gateway.post("/v1/responses", { ...body, stream: true })).text());
+  const [, added, begun, , ended, done, last] = sent;
+  expect(added).toMatchObject({ item: { role: "assistant", content: [] } });
+  expect([begun, ended]).toMatchObject([{ part: { annotations: [] } }, { part: { text: "Hi", annotations: [] } }]);
+  expect(done).toMatchObject({ item: filled[1] as Wire });
+  expect(last).toMatchObject({ response: { output: [filled[1]] } });
+});

@@ -71,8 +71,9 @@ describe("whole replies", () => {
 
   test("an item's state that is none is left out, whole and of a stream's last record, and others stay", () => {
     const items =
-      '[{"type":"reasoning","id":"rs_1","summary":[],"status":null},{"type":"message","status":"completed"}]';
-    const told = '[{"type":"reasoning","id":"rs_1","summary":[]},{"type":"message","status":"completed"}]';
+      '[{"type":"reasoning","id":"rs_1","summary":[],"status":null},{"type":"message","status":"completed","role":"assistant","content":[]}]';
+    const told =
+      '[{"type":"reasoning","id":"rs_1","summary":[]},{"type":"message","status":"completed","role":"assistant","content":[]}]';
     const text = `{"id":"resp_1","status":"completed","error":null,"model":"vendor-1","output":${items}}`;
     const whole = text.replace(items, told).replace("vendor-1", "some/model-id");
     expect(responses.relabel(new JsonText(text), context)).toBe(whole);

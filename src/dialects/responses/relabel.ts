@@ -1,19 +1,18 @@
 import type { GatewayError } from "../../canon/errors.ts";
 import type { Event, Finish } from "../../canon/events.ts";
 import type { Usage } from "../../canon/usage.ts";
-import { isEmpty, isObject, stringOf } from "../../lib/json.ts";
+import { isEmpty, isObject } from "../../lib/json.ts";
 import { type Edits, editInside, editObject, type ObjectText } from "../../lib/json-text.ts";
-import { mapListIn } from "../../lib/map-changed.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import { type Frame, recordWith } from "../frames.ts";
 import { wholeSeconds } from "../openai-fields.ts";
-import { UNNAMED_TOOL } from "../tools/tool-names.ts";
 import { isEmptyFrame, isTerminal, typeOf } from "./decode-stream.ts";
 import { encodeFailure } from "./errors.ts";
 import { writeFinish } from "./finish.ts";
-import { type Item, isCallType } from "./items.ts";
+import type { Item } from "./items.ts";
 import { record } from "./records.ts";
 import { estimatedUsage, type ResponseState, writeResponse } from "./response-object.ts";
+import { soundItem, soundOutput, soundRecord } from "./sound-output.ts";
 import { readUsage, soundUsage, writeUsage } from "./usage.ts";
 
 /** A whole reply with the client's model ID, every other byte as it was. `body` is known to be an object. */
@@ -22,31 +21,6 @@ export function relabelReply(body: ObjectText, context: ReplyContext): string {
   const counts = soundUsage(usage);
   const edits = { ...wholeTime(body.value), ...soundOutput(body.value), ...(counts !== usage && { usage: counts }) };
   return body.edit({ model: context.model, ...edits });
-}
-
-/**
- * An item without a state that is none: vLLM writes null for what its model thought, which ends OpenAI's SDK for .NET (openai/openai-dotnet#993). And a call with
- * a name, without which the vendor would refuse every later turn.
- */
-function soundItem(item: unknown): unknown {
-  if (!isObject(item)) return item;
-  const isStateless = item["status"] === null;
-  const isUnnamed = isCallType(item["type"]) && stringOf(item["name"]) === "";
-  if (!isStateless && !isUnnamed) return item;
-  return { ...item, ...(isStateless && { status: undefined }), ...(isUnnamed && { name: UNNAMED_TOOL }) };
-}
-
-/** The output of a response, where an item of it is not sound. */
-function soundOutput(response: Record<string, unknown>): Edits {
-  const sound = mapListIn(response, "output", soundItem);
-  return sound === response ? {} : { output: sound["output"] };
-}
-
-/** What of a record besides its response is not sound: its item, or the name of the call that it tells the arguments of. */
-function soundRecord({ item, name }: Record<string, unknown>, type: string): Edits {
-  const sound = soundItem(item);
-  const isUnnamed = type === "response.function_call_arguments.done" && name === "";
-  return { ...(sound !== item && { item: sound }), ...(isUnnamed && { name: UNNAMED_TOOL }) };
 }
 
 /** The time of a response as clients take it. What is told without parts is, too: its bytes may say 1786588600.0. */
