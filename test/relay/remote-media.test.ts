@@ -258,6 +258,27 @@ describe("a model that takes text alone", () => {
         const { error } = (await response.json()) as { error: { param: string } };
         expect([response.status, error.param, vendor.calls.length]).toEqual([400, `${field}[4].content[0]`, 0]);
       });
+
+      test.each([
+        ["an image", "blind/local", imageIn.messages(SEEN), "image"],
+        [
+          "a PDF",
+          "texts/gpt",
+          documentIn.messages(`data:application/pdf;base64,${PDF.toString("base64")}`),
+          "document",
+        ],
+      ])("Claude Code is told what to take out of its conversation: %s", async (_what, model, block, kind) => {
+        await start({ models });
+        const messages = [
+          ...(talk.messages(undefined)["messages"] as unknown[]),
+          { role: "assistant", content: "A cat." },
+          { role: "user", content: [WORDS.messages, block] },
+        ];
+        const response = await app.post(PATHS.messages, { model, max_tokens: 50, messages });
+        const { error } = (await response.json()) as { error: { message: string } };
+        expect(response.status).toBe(400);
+        expect(error.message).toContain(`messages.4.content.1.${kind}`);
+      });
     }
 
     const bytes = PNG.toString("base64");
@@ -627,7 +648,7 @@ describe("vendors that fetch by themselves are sent the URL", () => {
         const { error } = (await response.json()) as { error: { message: string } };
         expect([model, response.status]).toEqual([model, 400]);
         expect(error.message).toMatch(
-          /^The image at (?:messages|input)\[0\]\.content\[1\] .* does not read such addresses\.$/,
+          /^The image at (?:messages|input)\[0\]\.content\[1\] .* does not read such addresses\.(?: \(messages\.0\.content\.1\.image\))?$/,
         );
       }
       expect(vendor.calls).toEqual([]);
