@@ -1,3 +1,4 @@
+import { toShellWord } from "../lib/shell-word.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 
 /** A model server found on this machine. */
@@ -56,16 +57,15 @@ function makeCurl({ askUrl, key, platform }: Start): string {
     return `curl.exe -N -A --% -N ${path} -H "Authorization: Bearer ${bearer}" -H "Content-Type: application/json" -d "${escaped}"`;
   }
   const header = key === undefined ? '"Authorization: Bearer $SLUICE_API_KEY"' : `'Authorization: Bearer ${key}'`;
-  return `curl -N ${path} -H ${header} -H 'Content-Type: application/json' -d '${body}'`;
+  return `curl -N ${toShellWord(path)} -H ${header} -H 'Content-Type: application/json' -d '${body}'`;
 }
 
 /** The command that makes another key of this server's, for the platform's own shell. */
 function describeKeysCommand({ dataFlag, isExecutable, platform }: Start): string {
   const command = `${isExecutable ? "sluice" : "npm start --"} keys create`;
   if (dataFlag === undefined) return command;
-  const isPlain = /^[\w./:\\-]+$/.test(dataFlag) && (platform === "win32" || !dataFlag.includes("\\"));
-  const quoted = platform === "win32" ? `"${dataFlag}"` : `'${dataFlag.replaceAll("'", "'\\''")}'`;
-  return `${command} --data ${isPlain ? dataFlag : quoted}`;
+  if (platform !== "win32") return `${command} --data ${toShellWord(dataFlag)}`;
+  return `${command} --data ${/^[\w./:\\-]+$/.test(dataFlag) ? dataFlag : `"${dataFlag}"`}`;
 }
 
 /** The four lines that a start prints (contract 1): address, key, what was found, and a request to try. */

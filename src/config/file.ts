@@ -3,6 +3,7 @@ import { dirname, extname, isAbsolute, join, resolve } from "node:path";
 import { errorCode } from "../lib/error-code.ts";
 import { isObject } from "../lib/json.ts";
 import { messageOf } from "../lib/message-of.ts";
+import { toShellWord } from "../lib/shell-word.ts";
 import { ConfigError, formatSteps } from "./faults.ts";
 import { type Lines, linesOf } from "./lines.ts";
 import { readPipe } from "./pipe.ts";
@@ -154,7 +155,7 @@ export function secretReader(configFile: string, home: string, platform: NodeJS.
 function checkOwner(path: string, mode: number, owner: number): void {
   if ((mode & 0o077) !== 0) {
     const found = (mode & 0o777).toString(8).padStart(4, "0");
-    throw new Error(`expected ${path} to have mode 0600, found ${found} (chmod 600 ${path})`);
+    throw new Error(`expected ${path} to have mode 0600, found ${found} (chmod 600 ${toShellWord(path)})`);
   }
   const user = process.geteuid?.();
   if (user !== undefined && owner !== user) {

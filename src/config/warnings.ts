@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
 import { isObject } from "../lib/json.ts";
 import { isLoopback } from "../lib/loopback.ts";
+import { toShellWord } from "../lib/shell-word.ts";
 import { readCertificate } from "./pem.ts";
 import { isWildcard, type ServerSettings } from "./server.ts";
 
@@ -50,5 +51,5 @@ export function exposureWarnings(path: string, raw: Record<string, unknown>, pla
   const storage = isObject(raw["images"]) ? raw["images"]["storage"] : undefined;
   const rows = [...vendors, ...Object.values(isObject(web) ? web : {}), storage, raw["telemetry"]];
   if (platform === "win32" || !rows.some(holdsPlainKey) || (statSync(path).mode & 0o077) === 0) return [];
-  return [`${path} holds a key and can be read by other users: chmod 600 ${path}`];
+  return [`${path} holds a key and can be read by other users: chmod 600 ${toShellWord(path)}`];
 }

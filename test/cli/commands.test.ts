@@ -359,6 +359,18 @@ describe("doctor", () => {
     expect(dataExists()).toBe(false);
   });
 
+  test("what it says to do about a mode is a command for a path with a blank too, as macOS has it", async () => {
+    const data = join(folder, "Application Support");
+    mkdirSync(data, { mode: 0o755 });
+    const path = join(data, "sluice.yaml");
+    writeFileSync(path, "vendors: [{ id: openai, api_key: sk-plain }]");
+    chmodSync(path, 0o666);
+    const { of } = await examine(["--data", data]);
+    expect(of("files").map(({ advice }) => advice)).toEqual([`chmod 700 '${data}'`, `chmod 600 '${path}'`]);
+    const { stderr } = await sluice(folder, ["models", "--data", data]);
+    expect(stderr).toContain(`holds a key and can be read by other users: chmod 600 '${path}'\n`);
+  });
+
   test("says what is at fault and what to do: configuration, modes, damage", async () => {
     await sluice(folder, ["keys", "create"]);
     const data = join(folder, "data");

@@ -202,6 +202,11 @@ describe("the first lines", () => {
     },
   );
 
+  test("the address of IPv6 is quoted, whose brackets zsh takes for a pattern", () => {
+    const line = formatFirstLines({ ...start, askUrl: "http://[::1]:4600" })[3];
+    expect(line).toStartWith("Try: curl -N 'http://[::1]:4600/v1/chat/completions' -H ");
+  });
+
   test("from its source the program is called by npm", () => {
     const source = { ...start, key: undefined, isExecutable: false };
     expect(formatFirstLines(source)[1]).toContain("; `npm start -- keys create` makes another");

@@ -10,6 +10,7 @@ import { Writer } from "../../db/writer.ts";
 import { imagesFolder } from "../../jobs/files.ts";
 import type { Book } from "../../ledger/book.ts";
 import { openLedger } from "../../ledger/open-ledger.ts";
+import { toShellWord } from "../../lib/shell-word.ts";
 import { openForCommand } from "../context.ts";
 import { type Finding, fault, note, ok } from "../findings.ts";
 import { findLostPlans, LOST_PLAN_ADVICE } from "../lost-plans.ts";
@@ -34,13 +35,19 @@ function examineMode(path: string, isConfig: boolean): Finding[] {
   const mode = facts.mode & 0o777;
   const user = process.geteuid?.();
   if (user !== undefined && user !== 0 && facts.uid !== user) {
-    return [fault("files", `${path} belongs to user ${facts.uid}, not to user ${user}`, `chown ${user} ${path}`)];
+    return [
+      fault("files", `${path} belongs to user ${facts.uid}, not to user ${user}`, `chown ${user} ${toShellWord(path)}`),
+    ];
   }
   // A configuration file may be for all to read (its keys are references); only writing it is never for others.
   if ((mode & (isConfig ? 0o022 : 0o077)) === 0) return [];
   const right = facts.isDirectory() ? "700" : "600";
   return [
-    fault("files", `${path} has mode 0${mode.toString(8)}: other users have rights on it`, `chmod ${right} ${path}`),
+    fault(
+      "files",
+      `${path} has mode 0${mode.toString(8)}: other users have rights on it`,
+      `chmod ${right} ${toShellWord(path)}`,
+    ),
   ];
 }
 
