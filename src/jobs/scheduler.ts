@@ -146,9 +146,8 @@ export class Scheduler {
 
   /** A job whose vendor is not there yet waits for it first. */
   #patiently(job: Waiting): Waiting {
-    const { upstream, clock } = this.parts;
-    if (upstream(job.vendor)) return job;
-    return { ...job, runAfterMs: Math.max(job.runAfterMs, clock.now() + VENDOR_PATIENCE_MS) };
+    if (this.parts.upstream(job.vendor)) return job;
+    return { ...job, runAfterMs: Math.max(job.runAfterMs, this.#wallFor(job) + VENDOR_PATIENCE_MS) };
   }
 
   /** Nobody works on the job now; once its lease is over it is looked after. */
@@ -161,13 +160,17 @@ export class Scheduler {
     this.parts.log.error("image-job", { job: id, ...errorFields(thrown) });
   }
 
+  /** The wall clock as a job's times are read by it, Unix ms: one that was set back to before the job was taken stands at that moment. */
+  #wallFor({ deadlineMs }: Waiting): number {
+    return Math.max(this.parts.clock.now(), deadlineMs - JOB_MS);
+  }
+
   /** Takes a queued job that is committed. Its time is counted from the deadline of its row, by the wall clock of this moment alone. */
   add(job: Waiting): void {
-    const { clock } = this.parts;
-    const now = clock.now();
-    const within = (ms: number) => Math.min(JOB_MS, Math.max(0, ms));
-    this.#deadlines.set(job.id, clock.monotonic() + within(job.deadlineMs - now));
-    const waitMs = within(job.runAfterMs - now);
+    const now = this.#wallFor(job);
+    this.#deadlines.set(job.id, this.parts.clock.monotonic() + Math.max(0, job.deadlineMs - now));
+    // A wait that outlasts the job's time was written by a clock that stood ahead.
+    const waitMs = job.runAfterMs > job.deadlineMs ? 0 : job.runAfterMs - now;
     if (waitMs > 0) this.#wakeLater(job, waitMs);
     else this.#queue.push(job);
     this.#keepTime();

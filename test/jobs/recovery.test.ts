@@ -11,6 +11,7 @@ import { VENDOR_PATIENCE_MS } from "../../src/jobs/recovery.ts";
 import { DRAIN_MS, LEASE_MS, TICK_MS } from "../../src/jobs/scheduler.ts";
 import { JobStore } from "../../src/jobs/store.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
+import { DAY_MS } from "../../src/lib/spans.ts";
 import { createLog } from "../../src/observe/log.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { PLAIN_CONFIG } from "../support/app.ts";
@@ -369,6 +370,36 @@ describe("a job whose process died while its vendor worked", () => {
     await later.advance(49_999);
     expect([row(second, id).state, again.creates]).toEqual(["queued", []]);
     await later.advance(1);
+    expect((await ended(second, id)).state).toBe("succeeded");
+    expect(claims(second)).toEqual(["counted"]);
+  });
+
+  test.each([
+    // What its vendor wants waited is counted from the job's own beginning.
+    ["is set right, a day back, before the next start", 0, -DAY_MS, 20_000],
+    ["stood three days ahead when it was put off", 3 * DAY_MS, 10_000, 0],
+  ])("waits no longer for a clock that %s", async (_what, aheadMs, laterMs, waitMs) => {
+    const folder = newFolder();
+    const busy = hang();
+    const painter = new Painter("none");
+    painter.create_ = [busy.script];
+    const clock = manualClock(Date.now());
+    const right = clock.now();
+    const first = await live(folder, [paintVendor("paint", painter)], undefined, clock);
+    const id = await create(first);
+    await until(() => painter.running === 1, "the call");
+    clock.setWall(right + aheadMs);
+    busy.end({ kind: "failed", message: "Busy.", ran: "no", retryAfterSeconds: 20 });
+    await until(() => row(first, id).state === "queued", "the wait");
+    const later = manualClock(right + laterMs);
+    const again = new Painter("none");
+    const second = await live(folder, [paintVendor("paint", again)], undefined, later);
+    if (waitMs > 0) {
+      await later.advance(waitMs - 1);
+      expect([row(second, id).state, again.creates]).toEqual(["queued", []]);
+      await later.advance(1);
+    }
+    await until(() => row(second, id).state !== "queued", "the second call");
     expect((await ended(second, id)).state).toBe("succeeded");
     expect(claims(second)).toEqual(["counted"]);
   });
