@@ -115,7 +115,6 @@ export class Session {
 
   /** To be called when the worker is gone. Resolves when all that it held is ended; a hold that cannot be ended is logged. */
   async close(): Promise<void> {
-    if (this.#over) return;
     this.#over = true;
     this.channel.close(new Error("The worker is gone."));
     for (const permit of this.#permits.values()) permit.release();

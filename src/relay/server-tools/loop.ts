@@ -247,7 +247,7 @@ export class ServedLoop {
     const shown: Event[] = [];
     this.#endText(shown, false);
     // A call that was cut off may not be what the model meant.
-    const sound = round.finish?.reason === "tool-calls" || round.finish?.reason === "stop";
+    const sound = round.finish?.reason === "tool-calls";
     const { calls } = round;
     round.calls = [];
     const outcomes = sound ? await this.#run(calls, onAnswered) : calls.map((call) => faultOf(call, "unavailable"));
@@ -309,7 +309,6 @@ export class ServedLoop {
     const { job } = this;
     this.#rounds++;
     const told = { ...context, replyId: `${context.replyId}${this.#rounds}` };
-    delete told.webCalls;
     delete told.changes;
     // Its vendor is told what it thought.
     delete told.hidesReasoning;
