@@ -629,6 +629,18 @@ describe("at the door", () => {
     expect(await (await app.call("/metrics")).text()).toContain('sluice_shed_total{reason="load"} 0\n');
   });
 
+  test("where memory is short a stream is refused, and a reply that comes whole is not", async () => {
+    const { services } = app.app;
+    const tight = machine();
+    tight.state.used = 900;
+    tight.admission.look(1_000);
+    services.admission = tight.admission;
+    const statuses = [];
+    for (const path of ["/v1/chat/completions", "/v1/messages"])
+      for (const stream of [true, false]) statuses.push((await app.post(path, { ...body, stream })).status);
+    expect([statuses, tight.admission.shed.memory]).toEqual([[503, 200, 529, 200], 2]);
+  });
+
   test("who waits is answered as if he had not", async () => {
     const { services } = app.app;
     const busy = machine();

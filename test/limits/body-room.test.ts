@@ -1,10 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { Abort } from "../../src/lib/abort.ts";
 import { Admission } from "../../src/limits/admission.ts";
 import { BodyRoom, type Place } from "../../src/limits/body-room.ts";
 import { NO_MEMORY, Overloaded } from "../../src/limits/overloaded.ts";
-import { startApp, type TestApp } from "../support/app.ts";
+import { chatStream, chunk } from "../dialects/crossing.ts";
+import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { manualClock, settle } from "../support/clock.ts";
+import { sse, startUpstream } from "../support/upstream.ts";
+import { gate, until } from "../support/wait.ts";
 
 const MIB = 1024 * 1024;
 
@@ -180,6 +183,36 @@ describe("at the door", () => {
     expect(admission.shed.memory).toBe(PATHS.length);
     taken.leave();
     expect(admission.bodies.used).toBe(0);
+  });
+});
+
+describe("a large body at its vendor", () => {
+  const upstream = startUpstream();
+  afterEach(() => upstream.reset());
+  afterAll(() => upstream.close());
+
+  test("counts for a quarter once it was sent, also behind early headers, until its answer begins", async () => {
+    const clock = manualClock();
+    const app = await startApp({ vendors: [vendorAt(upstream, "chat", "far")], clock });
+    const { admission } = app.app.services;
+    if (!admission) throw new Error("nobody is admitted");
+    const head = gate();
+    const answer = sse(chatStream(chunk({ content: "Well." }, "stop")));
+    upstream.answer("/v1/chat/completions", { ...answer, headersAfter: head.opened });
+    const length = 400_000;
+    const messages = [{ role: "user", content: "a".repeat(length) }];
+    const asked = app.post("/v1/chat/completions", { model: "far/m", stream: true, messages });
+    await upstream.called();
+    await until(() => admission.bodies.used < length, "the request to be sent");
+    const kept = admission.bodies.used;
+    expect([kept > length / 4, kept < length / 4 + 100]).toEqual([true, true]);
+    await clock.advance(5_000);
+    const response = await asked;
+    expect(admission.bodies.used).toBe(kept);
+    head.open();
+    expect(await response.text()).toContain("Well.");
+    expect(admission.bodies.used).toBe(0);
+    await app.stop();
   });
 });
 

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import type { Caller } from "../../src/accounts/caller.ts";
 import { createPlans } from "../../src/accounts/plans.ts";
 import type { Clock } from "../../src/lib/clock.ts";
+import { Room } from "../../src/limits/buckets.ts";
 import type { RequestClass } from "../../src/limits/classes.ts";
 import { type Limiter, type Permit, RateLimited, SpeedLimiter, type Weight } from "../../src/limits/limiter.ts";
 
@@ -153,6 +154,13 @@ describe("speed limits by plan (contract 4, reliability 4)", () => {
     expect(refusalOf(limiter, caller("free"), "generate")?.state).toMatchObject({ remaining: 0, resetMs: 15_000 });
     clock.at += 2_999.5;
     expect(refusalOf(limiter, caller("free"), "generate")).toBeUndefined();
+  });
+
+  test("where there is no room the bucket of a job is none that takes its account's place", () => {
+    const limiter = new SpeedLimiter({ plans: createPlans(), clock: handClock(), room: new Room(1) });
+    const who = caller("pro");
+    for (const jobId of ["a", "b", "c"]) limiter.take(who, "image-poll", { jobId }).release();
+    expect(limiter.peek(who.accountId, who.plan, "image-poll")?.remaining).toBe(27);
   });
 
   test.each(["generate", "count-tokens", "image-create", "image-poll", "web", "catalog", "admin"] as const)(

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import type { App } from "../../src/app.ts";
+import { isFromHere } from "../../src/http/caller/address.ts";
 import type { HoldRequest, Payment } from "../../src/ledger/ledger.ts";
 import { silentLog } from "../../src/observe/log.ts";
 import type { WebToolCall } from "../../src/relay/run-web-tool.ts";
@@ -110,6 +111,19 @@ describe("what a worker asks of the gateway", () => {
       const told = ["limit", "remaining"].map((name) => headers.get(`x-ratelimit-${name}-requests`));
       expect([status, ...told]).toEqual([200, "60", "7"]);
     }
+  });
+
+  test("who came to a worker through a proxy on this machine counts as coming from elsewhere here too", async () => {
+    const app = await start();
+    const seen: boolean[] = [];
+    const desk = { keys: app.keys, services: app.services, requests: undefined, log: silentLog };
+    const tellPeer = (request: Request, peer: string) => seen.push(isFromHere(request, peer));
+    const session = new Session({ ...desk, tellPeer }, { listening() {}, proof() {} }, () => {});
+    const knock = { path: PATH, authorization: null, apiKey: "sk-wrong", peer: "127.0.0.1", forwardedFor: null };
+    for (const fromHere of [true, false])
+      session.channel.receive([["?", 1, "enter", { ...knock, isFromHere: fromHere }]]);
+    expect(seen).toEqual([true, false]);
+    await session.close();
   });
 
   test("a client that leaves leaves nothing held", async () => {
