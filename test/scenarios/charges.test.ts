@@ -221,6 +221,19 @@ function partial(upstream: Side, body: { model: string }) {
   return { cost, row: { input, output: SAID_TOKENS, estimated: true, costNano: cost, chargedNano: cost } };
 }
 
+/** A piece of text with what its vendor has counted until then, as Perplexity has it, or NVIDIA's Dynamo in the messages dialect. */
+function countedPiece(side: Side, text: string, output: number): string {
+  if (side === "messages") {
+    const usage = { input_tokens: INPUT, output_tokens: output, total_tokens: INPUT + output };
+    const delta = { type: "text_delta", text };
+    const record = { type: "content_block_delta", index: 0, delta, usage };
+    return `event: content_block_delta\ndata: ${JSON.stringify(record)}\n\n`;
+  }
+  const usage = { prompt_tokens: INPUT, completion_tokens: output, total_tokens: INPUT + output };
+  const choices = [{ index: 0, delta: { content: text }, finish_reason: null }];
+  return `data: ${JSON.stringify({ id: "c1", model: "m", choices, usage })}\n\n`;
+}
+
 describe("the vendor dies after output", () => {
   test.each(STREAMS)("its usage, where that came before: $name", async ({ client, upstream, mode }) => {
     await lab.fund(DOLLAR);
@@ -249,6 +262,23 @@ describe("the client leaves", () => {
     const { cost, row } = partial(upstream, body);
     await expectCharged(DOLLAR, cost, [{ ...row, outcome: "client-left" }]);
   });
+
+  test.each(STREAMS)(
+    "a stream whose vendor counts with each piece: its counts, $name",
+    async ({ client, upstream, mode }) => {
+      await lab.fund(DOLLAR);
+      const pieces = PIECES.map((piece, at) => countedPiece(upstream, piece, (at + 1) * 20));
+      play(upstream, WIRES[upstream].head({ input: 1, output: 0 }) + pieces.join(""), "silence");
+      const leaving = new AbortController();
+      const body = ask(client, PRICED[upstream], mode);
+      const reading = readAlong(await lab.gateway.post(PATH[client], body, { signal: leaving.signal }));
+      await reading.has(PIECES[1]);
+      leaving.abort();
+      void reading.cancel();
+      const row = { outcome: "client-left", input: INPUT, output: 40, estimated: false };
+      await expectCharged(DOLLAR, costOf(INPUT, 40), [row]);
+    },
+  );
 
   test.each(SIDES)("a blocking request that runs: the input, %s", async (client) => {
     await lab.fund(DOLLAR);
@@ -454,18 +484,13 @@ describe("the money is used up", () => {
     expect(lab.wallet().posted).toBeGreaterThanOrEqual(0n);
   });
 
-  test.each(STREAMS.filter(({ upstream }) => upstream === "chat"))(
+  test.each(STREAMS)(
     "a vendor that counts with each piece is paid what it counted until then: $name",
     async ({ client, upstream, mode }) => {
       const body = ask(client, PRICED[upstream], mode, { max_tokens: 60_000 });
       await lab.fund(holdOf(body, 400));
-      const pieces = Array.from({ length: 390 }, (_piece, at) => {
-        const counted = (at + 1) * 2;
-        const usage = { prompt_tokens: INPUT, completion_tokens: counted, total_tokens: INPUT + counted };
-        const choices = [{ index: 0, delta: { content: "word " }, finish_reason: null }];
-        return `data: ${JSON.stringify({ id: "c1", model: "m", choices, usage })}\n\n`;
-      });
-      play(upstream, pieces.join(""), "silence");
+      const pieces = Array.from({ length: 390 }, (_piece, at) => countedPiece(upstream, "word ", (at + 1) * 2));
+      play(upstream, WIRES[upstream].head({ input: 1, output: 0 }) + pieces.join(""), "silence");
       const text = await (await lab.gateway.post(PATH[client], body)).text();
       expect(text).toContain(": x-sluice-stop: balance\n\n");
       await until(() => lab.gateway.app.running.count === 0 && lab.wallet().held === 0n, "the end of the request");

@@ -115,6 +115,11 @@ class MessagesDecoder implements Decoder {
     this.#ids = new ReplyCallIds(usedCallIds);
   }
 
+  get untold(): Usage | undefined {
+    const usage = this.#allUsage;
+    return sameUsage(usage, this.#reported) ? undefined : usage;
+  }
+
   push(frame: Frame): Event[] {
     if (frame.run) return this.#readRun(frame.run);
     const out = this.#readFrame(frame);
@@ -181,6 +186,8 @@ class MessagesDecoder implements Decoder {
   #read(type: string | undefined, value: Block, out: Event[]): GatewayError | undefined {
     switch (type) {
       case "content_block_delta":
+        // With each piece by NVIDIA's Dynamo, which knows no more than an estimate at the beginning (ai-dynamo/dynamo #12473).
+        if (value["usage"]) this.#readCounts(value["usage"]);
         this.#delta(value, out);
         break;
       case BLOCK_START:
@@ -337,10 +344,14 @@ class MessagesDecoder implements Decoder {
   #messageDelta(value: Block, out: Event[]): void {
     this.#start(out);
     const told = value["usage"];
-    this.#usage = readUsage(told, this.#usage);
-    this.#isOutputTold ||= isObject(told) && readCount(told["output_tokens"]) !== undefined;
+    this.#readCounts(told);
     this.#apart = readApart(told) ?? this.#apart;
     if (isObject(value["delta"])) this.#noteStop(value["delta"]);
+  }
+
+  #readCounts(told: unknown): void {
+    this.#usage = readUsage(told, this.#usage);
+    this.#isOutputTold ||= isObject(told) && readCount(told["output_tokens"]) !== undefined;
   }
 
   /** Usage stands between blocks only, so a count that comes inside one waits for its end. */
@@ -349,12 +360,17 @@ class MessagesDecoder implements Decoder {
   }
 
   #tell(out: Event[]): void {
-    const usage = this.#earlier === NO_USAGE ? this.#usage : sumUsage(this.#earlier, this.#usage);
+    const usage = this.#allUsage;
     const apart = this.#allApart;
     if (sameUsage(usage, this.#reported) && apart?.length === this.#reportedApart) return;
     this.#reported = usage;
     this.#reportedApart = apart?.length;
     out.push(apart ? { type: "usage", usage, apart } : { type: "usage", usage });
+  }
+
+  /** What all messages so far came to. */
+  get #allUsage(): Usage {
+    return this.#earlier === NO_USAGE ? this.#usage : sumUsage(this.#earlier, this.#usage);
   }
 
   get #allApart(): readonly Usage[] | undefined {
