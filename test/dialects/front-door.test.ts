@@ -580,3 +580,51 @@ test("what items of the responses dialect hold in any case is there for its clie
   expect(done).toMatchObject({ item: filled[1] as Wire });
   expect(last).toMatchObject({ response: { output: [filled[1]] } });
 });
+
+test("a call reaches every client by the name of its tool, where a server leaves the model's own marks behind it, whole and streamed", async () => {
+  const marked = { name: "find<|channel|>commentary", arguments: '{"a":1}' };
+  const calls = [{ id: "c", type: "function", function: marked }];
+  const message = { role: "assistant", content: null, tool_calls: calls };
+  const whole = json({ id: "1", choices: [{ index: 0, message, finish_reason: "tool_calls" }] });
+  const [call] = calls.map((one) => ({ index: 0, ...one }));
+  const rest = { index: 0, function: { ...marked, arguments: "" } };
+  const text = chatStream(
+    chunk({ role: "assistant", tool_calls: [call] }),
+    chunk({ tool_calls: [rest] }),
+    chunk({}, "tool_calls"),
+  );
+  const clients: [string, Wire][] = [
+    ["/v1/chat/completions", { messages: [hello] }],
+    ["/v1/messages", { messages: [hello], max_tokens: 90 }],
+    ["/v1/responses", { input: "Hi" }],
+  ];
+  for (const [path, body] of clients) {
+    for (const [stream, answer] of [
+      [false, whole],
+      [true, sse(text)],
+    ] as const) {
+      upstream.answer("/v1/chat/completions", answer);
+      const reply = await (await gateway.post(path, { model: "plain/x", ...body, stream })).text();
+      expect(reply).toContain('"name":"find"');
+      expect(reply).not.toContain("<|");
+    }
+  }
+});
+
+test("what new-api says that Claude wrote to its cache is counted as that, whichever dialect it speaks", async () => {
+  const written = { cached_tokens: 2, cached_creation_tokens: 5 };
+  const message = { role: "assistant", content: "a" };
+  const counts = { prompt_tokens: 10, completion_tokens: 1, total_tokens: 11, prompt_tokens_details: written };
+  const choices = [{ index: 0, message, finish_reason: "stop" }];
+  upstream.answer("/v1/chat/completions", json({ id: "1", choices, usage: counts }));
+  const content = [{ type: "output_text", text: "a", annotations: [] }];
+  const output = [{ type: "message", id: "msg_1", role: "assistant", status: "completed", content }];
+  const usage = { input_tokens: 10, output_tokens: 1, total_tokens: 11, input_tokens_details: written };
+  upstream.answer("/v1/responses", json({ id: "resp_1", object: "response", status: "completed", output, usage }));
+  for (const model of ["plain/x", "open/x"]) {
+    const response = await gateway.post("/v1/messages", { model, max_tokens: 90, messages: [hello] });
+    expect(await response.json()).toMatchObject({
+      usage: { input_tokens: 3, cache_read_input_tokens: 2, cache_creation_input_tokens: 5, output_tokens: 1 },
+    });
+  }
+});

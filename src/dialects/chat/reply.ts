@@ -125,11 +125,12 @@ function repairCalls(calls: readonly unknown[], seed: string, { usedCallIds }: R
     const kind = fragment.custom ? "custom" : "function";
     const called = call[kind];
     const wrongArguments = !fragment.custom && isObject(called) && !holdsText(called["arguments"]);
-    const isUnnamed = isObject(called) && fragment.name === "";
+    const name = fragment.name || UNNAMED_TOOL;
+    const isMisnamed = isObject(called) && called["name"] !== name;
     const id = ids.take(fragment.id || inventCallId(seed, ordinal), seed);
-    if (id === fragment.id && typeof call["type"] === "string" && !wrongArguments && !isUnnamed) return call;
+    if (id === fragment.id && typeof call["type"] === "string" && !wrongArguments && !isMisnamed) return call;
     const changes = {
-      ...(isUnnamed && { name: UNNAMED_TOOL }),
+      ...(isMisnamed && { name }),
       ...(wrongArguments && { arguments: fragment.arguments || "{}" }),
     };
     return { ...call, id, type: kind, ...(isObject(called) && { [kind]: { ...called, ...changes } }) };

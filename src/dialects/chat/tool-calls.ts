@@ -33,6 +33,16 @@ export function argumentsText(value: unknown): string {
   return isObject(value) ? JSON.stringify(value) : "";
 }
 
+/**
+ * A call's name without the model's own marks, which some servers leave behind it: `find<|channel|>commentary`, of gpt-oss at vLLM (vllm-project/vllm #32587).
+ * No client has a tool of such a name, and no vendor takes one back.
+ */
+function nameOf(called: unknown): string {
+  const name = isObject(called) ? stringOf(called["name"]) : "";
+  const mark = name.indexOf("<|");
+  return mark < 0 ? name : name.slice(0, mark).trimEnd();
+}
+
 /** Reads one tool-call entry of a delta or of a whole message; undefined when it is none. The literal id "null" counts as none (dialects.md 4.8 #14). */
 export function readToolFragment(value: unknown): ToolFragment | undefined {
   if (!isObject(value)) return undefined;
@@ -44,7 +54,7 @@ export function readToolFragment(value: unknown): ToolFragment | undefined {
   return {
     index: typeof index === "number" && Number.isInteger(index) ? index : undefined,
     id: id === "null" ? "" : id,
-    name: isObject(custom) ? stringOf(custom["name"]) : stringOf(called["name"]),
+    name: nameOf(isObject(custom) ? custom : called),
     arguments: isObject(custom) ? stringOf(custom["input"]) : argumentsText(called["arguments"]),
     custom: isObject(custom),
   };

@@ -43,6 +43,8 @@ export function readUsage(value: unknown, exclusive: boolean): Usage | undefined
     promptDetails["cache_write_tokens"],
     promptDetails["cache_creation_input_tokens"],
     value["cache_creation_input_tokens"],
+    // new-api's, of Claude's models.
+    promptDetails["cached_creation_tokens"],
   );
   return disjointCounts({ prompt, completion, total, cacheRead, cacheWrite, reasoning }, exclusive);
 }

@@ -8,7 +8,7 @@ const countIn = (details: unknown, field: string): number => (isObject(details) 
 /**
  * A usage object as disjoint counts: its input holds the cached tokens, its output the reasoning (dialects.md 4.6). Undefined for what holds no count at
  * all. Some servers have the chat dialect's names for them (SGLang's UsageInfo), and Perplexity has Anthropic's for the tokens written to the
- * cache (docs.perplexity.ai, Agent API, Prompt Caching).
+ * cache (docs.perplexity.ai, Agent API, Prompt Caching), and new-api one of its own.
  */
 export function readUsage(value: unknown): Usage | undefined {
   if (!isObject(value)) return undefined;
@@ -19,7 +19,10 @@ export function readUsage(value: unknown): Usage | undefined {
   if (prompt === 0 && completion === 0) return undefined;
   const total = tokenCount(value["total_tokens"]);
   const cacheRead = countIn(read, "cached_tokens");
-  const cacheWrite = countIn(read, "cache_write_tokens") || countIn(read, "cache_creation_input_tokens");
+  const cacheWrite =
+    countIn(read, "cache_write_tokens") ||
+    countIn(read, "cache_creation_input_tokens") ||
+    countIn(read, "cached_creation_tokens");
   const written = isObject(read) ? read["cache_write_tokens_details"] : undefined;
   const told = countIn(made, "reasoning_tokens") || tokenCount(value["reasoning_tokens"]);
   // Without a total nothing shows that it stands beside the output.
