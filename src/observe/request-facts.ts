@@ -4,9 +4,17 @@
  */
 export type Attempt = { vendor: string; model: string; key: number; outcome: string; at: number; ms: number };
 
-/** How the last call of a request ended: `served` where the request was completed, else the code of its error, else the request's own outcome. */
-export const attemptOutcome = (outcome: string | undefined, error: string | null | undefined): string =>
-  outcome === "completed" ? "served" : (error ?? outcome ?? "ended");
+/** Requests that end so have ended their calls, whatever their clients were told: the vendor has done nothing wrong. */
+const BROKEN_OFF: ReadonlySet<string | undefined> = new Set(["client-left", "interrupted"]);
+
+/**
+ * How the last call of a request ended: `served` where the request was completed, the request's own outcome where that broke the call off or nothing
+ * else is known, else the code of its error.
+ */
+export function attemptOutcome(outcome: string | undefined, error: string | null | undefined): string {
+  if (outcome === "completed") return "served";
+  return (BROKEN_OFF.has(outcome) ? outcome : error) ?? outcome ?? "ended";
+}
 
 /**
  * One call of a web tool that the gateway made for a model: its name, and the model's own id of the call. `at` as in {@link Attempt}; `ms`: undefined

@@ -102,7 +102,8 @@ export const UsageReceipt = late(() =>
             Type.Integer({ description: "Which of the vendor's keys, from 1; where several were tried." }),
           ),
           outcome: Type.String({
-            description: "`served`, the code of its error, or `client-left` where its client did not wait for its end.",
+            description:
+              "`served`, the code of its error, or `client-left` or `interrupted` where its client or the gateway did not wait for its end.",
           }),
           duration_ms: Type.Integer(),
         }),

@@ -129,6 +129,18 @@ describe("GET /metrics", () => {
     expect(figureOf(text, 'sluice_upstream_attempts_total{vendor="lab",outcome="served"}')).toBeUndefined();
   });
 
+  test("a call that ends with its client's key is no failure of the vendor's", async () => {
+    const app = await appWith({ vendors: [vendorAt(upstream, "chat", "lab")] });
+    const chunk = { choices: [{ index: 0, delta: { role: "assistant", content: "Ye" } }] };
+    upstream.answer(PATH, sse([`data: ${JSON.stringify(chunk)}\n\n`], { finish: "silence" }));
+    const response = await say(app, { stream: true });
+    await app.app.keys.revoke(app.app.keys.list()[0]?.id ?? "");
+    expect(await response.text()).toContain("invalid_api_key");
+    await app.app.running.idle();
+    const attempts = (await read(app)).split("\n").filter((line) => line.startsWith("sluice_upstream_attempts_total"));
+    expect(attempts).toEqual(['sluice_upstream_attempts_total{vendor="lab",outcome="client-left"} 1']);
+  });
+
   test("a vendor that a reload has taken out keeps its counts, and fails no more", async () => {
     const vendor = vendorAt(upstream, "chat", "lab");
     const app = await appWith({ vendors: [vendor] });
