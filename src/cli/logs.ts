@@ -4,7 +4,7 @@ import { errorCode } from "../lib/error-code.ts";
 import { LogFollower, type LoggedRequest, readLast } from "../observe/request-log-reader.ts";
 import { dataFolderOf } from "./context.ts";
 import type { LogsOptions } from "./options.ts";
-import { Failure, paint, print, printJson, toSafeJson, toShownText, WrongUsage } from "./output.ts";
+import { Failure, paint, print, printJson, toSafeJson, toShownText, WrongUsage, warn } from "./output.ts";
 import { readSince } from "./since.ts";
 import { type Column, formatTable } from "./table.ts";
 
@@ -151,7 +151,11 @@ async function showFolder(folder: string, limit: number, fits: Filter, options: 
   const following = options.follow === true;
   // Made before the existing lines are read, so that none that is written meanwhile is missed.
   const follower = following ? new LogFollower(folder) : undefined;
-  const records = await readLast(folder, limit, fits);
+  // One more than is shown tells whether there are others. Who named a number or follows does not ask for all.
+  const asksForAll = options.limit === undefined && !following;
+  const found = await readLast(folder, asksForAll ? limit + 1 : limit, fits);
+  const records = found.slice(-limit);
+  if (found.length > limit) warn(`These are the last ${limit}; \`--limit\` shows more.`);
   if (options.json) {
     if (following) for (const record of records) print(toJsonLine(record));
     else printJson(records);

@@ -75,6 +75,18 @@ describe("sluice logs", () => {
     expect(stdout).not.toContain("the prompt");
   });
 
+  test("says so where only the last ones of a span of time are shown", async () => {
+    for (let at = 0; at < 51; at++) note(`req_${at}`);
+    await log.flush();
+    const cut = await sluice(folder, ["logs", "--json", "--since", "2026-01-01"]);
+    expect(JSON.parse(cut.stdout)).toHaveLength(50);
+    expect(cut.stderr).toBe("These are the last 50; `--limit` shows more.\n");
+    expect(await idsOf("--limit", "50")).toHaveLength(50);
+    note("req_last", { model: "other/b" });
+    await log.flush();
+    expect((await idsOf("--since", "2026-01-01", "--model", "other/*")).length).toBe(1);
+  });
+
   test("finds by model, status, kind of status, outcome, error and id", async () => {
     await noteThree();
     const all = await Promise.all([
