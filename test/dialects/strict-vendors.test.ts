@@ -188,6 +188,37 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
     ]);
   });
 
+  test.each(checking)(
+    "%s is not sent what OpenAI's Agents SDK for JavaScript writes into the text of a reply",
+    (id) => {
+      const call = { id: "abcdefghi", type: "function", function: { name: "f", arguments: "{}" } };
+      const image = { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } };
+      const text = { type: "text", text: "I look." };
+      const ofReply = {
+        role: "assistant",
+        refusal: null,
+        annotations: [],
+        reasoning_content: "hm",
+        tool_calls: [call],
+      };
+      const messages = [
+        { role: "user", content: [image, { ...text, id: "t1", label: "" }] },
+        { role: "assistant", content: [{ ...text, ...ofReply }], tool_calls: [call] },
+        { role: "tool", tool_call_id: call.id, content: "x" },
+      ];
+      const { body, dropped } = send(toVendor(id), { messages });
+      const said = quirksOf(id).joinedContent ? text.text : [text];
+      expect([body["messages"], dropped]).toEqual([
+        [
+          { role: "user", content: [image, text] },
+          { role: "assistant", content: said, tool_calls: [call] },
+          messages[2],
+        ],
+        ["messages[0].content[1].id"],
+      ]);
+    },
+  );
+
   const refused = { role: "assistant", content: null, refusal: "No." };
   test.each(["deepseek", "xai", "moonshotai", "openrouter", "vllm", "ollama", "lmstudio"])(
     "%s is told an answer that was nothing but OpenAI's refusal as its text",

@@ -454,6 +454,18 @@ describe("a chat server of which nothing is known", () => {
       ask(user, { role: "assistant", content: "Yes?", reasoning_content: "hm" }, user),
       null,
     ],
+    ...["role", "annotations"].map((field): [string, Wire, (body: Wire) => boolean, Refusal, Wire, string | null] => [
+      `what a reply's message had, sent back in its text, as OpenAI's Agents SDK for JavaScript does (${field})`,
+      ask(
+        user,
+        { role: "assistant", content: [{ type: "text", text: "Yes?", role: "assistant", annotations: [] }] },
+        user,
+      ),
+      (body) => JSON.stringify(body).includes('"annotations"'),
+      { words: `Unknown parameter: 'messages[1].content[0].${field}'.` },
+      ask(user, { role: "assistant", content: [{ type: "text", text: "Yes?" }] }, user),
+      null,
+    ]),
     [
       "strictness of tools (Cohere)",
       { ...ask(user), tools: [{ type: "function", function: { ...called, strict: true } }] },

@@ -93,7 +93,11 @@ const REASONING_REFUSED = new RegExp(
 /** Claude behind a server of this dialect, which has no place for what proves its thoughts: where the calls before stand without any, it does not think. */
 const NO_THOUGHT_BEFORE = /\bmust start with a thinking block\b/i;
 
-const isEssential = (place: Place): boolean => ESSENTIAL.has(place.at(-1) ?? "");
+/** What a part of a message's content holds; a part needs neither a message's role nor its calls. */
+const isOfPart = ([first, second, ...more]: Place): boolean =>
+  first === "messages" && second === "content" && more.length === 1;
+
+const isEssential = (place: Place): boolean => ESSENTIAL.has(place.at(-1) ?? "") && !isOfPart(place);
 
 /** vLLM says of Mistral's models that they have no template, be it that only arguments of one were told ("chat_template is not supported for Mistral tokenizers"). */
 const OF_TEMPLATE: ReadonlySet<string> = new Set(["chat_template", "chat_template_kwargs"]);
@@ -115,6 +119,7 @@ function withoutField({ quirks, refuses = [] }: VendorTerms, place: Place): Vend
   if (name === "strict" && first !== "response_format") return terms({ noStrictTools: true });
   if (first === "stream_options") return terms({ noStreamOptions: true });
   if (OF_TEMPLATE.has(name)) return withoutTemplate({ quirks, refuses });
+  if (isOfPart(place)) return terms({ messageFields: quirks.messageFields ?? MESSAGE_FIELDS });
   if (isOfMessage) {
     return terms({ messageFields: (quirks.messageFields ?? MESSAGE_FIELDS).filter((field) => field !== name) });
   }

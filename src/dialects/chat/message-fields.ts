@@ -72,17 +72,30 @@ function plainCall(call: unknown): unknown {
   return { id, type, function: { name, arguments: text } };
 }
 
+/** Whether a part of text holds this field: what it says stands under the name of its type, and marks for a cache go by rules of their own. */
+const isOfText = ({ type }: Wire, field: string): boolean =>
+  field === "type" || field === type || field === MARK || field === BREAKPOINT;
+
+/** A part of text that holds more than that, as of OpenAI's Agents SDK for JavaScript, which writes what a reply's message held into its text. */
+const isLaden = (part: unknown): part is Wire =>
+  saidIn(part) !== undefined && Object.keys(part as Wire).some((field) => !isOfText(part as Wire, field));
+
+const unladen = (part: unknown): unknown =>
+  isLaden(part) ? Object.fromEntries(Object.entries(part).filter(([field]) => isOfText(part, field))) : part;
+
 /** Whether a vendor that knows these fields alone takes this one: an empty one it takes of content alone, which may be null beside calls. */
 const isTaken = (message: Wire, field: string, known: readonly string[]): boolean =>
   known.includes(field) && (field === "content" || message[field] != null);
 
-/** Adds to `changes` what such a vendor refuses of a message, be it empty: the fields that it does not know, and those of calls. */
+/** Adds to `changes` what such a vendor refuses of a message, be it empty: the fields that it does not know, and those of calls and texts. */
 export function amendFields(message: Wire, known: readonly string[], changes: Wire): void {
   for (const field in message) {
     if (!isTaken(message, field, known) && !Object.hasOwn(changes, field)) changes[field] = undefined;
   }
   const calls = changes["tool_calls"] ?? message["tool_calls"];
   if (Array.isArray(calls) && !calls.every(isPlainCall)) changes["tool_calls"] = calls.map(plainCall);
+  const content = changes["content"] ?? message["content"];
+  if (Array.isArray(content) && content.some(isLaden)) changes["content"] = content.map(unladen);
 }
 
 /** Whose name is that of the tool, which the call has told. */
@@ -90,6 +103,20 @@ const isResult = ({ role }: Wire): boolean => role === "tool" || role === "funct
 
 const saysSomething = (value: unknown): boolean =>
   value != null && value !== "" && (typeof value !== "object" || Object.keys(value).length > 0);
+
+/** Adds to `lost` the fields of parts of text that {@link amendFields} takes out, as far as they say something that the message does not hold itself. */
+function nameLostOfTexts(message: Wire, path: string, lost: string[]): void {
+  const { content } = message;
+  if (!Array.isArray(content)) return;
+  for (let at = 0; at < content.length; at++) {
+    const part: unknown = content[at];
+    if (!isLaden(part)) continue;
+    for (const field in part) {
+      if (isOfText(part, field) || OF_REPLIES.has(field) || Object.hasOwn(message, field)) continue;
+      if (saysSomething(part[field])) lost.push(`${path}.content[${at}].${field}`);
+    }
+  }
+}
 
 /** Names the fields of messages that {@link amendFields} takes out, as far as they say something that stands nowhere else. */
 export function lostMessageFields(messages: unknown, known: readonly string[] | undefined): string[] {
@@ -102,6 +129,7 @@ export function lostMessageFields(messages: unknown, known: readonly string[] | 
       if (known.includes(field) || OF_REPLIES.has(field) || (field === "name" && isResult(message))) continue;
       if (saysSomething(message[field])) lost.push(`messages[${at}].${field}`);
     }
+    nameLostOfTexts(message, `messages[${at}]`, lost);
   }
   return lost;
 }
