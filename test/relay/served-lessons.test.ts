@@ -42,3 +42,30 @@ test.each(["whole", "stream"])(
     expect(JSON.stringify(upstream.calls.at(-1)?.json)).toContain("calling the tool web_search");
   },
 );
+
+test("what a vendor teaches in a further round is known to the next request from its beginning", async () => {
+  const message = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.";
+  const look = { id: "call_1", type: "function", function: { name: "web_search", arguments: '{"query":"gates"}' } };
+  const searching = {
+    ...chatReply(""),
+    choices: [
+      { index: 0, message: { role: "assistant", content: null, tool_calls: [look] }, finish_reason: "tool_calls" },
+    ],
+  };
+  const ceilings: string[][] = [];
+  upstream.always("/v1/chat/completions", ({ json: body, text }) => {
+    const sent = Object.keys(body as Wire).filter((field) => field.startsWith("max_"));
+    ceilings.push(sent);
+    if (!text.includes('"role":"tool"')) return json(searching);
+    return sent[0] === "max_tokens" ? json({ error: { message } }, { status: 400 }) : json(chatReply("At dawn."));
+  });
+  for (let count = 0; count < 2; count++) {
+    const response = await gateway.post("/v1/messages", {
+      ...{ model: "chat/ceiling", max_tokens: 90, messages: [{ role: "user", content: "When?" }] },
+      tools: [{ type: "web_search_20250305", name: "web_search" }],
+    });
+    expect(await response.text()).toContain("At dawn.");
+  }
+  const [old, other] = [["max_tokens"], ["max_completion_tokens"]];
+  expect(ceilings).toEqual([old, old, other, other, other] as string[][]);
+});

@@ -3,10 +3,10 @@ import { SILENCE_MS } from "../../src/relay/stream-open.ts";
 import { chatStream, chunk } from "../dialects/crossing.ts";
 import { answerOf } from "../sdk/lab.ts";
 import { COUNTS } from "../sdk/replies.ts";
-import { startApp, vendorAt } from "../support/app.ts";
+import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { insideOnly } from "../support/black-box-config.ts";
-import { type ManualClock, manualClock } from "../support/clock.ts";
-import { chatReply, json, type Script, sse, startUpstream } from "../support/upstream.ts";
+import { type ManualClock, manualClock, settle } from "../support/clock.ts";
+import { chatReply, json, type Script, sse, startUpstream, type Upstream } from "../support/upstream.ts";
 import { gate, until } from "../support/wait.ts";
 import { costOf } from "./paying.ts";
 import {
@@ -26,6 +26,7 @@ import { WIRES } from "./wires.ts";
 const LONG_MS = 6_000;
 const STEP_MS = 50;
 const CALL = 10_000_000n;
+const SEARCH = [{ type: "web_search_20250305", name: "web_search" }];
 const OVERLOADED = json({ error: { message: "busy", type: "overloaded_error" } }, { status: 503 });
 
 let lab: ServedLab | undefined;
@@ -62,10 +63,9 @@ async function ask(
   model = modelOf("chat"),
 ): Promise<{ response: Response; text: string }> {
   const shared = { model, messages: [{ role: "user", content: "When do the gates open?" }], stream };
-  const tool = [{ type: "web_search_20250305", name: "web_search" }];
   const asked =
     dialect === "messages"
-      ? gateway.post("/v1/messages", { ...shared, max_tokens: 500, tools: tool })
+      ? gateway.post("/v1/messages", { ...shared, max_tokens: 500, tools: SEARCH })
       : gateway.post("/v1/chat/completions", { ...shared, web_search_options: {} });
   let answer: { response: Response; text: string } | undefined;
   const read = asked.then(async (response) => {
@@ -228,17 +228,52 @@ describe.each(["chat", "messages"] as const)("a round behind a search of a model
     },
   );
 
-  test("what broke off in the midst of a round is not asked for again", async () => {
+  test.each([true, false])(
+    "what broke off in the midst of a round is not asked for again (stream: %p)",
+    async (stream) => {
+      const started = await start();
+      const { chat, gemini } = started.vendors;
+      const said = chatStream(chunk({ role: "assistant", content: "At da" }));
+      // Some vendors stream to everybody.
+      play(started, rounds(started).first, sse(said.replace("data: [DONE]\n\n", "")));
+      const { response, text } = await ask(started, dialect, stream, TWO_WAYS);
+      expect([response.status, text.includes("At da")]).toEqual(stream ? [200, true] : [502, false]);
+      expect([chat.upstream.calls.length, gemini.upstream.calls.length]).toEqual([2, 0]);
+      const row = started.gateway.rows().find(({ model }) => model === TWO_WAYS);
+      expect(row).toMatchObject({ outcome: "upstream-failed", attempts: 1 });
+      expect(spent(started)).toBe(CALL + (row?.chargedNano ?? 0n));
+    },
+  );
+
+  test("repeats of rounds that were answered are under way no more: the next ones are made", async () => {
     const started = await start();
-    const { chat, gemini } = started.vendors;
-    const said = chatStream(chunk({ role: "assistant", content: "At da" }));
-    play(started, rounds(started).first, sse(said.replace("data: [DONE]\n\n", "")));
-    const { text } = await ask(started, dialect, true, TWO_WAYS);
-    expect(text).toContain("At da");
-    expect([chat.upstream.calls.length, gemini.upstream.calls.length]).toEqual([2, 0]);
-    const row = started.gateway.rows().find(({ model }) => model === TWO_WAYS);
-    expect(row).toMatchObject({ outcome: "upstream-failed", attempts: 1 });
-    expect(spent(started)).toBe(CALL + (row?.chargedNano ?? 0n));
+    const { first, last } = rounds(started);
+    const turns = 5;
+    play(started, ...Array.from({ length: turns }, () => [first, OVERLOADED, last]).flat());
+    for (let turn = 0; turn < turns; turn++)
+      expect((await ask(started, dialect, turn % 2 === 0)).text).toContain("At dawn.");
+    expect(started.vendors.chat.upstream.calls).toHaveLength(3 * turns);
+  });
+
+  test("who leaves while a round that was refused waits to be sent again does not pay it", async () => {
+    const started = await start();
+    const { gateway, vendors } = started;
+    const failure = { message: "busy", type: "overloaded_error" };
+    play(started, rounds(started).first, json({ error: failure }, { status: 503, headers: { "retry-after": "4" } }));
+    const leaving = new AbortController();
+    const body = { model: modelOf("chat"), messages: [{ role: "user", content: "When?" }], stream: true };
+    const asked =
+      dialect === "messages"
+        ? gateway.post("/v1/messages", { ...body, max_tokens: 500, tools: SEARCH }, { signal: leaving.signal })
+        : gateway.post("/v1/chat/completions", { ...body, web_search_options: {} }, { signal: leaving.signal });
+    const read = asked.then((response) => response.text()).catch(() => "");
+    await until(() => vendors.chat.upstream.calls.length === 2, "the round");
+    await clock.armed(4_000);
+    leaving.abort();
+    await read;
+    await gateway.app.running.idle();
+    expect(chatRow(started)).toMatchObject({ outcome: "client-left", input: COUNTS.fresh, output: COUNTS.output });
+    expect(chatRow(started)?.chargedNano).toBeLessThanOrEqual(costOfRounds(1));
   });
 
   test("what breaks off in the midst of a round is a failure of the vendor that the round went to", async () => {
@@ -368,25 +403,61 @@ const reply = (stop: string, ...content: unknown[]) =>
   });
 const look = { type: "tool_use", id: "toolu_1", name: "web_search", input: { query: "gates" } };
 
+const thought = { type: "thinking", thinking: "I must ask.", signature: "c2lnbmF0dXJl" };
+
+/** A gateway whose model thinks, and searches by it. */
+function startThinker(upstream: Upstream): Promise<TestApp> {
+  const thinker = { form: "adaptive-effort" as const, omitted: "nothing" as const };
+  return startApp({
+    vendors: [vendorAt(upstream, "messages", "own", { webTools: false })],
+    models: [
+      {
+        ...{ id: "own/model", pricing: "free", reasoning: thinker },
+        capabilities: { tools: true, vision: true, reasoning: true },
+        reasoning_efforts: { levels: ["low", "high"], default: "low" },
+        routes: [{ vendor: "own", model: "m" }],
+      },
+    ],
+    config: { search: [{ engine: "fixture" }] },
+  });
+}
+
+test("a round behind a search is told what its model thought before it, however long it takes to keep that", async () => {
+  insideOnly("a slow store");
+  const upstream = startUpstream();
+  const gateway = await startThinker(upstream);
+  try {
+    const { shelf } = gateway.app.services.reasoning;
+    const put = shelf.put.bind(shelf);
+    const kept = gate();
+    shelf.put = async (...given) => {
+      await kept.opened;
+      await put(...given);
+    };
+    upstream.answer(
+      "/v1/messages",
+      reply("tool_use", thought, look),
+      reply("end_turn", { type: "text", text: "Dawn" }),
+    );
+    const shared = { model: "own/model", reasoning_effort: "high", web_search_options: {} };
+    const asked = gateway.post("/v1/chat/completions", { ...shared, messages: [{ role: "user", content: "When?" }] });
+    await until(() => gateway.rows().some(({ model }) => model === "web_search"), "the search");
+    await settle();
+    kept.open();
+    expect(await (await asked).text()).toContain("Dawn");
+    expect(upstream.calls.map(({ text }) => text.includes(thought.signature))).toEqual([false, true]);
+  } finally {
+    await gateway.stop();
+    upstream.close();
+  }
+});
+
 test.each([false, true])(
   "what a model thinks behind its search goes back with its client's next turn: stream %p",
   async (stream) => {
     const upstream = startUpstream();
-    const thinker = { form: "adaptive-effort" as const, omitted: "nothing" as const };
-    const gateway = await startApp({
-      vendors: [vendorAt(upstream, "messages", "own", { webTools: false })],
-      models: [
-        {
-          ...{ id: "own/model", pricing: "free", reasoning: thinker },
-          capabilities: { tools: true, vision: true, reasoning: true },
-          reasoning_efforts: { levels: ["low", "high"], default: "low" },
-          routes: [{ vendor: "own", model: "m" }],
-        },
-      ],
-      config: { search: [{ engine: "fixture" }] },
-    });
+    const gateway = await startThinker(upstream);
     try {
-      const thought = { type: "thinking", thinking: "I must ask.", signature: "c2lnbmF0dXJl" };
       const call = { type: "tool_use", id: "toolu_2", name: "get_weather", input: {} };
       const last = reply("end_turn", { type: "text", text: "At dawn." });
       upstream.answer("/v1/messages", reply("tool_use", look), reply("tool_use", thought, call), last);
