@@ -288,6 +288,24 @@ describe.each(["chat", "messages"] as const)("a round behind a search of a model
       expect(metrics).toContain(`sluice_vendor_calls_total{vendor="${vendor}",result="failed"} 1\n`);
   });
 
+  test("a refused key stays refused where the other way's limit is told in its place", async () => {
+    insideOnly("a vendor's rests");
+    for (const stream of [false, true]) {
+      const started = await start();
+      const { health } = started.gateway.app.services;
+      const limited = json({ error: { message: "slow down" } }, { status: 429, headers: { "retry-after": "20" } });
+      playAt(started.vendors.gemini, limited);
+      const refused = json({ error: { message: "no such key" } }, { status: 401 });
+      play(started, OVERLOADED, rounds(started).first, refused);
+      expect((await ask(started, dialect, false, TWO_WAYS)).response.status).toBe(429);
+      expect((await ask(started, dialect, stream, TWO_WAYS)).text).toContain("rate_limit");
+      expect(started.vendors.chat.upstream.calls).toHaveLength(3);
+      expect(health.troubles("lab-chat")).toEqual(["lab-chat#1"]);
+      await started.stop();
+      lab = undefined;
+    }
+  });
+
   test("where both fail, the last one's failure is told, and what was made is charged", async () => {
     for (const stream of [false, true]) {
       const started = await start();

@@ -156,7 +156,12 @@ export class Tries {
       do next = this.#advance(isVain);
       while (next && !this.#lend(next, failed, ran));
     } else if (isFirst) next = await this.#again(failed, error);
-    if (!next) throw this.#told(error);
+    if (!next) {
+      const told = this.#told(error);
+      // The limit of another way says nothing of this one, of which a reply of several rounds is told where it ends.
+      exchange.notedFailure = told;
+      throw told;
+    }
     const fields = { request_id: this.job.request.requestId, vendor: failed.way.vendor, error: error.code };
     services.log.warn(next === failed ? "retry" : "failover", fields);
     return next;
