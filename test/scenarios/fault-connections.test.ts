@@ -169,6 +169,31 @@ describe("a connection is not poisoned by what came before on it", () => {
 });
 
 describe("a connection that is kept", () => {
+  test("is none behind a stream that was put together, whose body does not end with it", async () => {
+    insideOnly("the gateway's own timers");
+    const text = soundStreamOf(FAULT_WIRES.chat);
+    const head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+    lab.raw.answer(write(`${head}${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`));
+    const own = globalThis.setTimeout;
+    // The end is waited for no longer than a second.
+    const timers = spyOn(globalThis, "setTimeout").mockImplementation(((callback: () => void, ms?: number) =>
+      own(callback, ms === 1_000 ? 10 : ms)) as typeof setTimeout);
+    try {
+      await expectSaid(await askRaw());
+      await until(() => poolFigures().open === poolFigures().idle, "the end of the connection");
+    } finally {
+      timers.mockRestore();
+    }
+  });
+
+  test("is none behind a web page in place of a reply, which nobody reads", async () => {
+    insideOnly("the connections to vendors");
+    const head = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 100000\r\n\r\n";
+    lab.raw.answer(write(`${head}<html>`));
+    expect((await askRaw()).status).toBe(502);
+    await until(() => poolFigures().open === poolFigures().idle, "the end of the connection");
+  });
+
   test("is used again, also after a stream", async () => {
     const text = soundStreamOf(FAULT_WIRES.chat);
     const stream = `HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n0\r\n\r\n`;

@@ -6,7 +6,7 @@ import { COUNTS } from "../sdk/replies.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { insideOnly } from "../support/black-box-config.ts";
 import { type ManualClock, manualClock, settle } from "../support/clock.ts";
-import { chatReply, json, type Script, sse, startUpstream, type Upstream } from "../support/upstream.ts";
+import { chatReply, json, neverAnswer, type Script, sse, startUpstream, type Upstream } from "../support/upstream.ts";
 import { gate, until } from "../support/wait.ts";
 import { costOf } from "./paying.ts";
 import {
@@ -255,25 +255,48 @@ describe.each(["chat", "messages"] as const)("a round behind a search of a model
     expect(started.vendors.chat.upstream.calls).toHaveLength(3 * turns);
   });
 
-  test("who leaves while a round that was refused waits to be sent again does not pay it", async () => {
-    const started = await start();
-    const { gateway, vendors } = started;
-    const failure = { message: "busy", type: "overloaded_error" };
-    play(started, rounds(started).first, json({ error: failure }, { status: 503, headers: { "retry-after": "4" } }));
+  /** Asks for a stream, as a client that may leave. */
+  const begin = ({ gateway }: ServedLab) => {
     const leaving = new AbortController();
-    const body = { model: modelOf("chat"), messages: [{ role: "user", content: "When?" }], stream: true };
+    const init = { signal: leaving.signal };
+    const shared = { model: modelOf("chat"), messages: [{ role: "user", content: "When?" }], stream: true };
     const asked =
       dialect === "messages"
-        ? gateway.post("/v1/messages", { ...body, max_tokens: 500, tools: SEARCH }, { signal: leaving.signal })
-        : gateway.post("/v1/chat/completions", { ...body, web_search_options: {} }, { signal: leaving.signal });
+        ? gateway.post("/v1/messages", { ...shared, max_tokens: 500, tools: SEARCH }, init)
+        : gateway.post("/v1/chat/completions", { ...shared, web_search_options: {} }, init);
     const read = asked.then((response) => response.text()).catch(() => "");
-    await until(() => vendors.chat.upstream.calls.length === 2, "the round");
+    return async () => {
+      leaving.abort();
+      await read;
+      await gateway.app.running.idle();
+    };
+  };
+
+  test("who leaves while a round that was refused waits to be sent again does not pay it", async () => {
+    const started = await start();
+    const failure = { message: "busy", type: "overloaded_error" };
+    play(started, rounds(started).first, json({ error: failure }, { status: 503, headers: { "retry-after": "4" } }));
+    const leave = begin(started);
+    await until(() => started.vendors.chat.upstream.calls.length === 2, "the round");
     await clock.armed(4_000);
-    leaving.abort();
-    await read;
-    await gateway.app.running.idle();
+    await leave();
     expect(chatRow(started)).toMatchObject({ outcome: "client-left", input: COUNTS.fresh, output: COUNTS.output });
     expect(chatRow(started)?.chargedNano).toBeLessThanOrEqual(costOfRounds(1));
+  });
+
+  test("who leaves while a round is sent once more takes nobody's place in the budget", async () => {
+    const started = await start();
+    const { first, last } = rounds(started);
+    const turns = 4;
+    const left = Array.from({ length: turns }, () => [first, OVERLOADED, neverAnswer()]).flat();
+    play(started, ...left, first, OVERLOADED, last);
+    const { calls } = started.vendors.chat.upstream;
+    for (let turn = 1; turn <= turns; turn++) {
+      const leave = begin(started);
+      while (calls.length < 3 * turn) await clock.advance(STEP_MS);
+      await leave();
+    }
+    expect((await ask(started, dialect, true)).text).toContain("At dawn.");
   });
 
   test("what breaks off in the midst of a round is a failure of the vendor that the round went to", async () => {
