@@ -50,8 +50,10 @@ export function makeTarget(job: Targeted, route: Route, vendor: Vendor): Target 
   };
 }
 
-/** Where a later call of the same reply goes, along another way: what its writer knows stays. */
+/** Where a later call of the same reply goes, along another way: what its writer knows stays, but for what was told the vendor before, and whose model that is. */
 export function turnTo({ context }: Target, { route, vendor }: Pick<Candidate, "route" | "vendor">, job: Job): Target {
   delete context.changes;
+  delete context.cachesForHour;
+  delete context.upstreamModel;
   return { ...makeTarget(job, route, vendor), context };
 }

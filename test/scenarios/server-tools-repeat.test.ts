@@ -597,3 +597,36 @@ test("a repeat that breaks off in its midst leaves no place of its vendor's take
   const { response, text } = await ask(started, "chat", false);
   expect([response.status, text.includes("At dawn.")]).toEqual([200, true]);
 });
+
+test("what another vendor writes to its cache in a later round is not taken to be kept for an hour, which the first one was asked for", async () => {
+  const upstreams = [startUpstream(), startUpstream()] as const;
+  const vendors = upstreams.map((upstream, at) =>
+    vendorAt(upstream, "chat", `own${at}`, { webTools: false, ...(at === 0 && { acceptsCacheControl: true }) }),
+  );
+  const routes = vendors.map(({ id }) => ({ vendor: id, model: "m" }));
+  const pricing = { input: 3, output: 15, cache_write: 3.75, cache_write_1h: 6 };
+  const gateway = await startApp({
+    vendors,
+    models: [{ id: "own/model", pricing, routes }],
+    config: { search: [{ engine: "fixture" }] },
+  });
+  try {
+    const [first, second] = upstreams;
+    const called = { name: "web_search", arguments: '{"query":"gates"}' };
+    const look = { role: "assistant", content: null, tool_calls: [{ id: "c1", type: "function", function: called }] };
+    const path = "/v1/chat/completions";
+    first.answer(path, json({ ...chatReply(""), choices: [{ index: 0, message: look, finish_reason: "tool_calls" }] }));
+    first.always(path, OVERLOADED);
+    const usage = { prompt_tokens: 1_000, completion_tokens: 5, prompt_tokens_details: { cache_write_tokens: 800 } };
+    second.always(path, json({ ...chatReply("At dawn."), usage }));
+    const text = { type: "text", text: "When?", cache_control: { type: "ephemeral", ttl: "1h" } };
+    const messages = [{ role: "user", content: [text] }];
+    const response = await gateway.post(path, { model: "own/model", messages, web_search_options: {} });
+    expect(await response.text()).toContain("At dawn.");
+    const counts = { input: 203, cacheWrite: 800, cacheWriteLong: 0, output: 7 };
+    expect(gateway.rows().at(-1)).toMatchObject({ vendor: "own1", ...counts });
+  } finally {
+    await gateway.stop();
+    for (const upstream of upstreams) upstream.close();
+  }
+});
