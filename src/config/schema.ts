@@ -73,7 +73,7 @@ const quirkProperties = late(
       no_json_object: Type.Optional(flag()),
       no_format_beside_tools: Type.Optional(flag()),
       loose_schemas: Type.Optional(Words(["patterns", "bounds"])),
-      object_roots: Type.Optional(flag()),
+      whole_schemas: Type.Optional(flag()),
       named_properties: Type.Optional(flag()),
       even_strict_tools: Type.Optional(flag()),
       no_strict_tools: Type.Optional(flag()),

@@ -64,8 +64,11 @@ export type Quirks = {
    * expressions do not know), or all `bounds`, lengths too (llama.cpp, whose grammars grow too large).
    */
   looseSchemas?: "patterns" | "bounds";
-  /** chat, messages, responses: a tool's schema must be an object at its root, with nothing to choose there: the properties of all choices are put together. */
-  objectRoots?: boolean;
+  /**
+   * chat, messages, responses: a tool's schema must be an object at its root, with nothing to choose there, and its lists must say what they hold: the properties of
+   * all choices are put together, and such a list holds anything.
+   */
+  wholeSchemas?: boolean;
   /** chat: a function's schema must have `properties`, even empty ones (LM Studio). */
   namedProperties?: boolean;
   /** chat: `strict` must be the same for all tools; where it is not, it is taken from all of them (Cerebras). */

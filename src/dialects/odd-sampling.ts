@@ -1,5 +1,6 @@
 import { invalidField } from "../canon/errors.ts";
 import type { Prompt } from "../canon/prompt.ts";
+import type { Lesson, VendorTerms } from "./dialect.ts";
 
 /**
  * Throws GatewayError (invalid_request) for sampling outside the bounds that every dialect has (dialects.md 1.1, 2.1, 3.1), on its way to
@@ -16,3 +17,13 @@ export function refuseOddSampling({ temperature, topP }: Prompt): void {
 /** A client's `top_k`; 0 and less ask for nothing: local servers mean all tokens by it, and Google refuses it (vLLM's "Sampling Parameters"). */
 export const readTopK = (value: unknown): number | undefined =>
   typeof value === "number" && value > 0 ? value : undefined;
+
+/**
+ * How Claude's models since 4.1 refuse two ways of being sampled at once, wherever they are served. Where their names are known they are told one; of inference
+ * profiles and of what others serve nobody knows.
+ */
+const BOTH_SAMPLED = /`?\btemperature\b`? and `?top_p`? cannot both be specified\b/;
+
+/** What a refusal in these words teaches; see {@link UpstreamDialect.lessons}. */
+export const samplingLessons = (words: string, terms: VendorTerms): Lesson[] =>
+  BOTH_SAMPLED.test(words) ? [{ ...terms, refuses: [...(terms.refuses ?? []), "top_p"], isOnce: true }] : [];

@@ -143,7 +143,7 @@ describe("a tool whose texts are bound by what its server cannot read is told wi
   });
 });
 
-describe("a tool whose schema is no plain object at its root is told as one", () => {
+describe("a tool whose schema is not whole, at its root or in a list, is told as one", () => {
   const one = { a: { type: "string" } };
   const other = { b: { type: "number" } };
   const choice = {
@@ -166,6 +166,11 @@ describe("a tool whose schema is no plain object at its root is told as one", ()
   const XAI =
     "Artifact: tool parameter root must be an object type (root schema is an anyOf/oneOf union with a non-object branch)";
 
+  const UNLISTED =
+    "Invalid schema for function 'Artifact': In context=('properties', 'a'), array schema missing items.";
+  const UNNAMED = "Invalid schema for function 'Artifact': In context=(), object schema missing properties.";
+  const list = (items: Wire) => ({ a: { type: "object", properties: { b: { type: "array", ...items } } } });
+
   /** The vendor refuses every schema but this one. */
   function wanting(dialect: Dialect, words: string, wanted: Wire) {
     const { path, reply } = DIALECTS[dialect];
@@ -182,6 +187,15 @@ describe("a tool whose schema is no plain object at its root is told as one", ()
     ["chat", OPENAI, choice, chosen, "tools.Artifact.choices"],
     ["chat", UNTYPED, { type: null, properties: one }, { type: "object", properties: one }, null],
     ["chat", XAI, choice, chosen, "tools.Artifact.choices"],
+    ["chat", UNLISTED, { ...nothing, properties: list({}) }, { ...nothing, properties: list({ items: {} }) }, null],
+    [
+      "responses",
+      UNLISTED,
+      { ...nothing, properties: list({}) },
+      { ...nothing, properties: list({ items: {} }) },
+      null,
+    ],
+    ["responses", UNNAMED, { type: "object" }, nothing, null],
   ])("%s: %s %j", async (dialect, words, given, wanted, dropped) => {
     const model = `${dialect}/${Bun.hash(words + JSON.stringify(given)).toString(36)}`;
     wanting(dialect, words, wanted);

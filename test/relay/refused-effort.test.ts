@@ -103,3 +103,20 @@ describe("a depth that its server does not have is left out, once", () => {
     expect(upstream.calls.length).toBe(1);
   });
 });
+
+test("how wordy it is to be is not told a model that is so in one way alone", async () => {
+  const words =
+    "Unsupported value: 'low' is not supported with the 'gpt-5.2-codex' model. Supported values are: 'medium'.";
+  upstream.always("/v1/responses", ({ text }) =>
+    text.includes("verbosity") ? refusing(words) : json(responsesReply("ok")),
+  );
+  const format = { type: "text" };
+  const asked = { model: "responses/wordy", input: "Hi", reasoning: { effort }, text: { format, verbosity: "low" } };
+  for (const attempts of ["2", null]) {
+    const { status, headers } = await gateway.post("/v1/responses", asked);
+    expect([status, headers.get("x-sluice-attempts"), headers.get("x-sluice-dropped")]).toEqual([
+      ...[200, attempts, "text.verbosity"],
+    ]);
+  }
+  expect(upstream.calls.at(-1)?.json).toMatchObject({ text: { format }, reasoning: { effort } });
+});

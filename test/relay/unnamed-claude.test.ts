@@ -68,6 +68,28 @@ describe("a Claude model of a name that nobody knows", () => {
     },
   );
 
+  test.each([
+    ["messages", "/v1/messages", ""],
+    ["chat", "/v1/chat/completions", ""],
+    ["chat", "/v1/messages", "litellm.BadRequestError: BedrockException - "],
+  ] as const)("of %s is sampled in one of two ways that a client of %s wants: %s", async (row, path, before) => {
+    const message = `${before}\`temperature\` and \`top_p\` cannot both be specified for this model. Please use only one.`;
+    const [there, reply] =
+      row === "chat" ? (["/v1/chat/completions", chatReply("ok")] as const) : (["/v1/messages", REPLY] as const);
+    upstream.always(there, ({ json: body }) =>
+      "temperature" in (body as Wire) && "top_p" in (body as Wire)
+        ? json({ error: { message } }, { status: 400 })
+        : json(reply),
+    );
+    const body = { model: `${row}/profile-${models++}`, max_tokens: 90, top_p: 0.9, messages: turns };
+    const { status, headers } = await gateway.post(path, { ...body, temperature: 0.3 });
+    expect([status, headers.get("x-sluice-dropped")]).toEqual([200, "top_p"]);
+    // Of one alone nothing was said.
+    expect((await gateway.post(path, body)).headers.get("x-sluice-dropped")).toBeNull();
+    expect(upstream.calls.map(({ json: asked }) => (asked as Wire)["top_p"])).toStrictEqual([0.9, undefined, 0.9]);
+    expect(told()).toStrictEqual([0.3, 0.3, undefined]);
+  });
+
   test("is told a budget for its thinking as an effort, once it has refused it, and whatever else is wished as it came", async () => {
     const message =
       '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.';

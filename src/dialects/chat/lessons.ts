@@ -1,5 +1,6 @@
 import type { Lesson, Quirks, VendorTerms } from "../dialect.ts";
 import { imageLessons } from "../media/blind-models.ts";
+import { samplingLessons } from "../odd-sampling.ts";
 import { BREAKPOINT } from "../openai-fields.ts";
 import { taughtCeiling } from "../refusals/output-ceiling.ts";
 import { EFFORT_REFUSED } from "../refusals/refused-effort.ts";
@@ -247,6 +248,7 @@ export function lessons(words: string, terms: VendorTerms): Lesson[] {
       ? [{ ...places.reduce(withoutField, terms), isOnce: isOnce(OF_FIELDS_VALUE) }]
       : [];
   taught.push(...imageLessons(words, terms), ...wholeLessons(words, terms), ...looseLessons(words, terms));
+  taught.push(...samplingLessons(words, terms));
   const unreasoned = { quirks, refuses: [...refuses, ...REASONING_FIELDS, "think"] };
   if (REASONING_REFUSED.test(words))
     taught.push({ ...unreasoned, isOnce: EFFORT_REFUSED.test(words) || isOnce(OF_LEVELS) });

@@ -1,5 +1,6 @@
 import type { Lesson, VendorTerms } from "../dialect.ts";
 import { imageLessons } from "../media/blind-models.ts";
+import { samplingLessons } from "../odd-sampling.ts";
 import { ceilingLessons } from "../refusals/output-ceiling.ts";
 import { effortLessons } from "../refusals/refused-effort.ts";
 import { LEAD } from "../refusals/relayed-error.ts";
@@ -75,6 +76,7 @@ export const lessons = (words: string, terms: VendorTerms): Lesson[] =>
     : [
         ...effortLessons("output_config.effort", words, terms),
         ...otherLessons(words, terms),
+        ...samplingLessons(words, terms),
         ...ceilingLessons(words, terms),
         ...imageLessons(words, terms),
         ...looseLessons(words, terms),

@@ -192,11 +192,16 @@ const PROOF_UNKNOWN = /^Encrypted content is not supported with this model\b/;
 /** And how xAI says of its older models that they are told no depth (earendil-works/pi #8381). */
 const DEPTH_UNKNOWN = /\bdoes not support parameter reasoningEffort\b/;
 
+/** And OpenAI of Codex's models, which are wordy in one way alone (openai/codex #19188): it names no field, and a single value. */
+const WORDINESS_UNKNOWN =
+  /^Unsupported value: '\w+' is not supported with the '[^']+' model\. Supported values are: '\w+'\.$/;
+
 /** See {@link UpstreamDialect.lessons}. A summary that a client asked for itself is asked for all the same. */
 export function lessons(words: string, terms: VendorTerms): Lesson[] {
   const { quirks, refuses = [] } = terms;
   if (SUMMARY_REFUSED.test(words)) return [{ ...terms, quirks: { ...quirks, noReasoningSummary: true } }];
   if (PROOF_UNKNOWN.test(words)) return [{ ...terms, refuses: [...refuses, "include"] }];
+  if (WORDINESS_UNKNOWN.test(words)) return [{ ...terms, refuses: [...refuses, "text.verbosity"] }];
   if (DEPTH_UNKNOWN.test(words)) return [{ ...terms, refuses: [...refuses, "reasoning.effort"] }];
   return [
     ...effortLessons("reasoning.effort", words, terms),

@@ -1,5 +1,6 @@
 import { isObject, listOf, stringOf } from "../../lib/json.ts";
 import { mapChanged } from "../../lib/map-changed.ts";
+import { withItems } from "../array-items.ts";
 import type { Lesson, Quirks, VendorTerms } from "../dialect.ts";
 import { withObjectRoot } from "./function-schema.ts";
 import { mapInner } from "./inner-schemas.ts";
@@ -30,14 +31,14 @@ const GRAMMAR_REFUSED = /\bfailed to parse grammar\b/i;
 /**
  * How servers refuse the whole request for a tool's schema that is no plain object at its root, as MCP allows: Anthropic of a choice there, which Notion's server
  * had for a while (makenotion/notion-mcp-server #341, anthropics/claude-code #45106), and of none at all; OpenAI and those that write as it does
- * (langchain-ai/langchainjs #9804); xAI (lidge-jun/opencodex #1105).
+ * (langchain-ai/langchainjs #9804), also of a list that does not say what it holds (spacelift-io/spacectl #402); xAI (lidge-jun/opencodex #1105).
  */
-const ROOT_REFUSED =
-  /\binput_schema does not support oneOf, allOf, or anyOf at the top level|\binput_schema\.type: (?:Field required|Input should be 'object')|\bschema must (?:have type 'object' and not have|be a JSON Schema of 'type: "object"')|\btool parameter root must be an object type\b/i;
+const UNWHOLE =
+  /\binput_schema does not support oneOf, allOf, or anyOf at the top level|\binput_schema\.type: (?:Field required|Input should be 'object')|\bschema must (?:have type 'object' and not have|be a JSON Schema of 'type: "object"')|\b(?:object schema missing properties|array schema missing items)\b|\btool parameter root must be an object type\b/i;
 
 /** What a refusal in these words teaches of tools' schemas; see {@link UpstreamDialect.lessons}. */
 export function looseLessons(words: string, terms: VendorTerms): Lesson[] {
-  if (ROOT_REFUSED.test(words)) return [{ ...terms, quirks: { ...terms.quirks, objectRoots: true } }];
+  if (UNWHOLE.test(words)) return [{ ...terms, quirks: { ...terms.quirks, wholeSchemas: true } }];
   const grades: readonly Looseness[] = GRAMMAR_REFUSED.test(words)
     ? ["patterns", "bounds"]
     : PATTERN_REFUSED.test(words)
@@ -73,10 +74,10 @@ function mapSchema(tool: unknown, change: (schema: unknown) => unknown): unknown
 }
 
 /** Tools with schemas as loose as the vendor wants them; the very same where there is nothing to leave out. */
-export function withLooseSchemas(tools: unknown, { looseSchemas, objectRoots }: Quirks): unknown {
-  if (!(looseSchemas || objectRoots) || !Array.isArray(tools)) return tools;
+export function withLooseSchemas(tools: unknown, { looseSchemas, wholeSchemas }: Quirks): unknown {
+  if (!(looseSchemas || wholeSchemas) || !Array.isArray(tools)) return tools;
   const words = looseSchemas ? BOUNDS[looseSchemas] : [];
-  const change = (schema: unknown) => loosen(objectRoots ? withObjectRoot(schema) : schema, words);
+  const change = (schema: unknown) => loosen(wholeSchemas ? withItems(withObjectRoot(schema)) : schema, words);
   return mapChanged<unknown>(tools, (tool) => mapSchema(tool, change));
 }
 
@@ -91,11 +92,11 @@ const nameOf = (tool: unknown): string => {
 };
 
 /** The tools, by their names, of which {@link withLooseSchemas} leaves something out. */
-export function namesLoosened(tools: unknown, { looseSchemas, objectRoots }: Quirks): string[] {
+export function namesLoosened(tools: unknown, { looseSchemas, wholeSchemas }: Quirks): string[] {
   const namesOf = (what: string, change: (schema: unknown) => unknown) =>
     listOf(tools).flatMap((tool) => (mapSchema(tool, change) === tool ? [] : [`tools.${nameOf(tool)}.${what}`]));
   return [
-    ...(objectRoots ? namesOf("choices", (schema) => (isChoice(schema) ? undefined : schema)) : []),
+    ...(wholeSchemas ? namesOf("choices", (schema) => (isChoice(schema) ? undefined : schema)) : []),
     ...(looseSchemas ? namesOf(looseSchemas, (schema) => loosen(schema, BOUNDS[looseSchemas])) : []),
   ];
 }
