@@ -628,3 +628,28 @@ test("what new-api says that Claude wrote to its cache is counted as that, which
     });
   }
 });
+
+test("arguments that a server says once more at the end of its stream reach every client once", async () => {
+  const whole = '{"a":1}';
+  const piece = (text: string, more: Wire = {}) =>
+    chunk({
+      tool_calls: [{ index: 0, ...more, function: { ...(more["id"] ? { name: "find" } : {}), arguments: text } }],
+    });
+  const named = { id: "c", type: "function" };
+  const clients: [string, Wire, RegExp][] = [
+    ["/v1/chat/completions", { messages: [hello] }, /"arguments":("(?:[^"\\]|\\.)*")/g],
+    ["/v1/messages", { messages: [hello], max_tokens: 90 }, /"partial_json":("(?:[^"\\]|\\.)*")/g],
+    ["/v1/responses", { input: "Hi" }, /"delta":("(?:[^"\\]|\\.)*")/g],
+  ];
+  for (const pieces of [
+    [piece('{"a"', named), piece(":1}"), piece(whole)],
+    [piece(whole, named), piece(whole, named)],
+  ]) {
+    for (const [path, body, told] of clients) {
+      upstream.answer("/v1/chat/completions", sse(chatStream(...pieces, chunk({}, "tool_calls"))));
+      const reply = await (await gateway.post(path, { model: "plain/x", ...body, stream: true })).text();
+      const parts = [...reply.matchAll(told)].map(([, part = ""]) => JSON.parse(part) as string);
+      expect(parts.join("")).toBe(whole);
+    }
+  }
+});

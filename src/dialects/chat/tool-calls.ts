@@ -97,7 +97,7 @@ export class ToolTracker {
     this.#ids = new ReplyCallIds(used);
   }
 
-  /** Adds a fragment to its call, and returns that call. `replySeed` makes up a missing id. */
+  /** Adds a fragment to its call, and returns that call; of the fragment stays what is new. `replySeed` makes up a missing id. */
   add(fragment: ToolFragment, replySeed: string): ToolSlot {
     let slot = this.#find(fragment);
     if (!slot) {
@@ -113,6 +113,7 @@ export class ToolTracker {
     // Behind arguments a name is a repeated one, unless none has come yet.
     if (fragment.name !== "" && (slot.arguments === "" || slot.name === ""))
       slot.name = joinName(slot.name, fragment.name);
+    if (repeatsAll(slot, fragment)) fragment.arguments = "";
     slot.arguments += fragment.arguments;
     slot.end.add(fragment.arguments);
     return slot;
@@ -152,6 +153,10 @@ export class ToolTracker {
  */
 const isRestOf = (slot: ToolSlot, { id, name, arguments: text }: ToolFragment): boolean =>
   id === "" && name === "" && text !== "" && slot.arguments !== "" && !isComplete(slot);
+
+/** Whether a fragment says a call's whole arguments once more, as some servers do at the end of a stream (vllm-project/vllm #51697, lidge-jun/opencodex #361). */
+const repeatsAll = (slot: ToolSlot, { arguments: text }: ToolFragment): boolean =>
+  text !== "" && text === slot.arguments && !slot.custom && isComplete(slot);
 
 /** Whether a fragment at a known index, or at none, opens a second call there. */
 function startsAnother(slot: ToolSlot, fragment: ToolFragment): boolean {
