@@ -15,6 +15,7 @@ beforeAll(async () => {
       vendorAt(upstream, "chat", "plain"),
       vendorAt(upstream, "chat", "recalls", { reasoningReplay: "reasoning_content" }),
       vendorAt(upstream, "responses", "open"),
+      vendorAt(upstream, "responses", "owns", { customTools: true }),
       vendorAt(upstream, "chat", "other", { customTools: false }),
       vendorAt(upstream, "chat", "hands-on", { acceptsCacheControl: true }),
       vendorAt(upstream, "chat", "free", { customTools: false, toolChoiceRequired: "auto" }),
@@ -652,4 +653,19 @@ test("arguments that a server says once more at the end of its stream reach ever
       expect(parts.join("")).toBe(whole);
     }
   }
+});
+
+test("a call whose arguments were cut off goes back to a server of the responses dialect as an object, and to OpenAI's as it is", async () => {
+  const whole = { id: "resp_1", object: "response", created_at: 1, status: "completed", model: "m", output: [] };
+  upstream.always("/v1/responses", json({ ...whole, usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2 } }));
+  const call = (text: string) => ({ type: "function_call", call_id: "c", name: "find", arguments: text });
+  const told = async (vendor: string, text: string) => {
+    const input = [hello, call(text), { type: "function_call_output", call_id: "c", output: "r" }];
+    expect((await gateway.post("/v1/responses", { model: `${vendor}/x`, input })).status).toBe(200);
+    return ((upstream.calls.at(-1)!.json as Wire)["input"] as Wire[])[1];
+  };
+  expect(await told("open", '{"a":"b')).toEqual(call('{"value":"{\\"a\\":\\"b"}'));
+  expect(await told("open", "")).toEqual(call("{}"));
+  expect(await told("open", '{ "a": 1 }')).toEqual(call('{ "a": 1 }'));
+  expect(await told("owns", '{"a":"b')).toEqual(call('{"a":"b'));
 });

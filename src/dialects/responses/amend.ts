@@ -13,6 +13,7 @@ import { ceilingLessons } from "../refusals/output-ceiling.ts";
 import { effortLessons } from "../refusals/refused-effort.ts";
 import { formatName } from "../schema/format.ts";
 import { looseLessons, namesLoosened, withLooseSchemas } from "../schema/loose-schemas.ts";
+import { asObjectText } from "../tools/object-text.ts";
 import { wholeLessons } from "../whole-replies.ts";
 import { lostOnAgent, tellAgent } from "./agent-terms.ts";
 import { isClientCall, isClientOutput } from "./client-tools.ts";
@@ -236,6 +237,16 @@ function leaveOutUnknown(body: Wire, edits: Edits): void {
   for (const field in body) if (body[field] === null && !Object.hasOwn(edits, field)) edits[field] = undefined;
 }
 
+/** The input with calls whose arguments are an object; see {@link asObjectText}. The same value where none is in the way. */
+const withObjectArguments = (input: unknown): unknown =>
+  Array.isArray(input)
+    ? mapChanged<unknown>(input, (item) => {
+        const text = isObject(item) && item["type"] === "function_call" ? item["arguments"] : undefined;
+        const sound = typeof text === "string" ? asObjectText(text) : text;
+        return sound === text ? item : { ...(item as Wire), arguments: sound };
+      })
+    : input;
+
 /** {@link amend} of a body whose tools are called as the vendor takes it. */
 function amendNamed(body: Wire, orders: Orders, quirks: Quirks): Edits {
   const list = new EditList(body);
@@ -254,7 +265,8 @@ function amendNamed(body: Wire, orders: Orders, quirks: Quirks): Edits {
   list.set("text", withFormatName(body["text"]));
   list.set("tools", withLooseSchemas(body["tools"], quirks));
   const known = withoutGivenIds(withoutLostReasoning(body["input"], orders));
-  const input = soundInput(reasons(orders) || isMute(orders) ? withoutLoneIds(known) : known);
+  const sound = soundInput(reasons(orders) || isMute(orders) ? withoutLoneIds(known) : known);
+  const input = knowsAll(quirks) ? sound : withObjectArguments(sound);
   if (input !== body["input"]) edits["input"] = input;
   for (const field of orders.dropSampling ? ["temperature", "top_p", ...orders.remove] : orders.remove) {
     leaveOut(body, edits, field);
