@@ -51,7 +51,7 @@ const FAULTS: readonly (readonly [prefix: string, fault: StoreFault, sentence: s
   ["ENAMETOOLONG", "unusable", "cannot be opened: its path is too long"],
   ["ENOTDIR", "unusable", "cannot be opened: part of its path is a file, not a folder"],
   ["ENOENT", "unusable", "cannot be opened: its folder cannot be made"],
-  ["EEXIST", "unusable", "cannot be opened: part of its path is a file, not a folder"],
+  ["EEXIST", "unusable", "cannot be opened: part of its path is a file, not a folder, or a link that leads nowhere"],
 ];
 
 /**

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type StoreError, toStoreError } from "../../src/db/store-error.ts";
 import { makeFolder, removeFolder } from "../support/binary.ts";
@@ -31,6 +31,18 @@ describe("doctor, where there is no store yet,", () => {
       });
       expect((await sluice(folder, ["serve", "--port", "0", "--data", data])).code).toBe(1);
     }
+  });
+
+  test.skipIf(process.platform === "win32")("or behind a link to a disk that is not mounted", async () => {
+    const link = join(folder, "link");
+    symlinkSync(join(folder, "disk", "sluice"), link);
+    for (const data of [link, join(link, "deep")]) {
+      const detail = `there is none, and ${link} is a link that leads nowhere`;
+      expect(await storeFinding(data)).toMatchObject({ code: 1, state: "fault", detail });
+      expect((await sluice(folder, ["serve", "--port", "0", "--data", data])).code).toBe(1);
+    }
+    const { stderr } = await sluice(folder, ["keys", "create", "--data", link]);
+    expect(stderr).toContain("or a link that leads nowhere");
   });
 
   // Root may write anywhere.

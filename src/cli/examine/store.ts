@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync, lstatSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { Accounts } from "../../accounts/accounts.ts";
 import { Keys } from "../../accounts/keys.ts";
@@ -64,12 +64,22 @@ function examineLedger(book: Book, running: boolean): Finding[] {
     .map(({ invariant, detail }) => fault("ledger", `${invariant}: ${detail}`, advice));
 }
 
+/** A link to what is not there, such as a disk that is not mounted: nothing can be made in its place. */
+function leadsNowhere(path: string): boolean {
+  try {
+    return !existsSync(path) && lstatSync(path).isSymbolicLink();
+  } catch {
+    return false;
+  }
+}
+
 /** There is no store that can be seen: whether a start could make it. Asked of the system, since nothing is made. */
 function examineAbsence(dataFolder: string): Finding {
   let place = dataFolder;
-  while (!existsSync(place) && dirname(place) !== place) place = dirname(place);
+  while (!existsSync(place) && !leadsNowhere(place) && dirname(place) !== place) place = dirname(place);
   const why = `there is none, and ${place}`;
   const elsewhere = "choose another folder with --data";
+  if (leadsNowhere(place)) return fault("store", `${why} is a link that leads nowhere`, elsewhere);
   // On Windows, a drive or a share.
   if (!existsSync(place)) return fault("store", `there is none, and no ${place}`, elsewhere);
   if (!statSync(place).isDirectory()) return fault("store", `${why} is a file, not a folder`, elsewhere);
