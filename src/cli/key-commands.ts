@@ -7,7 +7,10 @@ const withLimits = (command: Command) =>
   command
     .option("--expires <time>", "how long it counts: 12h, 30d, 4w, or until a date such as 2027-01-31 begins (UTC)")
     .option("--models <patterns>", "models it may call, by ID or pattern, separated by commas: openai/*,sluice/echo")
-    .option("--endpoints <scopes>", "what it may be used for, separated by commas: chat,messages,responses,images,web")
+    .option(
+      "--endpoints <scopes>",
+      "what it may be used for, separated by commas: chat,messages,responses,images,images:read,web,account,translate",
+    )
     .option("--cap-usd-day <amount>", "most that it may cost in a UTC day, USD")
     .option("--cap-usd <amount>", "most that it may cost in all, USD")
     .option("--cap-requests-day <count>", "most requests in a UTC day");
