@@ -12,7 +12,7 @@ import {
 } from "../ledger/usage-report.ts";
 import { type Books, findAccount, withBooks } from "./context.ts";
 import type { UsageOptions } from "./options.ts";
-import { print, printJson, printPieces, toSafeJson, WrongUsage } from "./output.ts";
+import { print, printJson, printPieces, toSafeJson, WrongUsage, warn } from "./output.ts";
 import { readSince } from "./since.ts";
 import { type Column, formatCount, formatTable } from "./table.ts";
 
@@ -70,7 +70,13 @@ async function writeGroups(
   else if (rows.length === 0) {
     const until = filter.untilMs === undefined ? "" : ` until ${new Date(filter.untilMs).toISOString()}`;
     print(`No usage since ${new Date(filter.sinceMs).toISOString()}${until}.`);
-  } else print(...formatReport(rows, by));
+  } else {
+    print(...formatReport(rows, by));
+    const { unpriced } = sumUp(rows);
+    // Else what nobody knows the price of would look as if it were free.
+    const what = unpriced === 1 ? "1 request of a model" : `${formatCount(unpriced)} requests of models`;
+    if (unpriced > 0) warn(`Not in these costs: ${what} without a known price.`);
+  }
 }
 
 /**

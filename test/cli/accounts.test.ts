@@ -255,6 +255,21 @@ describe("beside a running server", () => {
     return { status: response.status, body: (await response.json()) as Record<string, never> };
   };
 
+  test("usage that nobody knows the price of is not told as free", async () => {
+    const reply = { choices: [{ message: { role: "assistant", content: "Yes" }, finish_reason: "stop" }] };
+    using upstream = Bun.serve({ port: 0, fetch: () => Response.json(reply) });
+    const vendor = { id: "lab", dialect: "chat", base_url: `${upstream.url}v1`, models: "any" };
+    mkdirSync(join(folder, "data"));
+    writeFileSync(join(folder, "data", "sluice.json"), JSON.stringify({ vendors: [vendor] }));
+    server = await serve(folder, ["--port", "0"]);
+    for (const body of [ECHO, { ...ECHO, model: "lab/a" }, { ...ECHO, model: "lab/b" }]) {
+      expect((await ask(server.key, "/v1/chat/completions", body)).status).toBe(200);
+    }
+    const told = "Not in these costs: 2 requests of models without a known price.\n";
+    expect(await run("usage")).toMatchObject({ code: 0, stderr: told });
+    expect((await json("usage")).map((row: { unpriced_requests: number }) => row.unpriced_requests)).toEqual([1, 1, 0]);
+  });
+
   test("a plan and a deposit count at once; usage is told as a table, JSON and CSV; a backup is taken and restored", async () => {
     server = await serve(folder, ["--port", "0"]);
     const { key } = server;
