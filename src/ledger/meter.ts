@@ -63,9 +63,7 @@ export class Meter {
   /** What the vendor bills beside the round under way, and beside those before it. */
   #apart: readonly Usage[] | undefined;
   #earlierApart: readonly Usage[] | undefined;
-  /** The vendor was asked for a further round, of which nothing may have come yet. */
-  asked = false;
-  /** The client gave up while that round was asked for: its input is paid, though nothing came of it. */
+  /** The client gave up while a vendor was at work on a further round: its input is paid, though nothing came of it. */
   #left = false;
   /** Of the rounds before this one, and how the input of this one is estimated. */
   #earlier: Metered[] | undefined;
@@ -123,7 +121,6 @@ export class Meter {
     this.#earlierApart = this.#allApart;
     this.#apart = undefined;
     this.finish = undefined;
-    this.asked = false;
     Object.assign(this.generated, { text: 0, reasoning: 0, arguments: 0 });
   }
 
@@ -133,9 +130,9 @@ export class Meter {
     return this.finish !== undefined || text + reasoning + given > 0;
   }
 
-  /** The client gave up on the reply, be it by its time: what its vendor works on is paid, as a first round is (contract 5). */
+  /** The client gave up on the reply, be it by its time, while its vendor was at work on it: that is paid, as a first round is (contract 5). */
   leave(): void {
-    this.#left = this.asked;
+    this.#left = true;
   }
 
   get #allApart(): readonly Usage[] | undefined {

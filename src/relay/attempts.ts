@@ -26,9 +26,9 @@ export class Attempts {
   begunAt = 0;
   /** When the last further round of the same reply was asked for, monotonic ms; 0 before there is one. */
   #roundAt = 0;
-  /** Of the attempt under way: its vendor has the whole request, and may be at work on it. */
+  /** Of the call under way: its vendor has the whole request, and may be at work on it. */
   sent = false;
-  /** Of the attempt under way: the head of an answer is there. */
+  /** Of the call under way: the head of an answer is there. */
   answered = false;
   /** The way that is about to be tried; undefined once its vendor was asked. */
   #next: Way | undefined;
@@ -87,11 +87,13 @@ export class Attempts {
       this.#rounds.push(this.#attempt(attemptOutcome("completed", undefined), at, ms));
     }
     this.#roundAt = askedAt;
+    this.sent = this.answered = false;
   }
 
   /** A later call of the same reply, made at `askedAt`, failed before anything came of it. What came of the calls before it stays. */
   failRound(error: ErrorCode, askedAt: number): void {
     this.#noteFailed(error, Math.round(askedAt - this.startedAt));
+    this.sent = this.answered = false;
   }
 
   /** A web tool is run for the model; what is returned is told why it gave nothing, if so. Undefined where nobody keeps traces. */

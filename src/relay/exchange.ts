@@ -126,9 +126,10 @@ export class Exchange {
    */
   async fail(outcome: Failure, error?: GatewayError): Promise<void> {
     const clientsDoing = outcome !== "upstream-failed" && outcome !== "interrupted";
-    if (clientsDoing) this.meter.leave();
     const { sent, answered } = this.attempts;
-    const ran = this.meter.sawOutput || (clientsDoing && (sent || answered));
+    const isAtWork = clientsDoing && (sent || answered);
+    if (isAtWork) this.meter.leave();
+    const ran = this.meter.sawOutput || isAtWork;
     try {
       await this.#close(ran ? outcome : undefined, error, clientsDoing ? outcome : "refused");
     } catch (thrown) {

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { SILENCE_MS } from "../../src/relay/stream-open.ts";
 import { chatStream, chunk } from "../dialects/crossing.ts";
 import { answerOf } from "../sdk/lab.ts";
@@ -8,6 +8,7 @@ import { insideOnly } from "../support/black-box-config.ts";
 import { type ManualClock, manualClock, settle } from "../support/clock.ts";
 import { chatReply, json, neverAnswer, type Script, sse, startUpstream, type Upstream } from "../support/upstream.ts";
 import { gate, until } from "../support/wait.ts";
+import { startBlackHole } from "./fault-sockets.ts";
 import { costOf } from "./paying.ts";
 import {
   beginPaying,
@@ -360,6 +361,43 @@ describe.each(["chat", "messages"] as const)("a round behind a search of a model
     expect(response.status).toBe(400);
     expect(started.vendors.gemini.upstream.calls).toEqual([]);
   });
+});
+
+const hole = startBlackHole();
+afterAll(() => hole?.close());
+
+test.skipIf(!hole)("who leaves while a later round's connection has yet to come about does not pay it", async () => {
+  insideOnly("the way that is tried");
+  const upstream = startUpstream();
+  const vendors = [vendorAt(upstream, "chat", "near"), vendorAt({ url: hole?.url ?? "" }, "chat", "far")];
+  const routes = vendors.map(({ id }) => ({ vendor: id, model: "m" }));
+  const gateway = await startApp({
+    vendors,
+    models: [{ id: "own/model", pricing: { input: 3, output: 15 }, routes }],
+    config: { search: [{ engine: "fixture" }] },
+  });
+  try {
+    const called = { name: "web_search", arguments: '{"query":"gates"}' };
+    const message = { role: "assistant", tool_calls: [{ id: "call_1", type: "function", function: called }] };
+    const first = {
+      choices: [{ index: 0, message, finish_reason: "tool_calls" }],
+      usage: { prompt_tokens: 20, completion_tokens: 12 },
+    };
+    upstream.answer("/v1/chat/completions", json(first), OVERLOADED);
+    const leaving = new AbortController();
+    const body = { model: "own/model", max_tokens: 500, messages: [{ role: "user", content: "When?" }], tools: SEARCH };
+    const asked = gateway.post("/v1/messages", body, { signal: leaving.signal }).catch(() => undefined);
+    await until(() => gateway.log.some(({ event }) => event === "failover"), "the other way");
+    await settle();
+    leaving.abort();
+    await asked;
+    await gateway.app.running.idle();
+    const row = { outcome: "client-left", input: 20, output: 12, estimated: false };
+    expect(gateway.rows().find(({ model }) => model === "own/model")).toMatchObject(row);
+  } finally {
+    await gateway.stop();
+    upstream.close();
+  }
 });
 
 test("a way that refuses the proof of what another one's model thought before its search is told the round without it", async () => {

@@ -351,8 +351,6 @@ export class ServedLoop {
 
   async #ask<T>(receive: (opened: ReadableAnswer) => T | Promise<T>, onAsk: (() => void) | undefined): Promise<T> {
     onAsk?.();
-    const { meter } = this.job.exchange;
-    meter.asked = true;
     return receive(await this.send());
   }
 
@@ -374,7 +372,6 @@ export class ServedLoop {
     for (let failure = thrown; ; ) {
       const error = failureOf(failure, job, this.target);
       abort.throwIfAborted();
-      exchange.meter.asked = false;
       if (!from || exchange.meter.hasRoundBegun) {
         tries.end();
         throw error;
