@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the references of a configuration file are written like this.
 import { afterEach, describe, expect, test } from "bun:test";
-import { chmodSync, mkdirSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { faultLines, load, makeFolder, removeFolders, writeIn } from "./support.ts";
 
@@ -145,5 +145,15 @@ describe("a key in a file", () => {
     writeIn(folder, "sluice.yaml", vendor("api_key: file:folder"));
     mkdirSync(join(folder, "folder"));
     expect(line()).toBe(`expected a file at ${folder}/folder, found something else`);
+  });
+
+  test.skipIf(process.geteuid?.() !== 0)("is refused when it is another user's", () => {
+    const folder = makeFolder();
+    writeIn(folder, "sluice.yaml", vendor("api_key: file:key"));
+    const path = writeIn(folder, "key", "sk-canary");
+    chmodSync(path, 0o600);
+    expect(load(folder).vendors[0]?.api_key).toBe("sk-canary");
+    chownSync(path, 4_321, 4_321);
+    expect(faultLines(folder)[0]).toContain(`expected ${path} to belong to user 0, found user 4321`);
   });
 });
