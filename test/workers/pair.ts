@@ -20,7 +20,8 @@ export type Pair = {
   die(): Promise<void>;
 };
 
-function viewOf(app: App, store: string): View {
+/** What a gateway tells its workers. */
+export function viewOf(app: App, store: string): View {
   const { config, vendors, discovered, reloads } = app.standing();
   return {
     ...{ version: "0.0.0-test", host: "127.0.0.1", port: 1, passage: "", store, processes: 2 },

@@ -2,16 +2,17 @@ import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import type { App } from "../../src/app.ts";
 import { isFromHere } from "../../src/http/caller/address.ts";
 import type { HoldRequest, Payment } from "../../src/ledger/ledger.ts";
+import type { Clock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/observe/log.ts";
 import type { WebToolCall } from "../../src/relay/run-web-tool.ts";
 import { RemoteLedger } from "../../src/workers/remote-ledger.ts";
 import { createRemoteTools } from "../../src/workers/remote-tools.ts";
 import { Session } from "../../src/workers/session.ts";
 import { type PLAIN_CONFIG, startApp, type TestApp, vendorAt } from "../support/app.ts";
-import { settle } from "../support/clock.ts";
-import { json, startUpstream } from "../support/upstream.ts";
+import { manualClock, settle } from "../support/clock.ts";
+import { json, neverAnswer, startUpstream } from "../support/upstream.ts";
 import { gate, until } from "../support/wait.ts";
-import { type Pair, startPair } from "./pair.ts";
+import { type Pair, startPair, viewOf } from "./pair.ts";
 
 const PATH = "/v1/chat/completions";
 const upstream = startUpstream();
@@ -28,9 +29,9 @@ const REPLY = {
 let gateway: TestApp;
 let pair: Pair;
 
-async function start(): Promise<App> {
+async function start(clock?: Clock): Promise<App> {
   upstream.reset();
-  gateway = await startApp({ vendors: [vendor], models: MODELS });
+  gateway = await startApp({ vendors: [vendor], models: MODELS, ...(clock && { clock }) });
   pair = startPair(gateway.app, ":memory:", gateway.clock);
   return gateway.app;
 }
@@ -350,6 +351,42 @@ describe("a worker that dies", () => {
     turn.open();
     await settle();
     expect(session.open.permits).toBe(0);
+  });
+});
+
+describe("what a worker takes over of a reload", () => {
+  test("plans, and how long a whole answer may take", async () => {
+    const app = await start();
+    const { accountId } = gateway;
+    await app.book.deposit({ accountId, amountNano: 1_000_000_000n, reference: "first" });
+    upstream.always(PATH, () => json(REPLY));
+    const view = { ...viewOf(app, ":memory:"), reloads: 1 };
+    for (const metered of [false, true]) {
+      pair.worker.take({ ...view, plans: { local: { metered } } });
+      expect((await ask()).status).toBe(200);
+    }
+    expect(gateway.rows().map(({ chargedNano }) => chargedNano > 0n)).toEqual([false, true]);
+    pair.worker.take({ ...view, blockingMs: 20 });
+    upstream.always(PATH, neverAnswer());
+    expect((await ask()).status).toBe(504);
+  });
+
+  test("trouble is forgotten once with each, and with nothing else that is told", async () => {
+    const app = await start(manualClock());
+    upstream.always(PATH, json({ error: { message: "broken" } }, { status: 500 }));
+    const fail = async () => {
+      const before = upstream.calls.length;
+      for (let count = 0; count < 8; count++) expect((await ask()).status).toBeGreaterThanOrEqual(500);
+      return upstream.calls.length - before;
+    };
+    const most = await fail();
+    expect(most).toBeLessThan(8);
+    const view = { ...viewOf(app, ":memory:"), reloads: 1 };
+    pair.worker.take(view);
+    expect(await fail()).toBe(most);
+    pair.worker.take(view);
+    // One finds out.
+    expect(await fail()).toBeLessThanOrEqual(1);
   });
 });
 
