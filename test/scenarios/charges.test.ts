@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { startApp, vendorAt } from "../support/app.ts";
 import { manualClock } from "../support/clock.ts";
-import { json, neverAnswer, sse } from "../support/upstream.ts";
+import { json, neverAnswer, sse, startUpstream } from "../support/upstream.ts";
 import { gate, until } from "../support/wait.ts";
 import { ask, expectFinished, PATH, readFailure } from "./lab.ts";
 import {
@@ -915,4 +916,46 @@ describe("plans", () => {
     expect((await lab.gateway.post(PATH.chat, ask("chat", GRATIS, "blocking"))).status).toBe(200);
     await expectCharged(0n, 0n, [{ costNano: 0n, chargedNano: 0n }]);
   });
+});
+
+/** What is set aside beside the first slice for output that its model makes without showing it, tokens. */
+test.each([
+  ["effort", "none", 0],
+  ["effort", "low", 4_096],
+  ["effort", "high", 16_384],
+  // Its thinking streams as it is made, and is watched.
+  ["thinking-type", "high", 0],
+  ["budget", "high", 20_000],
+] as const)("a stream of a model that thinks unseen is held for that too: %s, %s", async (form, effort, unseen) => {
+  const upstream = startUpstream();
+  const [dialect, path] = form === "budget" ? (["messages", "/v1/messages"] as const) : (["chat", PATH.chat] as const);
+  const gateway = await startApp({
+    vendors: [vendorAt(upstream, dialect, "own")],
+    models: [
+      {
+        ...{ id: "own/thinker", pricing: { input: 3, output: 15 }, reasoning: { form } },
+        capabilities: { tools: true, vision: true, reasoning: true },
+        reasoning_efforts: { levels: ["none", "low", "high"], default: "low" },
+        routes: [{ vendor: "own", model: "m" }],
+      },
+    ],
+    config: { plans: { paying: { requests_per_minute: 1_000, concurrent_generations: 10 } } },
+  });
+  const { book, keys } = gateway.app;
+  const { accountId } = gateway;
+  gateway.store.database.run("UPDATE account SET plan = 'paying' WHERE id = ?", [accountId]);
+  keys.reload();
+  await book.deposit({ accountId, amountNano: DOLLAR, reference: "first" });
+  let held = 0n;
+  upstream.answer(path, () => {
+    held = book.balance(accountId).heldNano;
+    return json({ error: { message: "Enough." } }, { status: 400 });
+  });
+  const messages = [{ role: "user", content: "Hi" }];
+  await gateway.post(PATH.chat, { model: "own/thinker", stream: true, reasoning_effort: effort, messages });
+  const output = 4_096 + unseen;
+  const tokens = Number(held) / 15_000;
+  expect([tokens > output, tokens < output + 20]).toEqual([true, true]);
+  await gateway.stop();
+  upstream.close();
 });
