@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { startApp, vendorAt } from "../support/app.ts";
 import { manualClock } from "../support/clock.ts";
-import { json, neverAnswer, sse, startUpstream } from "../support/upstream.ts";
+import { chatReply, json, neverAnswer, sse, startUpstream } from "../support/upstream.ts";
 import { gate, until } from "../support/wait.ts";
 import { ask, expectFinished, PATH, readFailure } from "./lab.ts";
 import {
@@ -916,6 +916,29 @@ describe("plans", () => {
     expect((await lab.gateway.post(PATH.chat, ask("chat", GRATIS, "blocking"))).status).toBe(200);
     await expectCharged(0n, 0n, [{ costNano: 0n, chargedNano: 0n }]);
   });
+});
+
+test("prices of long prompts count by their lengths, in whatever order they are written", async () => {
+  const upstream = startUpstream();
+  const tiers = [
+    { input_tokens_above: 1_000, input: 12, output: 15 },
+    { input_tokens_above: 100, input: 6, output: 15 },
+  ];
+  const routes = [{ vendor: "own", model: "m" }];
+  const gateway = await startApp({
+    vendors: [vendorAt(upstream, "chat", "own")],
+    models: [{ id: "own/tiered", pricing: { input: 3, output: 15, tiers }, routes }],
+  });
+  const prompts = [50, 500, 5_000];
+  for (const prompt of prompts) {
+    const usage = { prompt_tokens: prompt, completion_tokens: 10, total_tokens: prompt + 10 };
+    upstream.answer(PATH.chat, json({ ...chatReply("Yes."), usage }));
+    await gateway.post(PATH.chat, { model: "own/tiered", messages: [{ role: "user", content: "Hi" }] });
+  }
+  const costs = [50n * 3_000n, 500n * 6_000n, 5_000n * 12_000n].map((input) => input + 10n * 15_000n);
+  expect(gateway.rows().map(({ costNano }) => costNano)).toEqual(costs);
+  await gateway.stop();
+  upstream.close();
 });
 
 /** What is set aside beside the first slice for output that its model makes without showing it, tokens. */
