@@ -63,6 +63,8 @@ export class Meter {
   /** What the vendor bills beside the round under way, and beside those before it. */
   #apart: readonly Usage[] | undefined;
   #earlierApart: readonly Usage[] | undefined;
+  /** What the vendor of a further round had counted when its reading broke off before anything was shown of it. */
+  counted: Usage | undefined;
   /** The client gave up while a vendor was at work on a further round: its input is paid, though nothing came of it. */
   #left = false;
   /** Of the rounds before this one, and how the input of this one is estimated. */
@@ -133,6 +135,7 @@ export class Meter {
   /** The client gave up on the reply, be it by its time, while its vendor was at work on it: that is paid, as a first round is (contract 5). */
   leave(): void {
     this.#left = true;
+    this.#usage ??= this.counted;
   }
 
   get #allApart(): readonly Usage[] | undefined {

@@ -6,7 +6,7 @@ import { SILENCE_MS } from "../../src/relay/stream-open.ts";
 import { estimateInputTokens } from "../../src/relay/tokens/estimate.ts";
 import { chatStream, chunk } from "../dialects/crossing.ts";
 import { answerOf, upstreamModel } from "../sdk/lab.ts";
-import { manualClock } from "../support/clock.ts";
+import { manualClock, settle } from "../support/clock.ts";
 import { json, neverAnswer, type Script, sse } from "../support/upstream.ts";
 import { until, within } from "../support/wait.ts";
 import {
@@ -175,6 +175,29 @@ test("a client that leaves in the midst of a further round pays what its vendor 
   expect(rowOf(started)).toMatchObject({ outcome: "client-left", input: 170, output: 18, estimated: false });
   expect(spent(started)).toBe(short(170, 18));
 });
+
+test.each([
+  ["before a block", {}],
+  ["in the words of a first record", { role: "assistant", content: "" }],
+])(
+  "a client that leaves before anything of a further round is shown pays what its vendor has counted of it: %s",
+  async (_, delta) => {
+    const started = await start({}, true);
+    const { chat } = started.vendors;
+    const usage = { prompt_tokens: 90, completion_tokens: 0, total_tokens: 90 };
+    const begun = chatStream({ ...chunk(delta), usage }).replace("data: [DONE]\n\n", "");
+    play(started, counting(started, searches("gates"), 80, 7), sse(begun, { finish: "silence" }));
+    const client = new AbortController();
+    const asked = ask(started, "messages", true, { signal: client.signal }).then((response) => response.text());
+    asked.catch(() => undefined);
+    await until(() => chat.upstream.calls.length === 2, "the second round");
+    await settle();
+    client.abort();
+    await until(() => rowOf(started) !== undefined, "the settle");
+    expect(rowOf(started)).toMatchObject({ outcome: "client-left", input: 170, output: 7, estimated: false });
+    expect(spent(started)).toBe(short(170, 7));
+  },
+);
 
 test("the output of all rounds together is watched, as their vendor counts it: money that is there for one ends the reply", async () => {
   const started = await start({ pricing: { input: 3, output: 15 } }, true);

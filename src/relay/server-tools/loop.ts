@@ -351,6 +351,7 @@ export class ServedLoop {
 
   async #ask<T>(receive: (opened: ReadableAnswer) => T | Promise<T>, onAsk: (() => void) | undefined): Promise<T> {
     onAsk?.();
+    this.job.exchange.meter.counted = undefined;
     return receive(await this.send());
   }
 

@@ -167,6 +167,9 @@ export class RoundsReader implements UpstreamReader {
         if (begins || ended || error) return { round, first: { frames, tail, ended } };
       }
     } catch (thrown) {
+      // Nothing of it is told otherwise.
+      const told = frames.flatMap(({ events }) => events).findLast(({ type }) => type === "usage");
+      this.loop.job.exchange.meter.counted = told?.type === "usage" ? told.usage : round.decoder.untold;
       round.close();
       throw thrown;
     }
