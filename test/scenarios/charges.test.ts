@@ -503,6 +503,19 @@ describe("the money is used up", () => {
     },
   );
 
+  test("a messages vendor that tells why it stopped, and its counts, before the end of its last block has ended all the same", async () => {
+    const body = ask("messages", PRICED.messages, "stream", { max_tokens: 60_000 });
+    await lab.fund(holdOf(body, 400));
+    const wire = WIRES.messages;
+    const [stop = "", delta = ""] = wire.finish({ input: INPUT, output: 500 }).split(/(?=event: message_delta)/);
+    play("messages", wire.head() + wire.text("words ") + delta + stop + wire.terminator);
+    const text = await (await lab.gateway.post(PATH.messages, body)).text();
+    expect(text).toContain('"stop_reason":"end_turn"');
+    expect(text).not.toContain("x-sluice-stop");
+    await until(() => lab.gateway.app.running.count === 0 && lab.wallet().held === 0n, "the end of the request");
+    expect(lab.rows()).toMatchObject([{ finish: "stop", input: INPUT, output: 500, flags: 1 }]);
+  });
+
   describe("by the vendor's own count, which is ahead of what is shown, and of what the gateway counts", () => {
     /** Two tokens to a word by this vendor, of which one is reasoning that nobody sees; all of it is sent at once. */
     const PIECES_SENT = 12_000;

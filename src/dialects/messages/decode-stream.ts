@@ -116,6 +116,8 @@ class MessagesDecoder implements Decoder {
   }
 
   get untold(): Usage | undefined {
+    // Nothing can be ended sooner behind the reason why it ended: its counts are told with the end of its block.
+    if (this.#ending.stop_reason !== undefined) return undefined;
     const usage = this.#allUsage;
     return sameUsage(usage, this.#reported) ? undefined : usage;
   }
