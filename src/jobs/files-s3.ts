@@ -46,6 +46,10 @@ export class BucketFiles implements ImageFiles {
     this.#publicUrl = publicUrl;
   }
 
+  hasRoom(): Promise<boolean> {
+    return Promise.resolve(true);
+  }
+
   #file(name: string) {
     return this.#client.file(this.#prefix + name);
   }

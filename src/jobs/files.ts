@@ -1,9 +1,9 @@
 import { constants } from "node:fs";
-import { lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { lstat, mkdir, open, readdir, rename, rm, statfs } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { errorCode } from "../lib/error-code.ts";
 import { HOUR_MS } from "../lib/spans.ts";
-import type { ImageType } from "../vendors/image-upstream.ts";
+import { type ImageType, MAX_IMAGE_BYTES } from "../vendors/image-upstream.ts";
 import { EXTENSIONS } from "./inspect-image.ts";
 
 /** Names of files: 128 random bits apart from the job's id, which stands in logs and addresses (reliability 5.5). */
@@ -26,6 +26,8 @@ export type NameBatch = { from: string; to: string; names: string[] };
 
 /** Where images are kept. Names fit {@link FILE_NAME}. */
 export interface ImageFiles {
+  /** Whether one more image could be saved, however large it is; also true where nobody can tell before. Never rejects. */
+  hasRoom(): Promise<boolean>;
   /** Durable when it resolves: a power cut after it takes nothing away. Rejects as the disk or the network does. */
   save(name: string, bytes: Uint8Array): Promise<void>;
   /** The file's bytes; undefined when there is none. */
@@ -74,6 +76,18 @@ export class FolderFiles implements ImageFiles {
     await mkdir(join(this.folder, name), { recursive: true, mode: 0o700 });
     await syncFolder(this.folder);
     this.#known.add(name);
+  }
+
+  async hasRoom(): Promise<boolean> {
+    try {
+      // Before the first image the folder is not there.
+      const { blocks, bsize, bfree, bavail } = await statfs(this.folder).catch(() => statfs(dirname(this.folder)));
+      // What a file system keeps back is for the superuser; one that knows no size says 0 of everything.
+      const free = process.getuid?.() === 0 ? bfree : bavail;
+      return blocks === 0 || free * bsize >= MAX_IMAGE_BYTES;
+    } catch {
+      return true;
+    }
   }
 
   async save(name: string, bytes: Uint8Array): Promise<void> {
@@ -193,6 +207,10 @@ async function syncFolder(path: string): Promise<void> {
 /** Images of a store that is in memory itself: they live and die with it. */
 export class MemoryFiles implements ImageFiles {
   readonly #files = new Map<string, { bytes: Uint8Array; at: number }>();
+
+  hasRoom(): Promise<boolean> {
+    return Promise.resolve(true);
+  }
 
   save(name: string, bytes: Uint8Array): Promise<void> {
     this.#files.set(name, { bytes, at: Date.now() });

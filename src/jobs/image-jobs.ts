@@ -7,6 +7,7 @@ import type { Writer } from "../db/writer.ts";
 import type { Book } from "../ledger/book.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { KeySpend } from "../limits/key-spend.ts";
+import { NO_ROOM } from "../limits/overloaded.ts";
 import type { Log } from "../observe/log.ts";
 import type { RequestObserver } from "../observe/request-facts.ts";
 import type { VendorHealth } from "../vendors/health.ts";
@@ -105,8 +106,13 @@ export class ImageJobs {
     throw new GatewayError("vendor_not_configured", text, { param: "model" });
   }
 
-  /** Takes a job and sets it to work. Durable when it resolves. See {@link Acceptance.accept}. */
+  /**
+   * Takes a job and sets it to work. Durable when it resolves. Throws GatewayError (upstream_overloaded) where its image could not be stored, and as
+   * {@link Acceptance.accept} does.
+   */
   async create(order: ImageOrder, also: ((job: JobRow) => void) | undefined): Promise<JobRow> {
+    // The store may still take writes on a full disk, in the room that it has: the vendor would draw, and be paid, for nobody.
+    if (!(await this.files.hasRoom())) throw NO_ROOM;
     const job = await this.acceptance.accept(order, also);
     this.#traces?.taken(job, order.origin);
     this.#scheduler.add(job);

@@ -14,3 +14,6 @@ export class Overloaded extends GatewayError {
 export const OVERLOADED = new Overloaded("The gateway has more to do than it can. Try again in a moment.");
 export const NO_STORE = new Overloaded(NOT_WRITABLE);
 export const NO_MEMORY = new Overloaded("The gateway is short of memory. Try again in a moment.");
+export const NO_ROOM = new Overloaded(
+  "The gateway has no room to store an image at the moment. Try again in a moment.",
+);

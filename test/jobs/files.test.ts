@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import {
   existsSync,
   mkdirSync,
@@ -10,6 +10,7 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs";
+import * as fileSystem from "node:fs/promises";
 import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import { openStore } from "../../src/db/open.ts";
@@ -184,6 +185,28 @@ describe("a folder of files", () => {
     mkdirSync(join(folder, "01", NAME, "x"), { recursive: true });
     await expect(files.save(NAME, PNG)).rejects.toThrow();
     expect(readdirSync(join(folder, "tmp"))).toEqual([]);
+  });
+
+  test.each([
+    ["room for the largest image", { blocks: 99_999, bfree: 8_192, bavail: 8_192 }, true],
+    ["a block too little", { blocks: 99_999, bfree: 8_191, bavail: 8_191 }, false],
+    ["a file system that knows no size", { blocks: 0, bfree: 0, bavail: 0 }, true],
+    ["one that tells nothing", new Error("ENOSYS"), true],
+  ])("%s: whether an image could be saved", async (_what, told, hasRoom) => {
+    const folder = newFolder();
+    const asked: unknown[] = [];
+    const spy = spyOn(fileSystem, "statfs").mockImplementation(((path: string) => {
+      asked.push(path);
+      // The folder of the images is not there yet.
+      if (path !== folder || told instanceof Error) return Promise.reject(new Error("ENOENT"));
+      return Promise.resolve({ bsize: 4_096, ...told });
+    }) as never);
+    try {
+      expect(await new FolderFiles(join(folder, "images")).hasRoom()).toBe(hasRoom);
+    } finally {
+      spy.mockRestore();
+    }
+    expect(asked).toEqual([join(folder, "images"), folder]);
   });
 
   test.each(["../../etc/passwd", "x.png", `${NAME}/..`, "0123456789abcdef0123456789abcdef.svg", ""])(

@@ -532,6 +532,19 @@ describe("cancelling", () => {
     expect((await lab.ended((await lab.create()).id)).status).toBe("succeeded");
   });
 
+  test("where no image could be stored none is asked for, and the same key has one as soon as there is room", async () => {
+    const { lab, painter } = await start();
+    const { files } = lab.gateway.app.jobs;
+    files.hasRoom = () => Promise.resolve(false);
+    const key = { "idempotency-key": "a cat" };
+    const told = await lab.post({ model: "paint/priced", prompt: "a cat" }, key);
+    expect([told.status, told.headers.get("retry-after")]).toEqual([503, "1"]);
+    expect(await told.json()).toMatchObject({ error: { code: "upstream_overloaded", type: "server_error" } });
+    expect([painter.creates, lab.claims(), lab.stored()]).toEqual([[], [], []]);
+    files.hasRoom = () => Promise.resolve(true);
+    expect((await lab.ended((await lab.create({}, key)).id)).status).toBe("succeeded");
+  });
+
   test("an image that cannot be stored fails its job, uncharged, and is not asked for again", async () => {
     const { lab, painter } = await start();
     lab.gateway.app.jobs.files.save = () => Promise.reject(new Error("The disk is full."));
