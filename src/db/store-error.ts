@@ -34,7 +34,11 @@ const FAULTS: readonly (readonly [prefix: string, fault: StoreFault, sentence: s
   ["SQLITE_LOCKED", "locked", "is in use by another program; try again when that is done"],
   ["SQLITE_CORRUPT", "damaged", "is damaged; restore it from a backup"],
   ["SQLITE_NOTADB", "damaged", "is damaged or not a Sluice store; restore it from a backup"],
-  ["SQLITE_READONLY", "read-only", "cannot be written; check its owner and permissions"],
+  [
+    "SQLITE_READONLY",
+    "read-only",
+    "cannot be written; check its owner and permissions, and that its disk is not mounted read-only",
+  ],
   ["EACCES", "read-only", "cannot be opened by this user; check its owner and permissions"],
   ["EPERM", "read-only", "cannot be opened by this user; check its owner and permissions"],
   ["EROFS", "read-only", "is on a file system that cannot be written"],

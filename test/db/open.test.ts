@@ -245,7 +245,7 @@ describe("refusing", () => {
     expectFault(
       thrownBy(() => openStore(path)),
       "read-only",
-      /cannot be written; check its owner and permissions/,
+      /cannot be written; check its owner and permissions, and that its disk is not mounted read-only/,
     );
     const reader = openStore(path, { check: false });
     expect(reader.database.query("SELECT count(*) AS n FROM account").get()).toEqual({ n: 0n });
