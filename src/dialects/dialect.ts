@@ -127,7 +127,7 @@ export type Quirks = {
   nineCharacterToolIds?: boolean;
   /** chat: tool-call ids may have no more than forty characters, as at OpenAI, whose own servers need not say so. */
   fortyCharacterToolIds?: boolean;
-  /** chat: a tool's result holds text alone, as at OpenAI, whose own servers need not say so: its images go behind it, as the user's. */
+  /** chat, messages: a tool's result holds text alone, as at OpenAI, whose own servers need not say so, and LM Studio: its images go behind it, as the user's. */
   textResults?: boolean;
   /** chat: no user's turn may stand right behind a tool's result, and no system message behind that or an assistant's turn (Mistral). */
   strictRoleOrder?: boolean;

@@ -169,6 +169,14 @@ describe("a tool whose schema is not whole, at its root or in a list, is told as
   const UNLISTED =
     "Invalid schema for function 'Artifact': In context=('properties', 'a'), array schema missing items.";
   const UNNAMED = "Invalid schema for function 'Artifact': In context=(), object schema missing properties.";
+  const LM_STUDIO = JSON.stringify([
+    {
+      code: "invalid_union_discriminator",
+      options: ["object"],
+      path: [0, "function", "parameters", "type"],
+      message: "Invalid discriminator value. Expected 'object'",
+    },
+  ]);
   const list = (items: Wire) => ({ a: { type: "object", properties: { b: { type: "array", ...items } } } });
 
   /** The vendor refuses every schema but this one. */
@@ -196,6 +204,7 @@ describe("a tool whose schema is not whole, at its root or in a list, is told as
       null,
     ],
     ["responses", UNNAMED, { type: "object" }, nothing, null],
+    ["chat", LM_STUDIO, { properties: one }, { type: "object", properties: one }, null],
   ])("%s: %s %j", async (dialect, words, given, wanted, dropped) => {
     const model = `${dialect}/${Bun.hash(words + JSON.stringify(given)).toString(36)}`;
     wanting(dialect, words, wanted);

@@ -14,6 +14,7 @@ import { answerPrefill, isAnswered } from "./prefill.ts";
 import { editReasoning, losesEffort } from "./reasoning-edits.ts";
 import { soundMessages } from "./sound-messages.ts";
 import { editMarks, editTools, nameLostTools, visibleSystem } from "./sound-prompt.ts";
+import { textResultEdits } from "./text-results.ts";
 import { editChoice } from "./tool-choice.ts";
 import { loopStart, withoutLoopThinking } from "./tool-loop.ts";
 import { nameEdits } from "./wire-names.ts";
@@ -126,6 +127,7 @@ type Step = (body: Record<string, unknown>, orders: Orders, quirks: Quirks) => E
 const WORDINGS: readonly Step[] = [
   modelEdits,
   (body, _orders, quirks) => plainTerms(body, quirks)?.edits,
+  (body, _orders, quirks) => textResultEdits(body, quirks),
   (body, _orders, quirks) => nameEdits(body, quirks),
   (body, { upstreamModel }) => liftSystem(body, upstreamModel),
 ];

@@ -52,6 +52,13 @@ const NO_OFF = new RegExp(
 /** How Claude's models since 4.6 refuse to go on with their own last turn (anomalyco/opencode #29760). */
 const NO_PREFILL = new RegExp(`^${LEAD}This model does not support assistant message prefill\\b`);
 
+/**
+ * How servers refuse what a tool's result holds beside text: LM Studio an image that Claude Code has read (anthropics/claude-code #85007), and others a tool that
+ * it has found (anthropics/claude-code #31026).
+ */
+const TEXT_ALONE =
+  /\bcontent\.\d+\.content\.\d+\.type: Invalid literal value, expected "text"|\btool_result\.content\.\d+(?:\.type: Field required|: Input tag 'tool_reference' found)/;
+
 /** What newer models refuse that older ones took, and servers that know less of the dialect. */
 function otherLessons(words: string, terms: VendorTerms): Lesson[] {
   const [, deprecated, fixed] = UNSAMPLED.exec(words) ?? [];
@@ -62,6 +69,7 @@ function otherLessons(words: string, terms: VendorTerms): Lesson[] {
   if (field !== undefined) return [{ ...terms, refuses: [...refuses, field] }];
   if (NO_BUDGET.test(words)) return [{ ...terms, thinksByEffort: true }];
   if (NO_ADAPTIVE.test(words)) return [{ ...terms, thinksByBudget: true }];
+  if (TEXT_ALONE.test(words)) return [{ ...terms, quirks: { ...quirks, textResults: true } }];
   if (NO_OFF.test(words)) return [{ ...terms, refuses: [...refuses, "thinking"], isOnce: true }];
   return NO_PREFILL.test(words) ? [{ ...terms, quirks: { ...quirks, prefill: "none" } }] : [];
 }

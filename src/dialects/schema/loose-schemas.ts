@@ -31,10 +31,10 @@ const GRAMMAR_REFUSED = /\bfailed to parse grammar\b/i;
 /**
  * How servers refuse the whole request for a tool's schema that is no plain object at its root, as MCP allows: Anthropic of a choice there, which Notion's server
  * had for a while (makenotion/notion-mcp-server #341, anthropics/claude-code #45106), and of none at all; OpenAI and those that write as it does
- * (langchain-ai/langchainjs #9804), also of a list that does not say what it holds (spacelift-io/spacectl #402); xAI (lidge-jun/opencodex #1105).
+ * (langchain-ai/langchainjs #9804), also of a list that does not say what it holds (spacelift-io/spacectl #402); xAI (lidge-jun/opencodex #1105); LM Studio, in the words of its reader (iOfficeAI/AionUi #265).
  */
 const UNWHOLE =
-  /\binput_schema does not support oneOf, allOf, or anyOf at the top level|\binput_schema\.type: (?:Field required|Input should be 'object')|\bschema must (?:have type 'object' and not have|be a JSON Schema of 'type: "object"')|\b(?:object schema missing properties|array schema missing items)\b|\btool parameter root must be an object type\b/i;
+  /\binput_schema does not support oneOf, allOf, or anyOf at the top level|\binput_schema\.type: (?:Field required|Input should be 'object')|\bschema must (?:have type 'object' and not have|be a JSON Schema of 'type: "object"')|\b(?:object schema missing properties|array schema missing items)\b|\btool parameter root must be an object type\b|"parameters",\s*"type"\s*\],\s*"message":\s*"Invalid discriminator value\. Expected 'object'"/i;
 
 /** What a refusal in these words teaches of tools' schemas; see {@link UpstreamDialect.lessons}. */
 export function looseLessons(words: string, terms: VendorTerms): Lesson[] {
