@@ -369,7 +369,14 @@ describe("a server of the responses dialect that names a field that it does not 
       "lab",
     ],
     ["status", "Unknown parameter: 'input[1].status'.", "input[].status", "lab"],
-    ["access_programs", "Argument not supported: access_programs", "access_programs", "lab"],
+    ...[
+      "Argument not supported: access_programs",
+      "[{'type': 'extra_forbidden', 'loc': ('body', 'access_programs'), 'msg': 'Extra inputs are not permitted', 'input': {}}]",
+      "Extra inputs are not permitted, field: 'access_programs', value: {}",
+      "property 'access_programs' is unsupported",
+      "Failed to deserialize the JSON body into the target type: unknown field `access_programs`, expected one of `model`, `input`",
+      "Unrecognized key(s) in object: 'access_programs'",
+    ].map((words): [string, string, string, string] => ["access_programs", words, "access_programs", "lab"]),
     ...["lab", "all"].map((vendor): [string, string, string, string] => [
       "verbosity",
       "Unsupported parameter: 'text.verbosity' is not supported with this model.",

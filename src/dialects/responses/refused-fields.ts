@@ -11,6 +11,9 @@ const UNKNOWN = new RegExp(
   `(?:\\b(?:unknown|unsupported) (?:parameter|field):?|^Argument not supported(?: on this model)?:) ['"\`]?(${PLACE})['"\`]?(?: is not supported with this model)?\\.?$`,
   "i",
 );
+/** And how those do that check what they read by other means, of fields of the request itself: pydantic (FastAPI, vLLM), Fireworks, Groq, Rust's reader, Zod (LM Studio). */
+const UNREAD =
+  /(?:^|\bbody\.)([a-z_]\w*): Extra inputs are not permitted|^Extra inputs are not permitted, field: '([a-z_]\w*)'|^property '([a-z_]\w*)' is unsupported|\bunknown field `([a-z_]\w*)`, expected\b|^Unrecognized key\(s\) in object: '([a-z_]\w*)'/;
 /** How it and Azure say that it is their model which does not take a field. */
 const OF_MODEL = /\bis not supported with this model\.?$/;
 /** How OpenAI says that an organisation has not been let into a programme that an agent asks for by itself (openai/codex #46481). */
@@ -29,8 +32,9 @@ const ESSENTIAL: ReadonlySet<string> = new Set(
 
 /** See {@link UpstreamDialect.refusedFields}. Who is known to know all of the dialect is taught no more than what its model does not take, and its own organisations' rights. */
 export function readRefusedFields(words: string, quirks: Quirks): string[] {
-  const unknown = knowsAll(quirks) && !OF_MODEL.test(words) ? undefined : UNKNOWN.exec(words)?.[1];
-  const place = unknown ?? NOT_ENABLED.exec(words)?.[1];
+  const isTaught = !knowsAll(quirks) || OF_MODEL.test(words);
+  const unknown = isTaught ? (UNKNOWN.exec(words) ?? UNREAD.exec(words)) : null;
+  const place = (unknown ?? NOT_ENABLED.exec(words))?.slice(1).find((name) => name !== undefined);
   if (place === undefined) return [];
   const path = place.replace(/\[(\d+)\]/g, ".$1");
   return ESSENTIAL.has(path.slice(path.lastIndexOf(".") + 1)) ? [] : [path];
