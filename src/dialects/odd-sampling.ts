@@ -24,6 +24,12 @@ export const readTopK = (value: unknown): number | undefined =>
  */
 const BOTH_SAMPLED = /`?\btemperature\b`? and `?top_p`? cannot both be specified\b/;
 
+/** How Google refuses penalties of nearly all of its models, in the chat dialect too and behind routers: those of Gemini know none since 2.5 (vercel/ai #8943). */
+const PENALTIES_REFUSED = /^Penalty is not enabled for\b/;
+
 /** What a refusal in these words teaches; see {@link UpstreamDialect.lessons}. */
-export const samplingLessons = (words: string, terms: VendorTerms): Lesson[] =>
-  BOTH_SAMPLED.test(words) ? [{ ...terms, refuses: [...(terms.refuses ?? []), "top_p"], isOnce: true }] : [];
+export function samplingLessons(words: string, terms: VendorTerms): Lesson[] {
+  const without = (...fields: string[]) => ({ ...terms, refuses: [...(terms.refuses ?? []), ...fields] });
+  if (PENALTIES_REFUSED.test(words)) return [without("frequency_penalty", "presence_penalty")];
+  return BOTH_SAMPLED.test(words) ? [{ ...without("top_p"), isOnce: true }] : [];
+}

@@ -771,6 +771,22 @@ describe("a chat server of which nothing is known", () => {
       null,
     ],
     [
+      "the system, as Google says it of Gemma 3",
+      ask({ ...brief, role: "system" }, user),
+      somewhere(({ role }) => role === "system" || role === "developer"),
+      { words: "Developer instruction is not enabled for models/gemma-3-27b-it" },
+      ask({ ...user, content: "Be brief.\nHi" }),
+      null,
+    ],
+    [
+      "penalties (Google)",
+      { ...ask(user), frequency_penalty: 0.5, presence_penalty: 0.1 },
+      (body) => has("frequency_penalty")(body) || has("presence_penalty")(body),
+      { words: "Penalty is not enabled for this model" },
+      { ...ask(user), frequency_penalty: undefined, presence_penalty: undefined },
+      "frequency_penalty, presence_penalty",
+    ],
+    [
       "the system, since it is no turn of the user's (Mistral's first templates)",
       ask({ ...brief, role: "system" }, user),
       somewhere(({ role }) => role === "system"),
@@ -960,6 +976,17 @@ describe("a chat server of which nothing is known", () => {
       { ...ask(user), response_format: { type: "json_object" } },
       has("response_format"),
       { body: { error: "'response_format.type' must be 'json_schema' or 'text'" } },
+      {
+        response_format: undefined,
+        ...ask({ role: "system", content: "Answer with one JSON object and nothing else." }, user),
+      },
+      null,
+    ],
+    [
+      "any JSON (Google of Gemma 3)",
+      { ...ask(user), response_format: { type: "json_object" } },
+      has("response_format"),
+      { words: "JSON mode is not enabled for models/gemma-3-27b-it" },
       {
         response_format: undefined,
         ...ask({ role: "system", content: "Answer with one JSON object and nothing else." }, user),

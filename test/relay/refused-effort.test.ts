@@ -72,6 +72,10 @@ describe("a depth that its server does not have is left out, once", () => {
       "[{'type': 'literal_error', 'loc': ('body', 'output_config', 'effort'), 'msg': \"Input should be 'low' or 'high'\"}]",
     ],
     ["messages", 'output_config.effort "xhigh" is not supported by model m; supported values: [medium]'],
+    // Google's, also behind OpenRouter and others.
+    ["chat", "Thinking budget is not supported for this model."],
+    ["chat", "Thinking level MINIMAL is not supported for this model. Please retry with other thinking level."],
+    ["chat", "Thinking level is unsupported: THINKING_LEVEL_MINIMAL"],
     // vLLM's of Mistral's models.
     ["chat", "reasoning_effort=xhigh is not supported by Mistral models. Supported values are: ['none', 'high']."],
     [

@@ -138,9 +138,9 @@ const IN_TURNS: Quirks = {
   noDeveloperRole: true,
 };
 
-/** Of some templates the system's words are out of turn, or nobody's (Mistral's and Gemma's first ones): the user says them. */
+/** Of some templates the system's words are out of turn, or nobody's (Mistral's and Gemma's first ones; Google of Gemma 3): the user says them. */
 const TURNS_REFUSED = /\balternat(?:e|ing)\b|unexpected role '\w+' after role|角色需交替出现/i;
-const SYSTEM_REFUSED = /\bSystem role not supported\b/i;
+const SYSTEM_REFUSED = /\bSystem role not supported\b|^Developer instruction is not enabled\b/i;
 
 const EMPTY_TURN =
   /\bmessage at position \d+ with role 'assistant' must not be empty\b|\ball messages must have non-empty content\b/;
@@ -206,7 +206,7 @@ const FORCED_REFUSED =
 
 const FORMAT = /\b(?:response_?format|json_schema|json_object|json mode|grammar constraints)\b/i;
 const FORMAT_REFUSED =
-  /\b(?:not supported|unsupported|not support|unavailable|unknown variant|must be|input should be(?= ')|one of|cannot|incompatible)\b/i;
+  /\b(?:not supported|unsupported|not support|not enabled|unavailable|unknown variant|must be|input should be(?= ')|one of|cannot|incompatible)\b/i;
 /** A schema that is at fault is the client's to mend. */
 const SCHEMA_AT_FAULT =
   /\b(?:invalid (?:json[ _])?schema|additionalProperties|properties|keywords?|features?|compile)\b/i;
