@@ -147,6 +147,34 @@ const CLIENTS = Object.keys(PATHS) as Client[];
 /** Vendors that fetch nothing, and the text in which their request must hold a file's bytes. */
 const TAKERS = ["local/llava", "rock/claude", "gem/gemini-3-pro"];
 
+describe("an image that its vendor cannot read is told in the words by which agents know it", () => {
+  test.each([
+    ["claude/m", "/v1/messages", "Could not process image"],
+    [
+      "newer/m",
+      "/v1/responses",
+      "The image data you provided does not represent a valid image. Please check your input.",
+    ],
+    ["gem/gemini-3-pro", "/v1beta/models/gemini-3-pro:generateContent", "Unable to process input image. Please retry."],
+    ["gem/gemini-3-pro", "/v1beta/models/gemini-3-pro:generateContent", "Provided image is not valid"],
+    ["hosted/m", "/v1/chat/completions", "cannot identify image file <_io.BytesIO object at 0x7f>"],
+    ["hosted/m", "/v1/chat/completions", "Failed to load image or audio file"],
+  ])("%s at %s: %s", async (model, path, words) => {
+    await start();
+    const type = "invalid_request_error";
+    vendor.always(path, json({ type: "error", error: { type, message: words } }, { status: 400 }));
+    for (const client of CLIENTS) {
+      const response = await ask(client, model, imageIn[client](PNG_URL));
+      const { error } = (await response.json()) as { error: { message: string; code: string } };
+      expect([response.status, error.code]).toEqual([400, "invalid_request"]);
+      // Claude Code's, and Codex's.
+      expect(error.message).toContain("Could not process image");
+      expect(error.message).toContain("The image data you provided does not represent a valid image");
+      expect(error.message).toContain(`It says: ${words.slice(0, 20)}`);
+    }
+  });
+});
+
 describe("a model that takes text alone", () => {
   const routes = (id: string) => [{ vendor: id, model: id === "gem" ? "gemini-2.5-pro" : "m" }];
   const models: NonNullable<Parameters<typeof startApp>[0]>["models"] = [

@@ -61,6 +61,20 @@ const WORDS: Readonly<Record<UpstreamCode, string>> = {
   request_too_large: "The request is larger than its vendor takes.",
 };
 
+/**
+ * How vendors say that they cannot read an image: Anthropic; OpenAI; Google (browser-use/browser-use #3740, AmberSahdev/Open-Interface #64); vLLM and
+ * others that decode with Pillow; llama.cpp.
+ */
+const UNREAD_IMAGE =
+  /could not process image|image data you provided does not represent a valid image|unable to process input image|provided image is not valid|cannot identify image file|failed to load image\b/i;
+
+/**
+ * Such an image comes with each later request of an agent's session, and each is refused. Claude Code and Codex take it out of the conversation, each by the
+ * words of its own vendor, so both are told whoever says it.
+ */
+const BAD_IMAGE =
+  "Could not process image. The image data you provided does not represent a valid image. The vendor refused the request.";
+
 /** Whether a vendor found the request itself at fault: why, it tells best. */
 export const isOfRequest = (code: ErrorCode): boolean => code === "invalid_request" || code === "request_too_large";
 
@@ -130,7 +144,8 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
   const isRefused = isOfRequest(code);
   // A model that is down, told as a bad request: its server says why, and who asks is often who can do something about it.
   const isDown = meant === 503 && codeOf(status) === "invalid_request";
-  const words = meant === 403 ? FORBIDDEN : WORDS[code];
+  const isUnread = code === "invalid_request" && UNREAD_IMAGE.test(told);
+  const words = meant === 403 ? FORBIDDEN : isUnread ? BAD_IMAGE : WORDS[code];
   return new GatewayError(code, isRefused || isDown ? withReason(words, told) : words, {
     cause,
     ...(isRefused && helpOf(raw)),
