@@ -80,8 +80,12 @@ const columnsFor = (withImages: boolean): Column[] => [
 /** What a person must set to switch a vendor on: its variable, or a row of the configuration file. */
 const switchOf = (vendorId: string): string => variableOf(vendorId) ?? `vendor ${vendorId}`;
 
-const formatSwitches = ({ routable, switchedOnBy }: Listing) =>
-  routable ? "on" : `needs ${switchedOnBy.map(switchOf).join(" or ")}`;
+function formatSwitches({ routable, switchedOnBy }: Listing): string {
+  if (routable) return "on";
+  // Its vendors are on, and their rows name other models only.
+  if (switchedOnBy.length === 0) return "had from no vendor";
+  return `needs ${switchedOnBy.map(switchOf).join(" or ")}`;
+}
 
 function printTable(listings: readonly Listing[], withState: boolean): void {
   const withImages = listings.some(({ entry }) => imagePrice(entry) !== undefined);

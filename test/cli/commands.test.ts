@@ -319,6 +319,15 @@ models:
   });
 });
 
+test("a model whose vendor is on and does not have it needs nothing that could be named", async () => {
+  mkdirSync(join(folder, "data"));
+  const vendor = '{ id: lab, dialect: chat, base_url: "http://127.0.0.1:9/v1", models: [a] }';
+  writeFileSync(join(folder, "data", "sluice.yaml"), `vendors: [${vendor}]\nmodels: [{ id: lab/b }]\n`);
+  const { stdout } = await sluice(folder, ["models", "--all-models"]);
+  const states = stdout.split("\n").filter((line) => line.startsWith("lab/"));
+  expect(states.map((line) => line.split(/ {2,}/).at(-1))).toEqual(["had from no vendor", "on"]);
+});
+
 describe("a bad configuration", () => {
   test("ends every command that needs it with 1, the file, the line and the place", async () => {
     mkdirSync(join(folder, "data"));
