@@ -107,6 +107,7 @@ describe.skipIf(CHROMIUM === undefined)("the pages in a real browser", () => {
   test("/openapi lists the interface, opens an operation and tries it, all by itself and without a complaint", async () => {
     const { page, complaints, asked, elsewhere } = await open("/openapi");
     const operation = page.locator("#operations-Operation-getHealthz");
+    await page.getByRole("combobox", { name: "Server", exact: true }).waitFor();
     await operation.locator(".opblock-summary-control").click();
     await operation.getByRole("button", { name: "Try it out" }).click();
     await operation.locator(".execute").click();
