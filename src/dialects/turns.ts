@@ -27,6 +27,19 @@ export function mergeAroundSystem(turns: readonly Turn[]): readonly Turn[] {
   return mergeNeighbours([...ordered, ...held]);
 }
 
+/**
+ * Turns for a dialect that knows no system in mid-conversation: what the system said before the model first spoke, to be lifted, and the rest with its
+ * later turns in their places as in {@link mergeAroundSystem}. Were these lifted too, each new one would change the beginning of all that the vendor
+ * has cached: Claude Code writes one for each word of a hook.
+ */
+export function partOpening(turns: readonly Turn[]): { opening: Part[]; spoken: readonly Turn[] } {
+  const first = turns.findIndex(({ role }) => role === "assistant");
+  const before = first < 0 ? turns : turns.slice(0, first);
+  const opening = before.filter(isSystem).flatMap(({ parts }) => parts);
+  const spoken = before.filter((turn) => !isSystem(turn));
+  return { opening, spoken: mergeAroundSystem(first < 0 ? spoken : [...spoken, ...turns.slice(first)]) };
+}
+
 function mergeNeighbours(turns: readonly Turn[]): readonly Turn[] {
   const merged: Turn[] = [];
   /** The last one, where it was made here and may take more parts. */

@@ -62,6 +62,53 @@ test("a user's turn that is a film and nothing else reaches Gemini, which sees f
   expect(upstream.calls).toHaveLength(1);
 });
 
+test.each<ClientName>(["messages", "chat"])(
+  "what the system says to Gemini in mid-conversation leaves what is cached as it was: %s client",
+  async (client) => {
+    upstream.always(GEMINI_PATH, geminiReply([{ text: "Fine." }]));
+    const system = (content: string): Wire => ({ role: "system", content });
+    const call: Record<string, Wire[]> = {
+      messages: [
+        { role: "assistant", content: [{ type: "tool_use", id: "c1", name: "look", input: {} }] },
+        { role: "user", content: [{ type: "tool_result", tool_use_id: "c1", content: "a cat" }] },
+      ],
+      chat: [
+        {
+          role: "assistant",
+          content: null,
+          tool_calls: [{ id: "c1", type: "function", function: { name: "look", arguments: "{}" } }],
+        },
+        { role: "tool", tool_call_id: "c1", content: "a cat" },
+      ],
+    };
+    const opening = [{ role: "user", content: "Hi" }, system("On Linux.")];
+    const looked = [...opening, ...call[client]!, system("A hook says so.")];
+    const messages = [...looked, { role: "assistant", content: "Done." }, { role: "user", content: "And?" }];
+    for (const told of [opening, looked, [...messages, system("<system-reminder>Once more.</system-reminder>")]]) {
+      const response = await gateway.post(GENERATION_PATH[client], asking(client, "gemini/x", { messages: told }));
+      expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, null]);
+    }
+    const bodies = upstream.calls.map(({ json: body }) => body as { systemInstruction: Wire; contents: Wire[] });
+    for (const { systemInstruction } of bodies) expect(systemInstruction).toEqual({ parts: [{ text: "On Linux." }] });
+    const [first, second, third] = bodies.map(({ contents }) => contents);
+    expect(first).toEqual([{ role: "user", parts: [{ text: "Hi" }] }]);
+    expect(second?.[2]).toEqual({
+      role: "user",
+      parts: [
+        { functionResponse: { name: "look", response: { output: "a cat" } } },
+        { text: "<system-reminder>\nA hook says so.\n</system-reminder>" },
+      ],
+    });
+    expect(second?.slice(0, 1)).toEqual(first!);
+    expect(third?.slice(0, 3)).toEqual(second!);
+    const last = [{ text: "And?" }, { text: "<system-reminder>Once more.</system-reminder>" }];
+    expect(third?.slice(3)).toEqual([
+      { role: "model", parts: [{ text: "Done." }] },
+      { role: "user", parts: last },
+    ]);
+  },
+);
+
 test.each<[string, Wire, string | null]>([
   ["both", { user: "bucket-7", safety_identifier: "ann" }, "user"],
   ["the newer alone", { safety_identifier: "ann" }, null],

@@ -83,7 +83,7 @@ describe("contents", () => {
     expect(contentsOf(user(text("")))).toEqual([{ role: "user", parts: [{ text: "(empty)" }] }]);
   });
 
-  test("system parts and system turns stand in systemInstruction, in order", () => {
+  test("system parts, and system turns before the model speaks, stand in systemInstruction, in order", () => {
     const { body } = encode({
       system: [{ type: "text", text: "One.", cache: { type: "ephemeral" } }],
       turns: [user(text("a")), { role: "system", parts: [text("Two.")] }, user(text("b"))],

@@ -10,12 +10,11 @@ import type {
 import { Lines } from "../lines.ts";
 import { nameLostDetail } from "../loss/unsayable.ts";
 import { nameLostReasoning } from "../reasoning/lost-reasoning.ts";
-import { CONTINUE_TEXT, EMPTY_TEXT, NO_RESULT_TEXT, strayHead } from "../refusals/own-words.ts";
+import { asReminder, CONTINUE_TEXT, EMPTY_TEXT, NO_RESULT_TEXT, strayHead } from "../refusals/own-words.ts";
 import { cleanText } from "../text.ts";
 import { attachedBelow } from "../tools/attached-media.ts";
 import { ToolIds } from "../tools/tool-ids.ts";
 import { toInput } from "../tools/tool-input.ts";
-import { mergeTurns } from "../turns.ts";
 import { encodeAudio, encodeDocument, encodeMedia, encodeVideo } from "./media.ts";
 import { type Proof, unpackProof } from "./proof.ts";
 
@@ -157,6 +156,13 @@ class ContentWriter {
     if (model.calls) for (const call of model.calls) this.#unanswered.add(call.callId, call);
   }
 
+  /** What the system says in mid-conversation is text of the user's, marked as not the user's own (dialects.md 4.1). It takes text alone. */
+  system(turn: Turn): void {
+    const parts = [...this.takeResults()];
+    for (const part of turn.parts) if (part.type === "text" && part.text !== "") addText(asReminder(part.text), parts);
+    if (parts.length > 0) this.#add("user", parts);
+  }
+
   /** The results of all waiting calls, and behind them the media of these results. A call without a result gets an error. */
   takeResults(): readonly Wire[] {
     if (!this.#waiting) return NONE;
@@ -198,14 +204,11 @@ class ContentWriter {
 /**
  * Turns as `contents` (dialects.md 3.1, 4.4, 4.8 #3-#5): user first, roles alternating, every call answered in the very next content, no
  * part and no content empty. What this dialect cannot carry is named in `dropped`. `tellsIds`: calls and their results have ids; without, the vendor
- * matches them by name and order. Throws GatewayError (invalid_request, with the part's place) for media that this dialect cannot carry.
+ * matches them by name and order. No two neighbouring turns are of one role. Throws GatewayError (invalid_request, with the part's place) for media that this dialect cannot carry.
  */
 export function encodeContents(turns: readonly Turn[], dropped: string[], tellsIds: boolean): Content[] {
   const writer = new ContentWriter(dropped, tellsIds ? new ToolIds() : undefined);
-  for (const turn of mergeTurns(turns)) {
-    if (turn.role === "assistant") writer.assistant(turn);
-    else writer.user(turn);
-  }
+  for (const turn of turns) writer[turn.role](turn);
   const unanswered = writer.takeResults();
   if (unanswered.length > 0) writer.contents.push({ role: "user", parts: [...unanswered] });
   if (writer.contents.length === 0) writer.contents.push({ role: "user", parts: [{ text: EMPTY_TEXT }] });

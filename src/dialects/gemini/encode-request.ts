@@ -8,6 +8,7 @@ import { cleanText } from "../text.ts";
 import { lostFormats } from "../tools/custom-tools.ts";
 import { fitToolNames, GEMINI_NAMES } from "../tools/tool-names.ts";
 import { placeOf } from "../tools/tool-place.ts";
+import { partOpening } from "../turns.ts";
 import { encodeContents } from "./encode-contents.ts";
 import { traitsOf } from "./model-traits.ts";
 import { isEmptySchema, toJsonSchema } from "./schema.ts";
@@ -21,14 +22,14 @@ const MAX_TEMPERATURE = 2;
 /** Seeds are 32-bit integers here. */
 const MAX_SEED = 2_147_483_647;
 
-/** The system prompt: its parts, then those of system turns in the conversation, in their order (dialects.md 4.1). */
-function encodeSystem(prompt: Prompt): Wire | undefined {
+/** The system prompt: its parts, then what the system said before the model first spoke (dialects.md 4.1). */
+function encodeSystem(system: readonly Part[], opening: readonly Part[]): Wire | undefined {
   const parts: Wire[] = [];
   const add = (part: Part) => {
     if (part.type === "text" && part.text !== "") parts.push({ text: cleanText(part.text) });
   };
-  for (const part of prompt.system) add(part);
-  for (const turn of prompt.turns) if (turn.role === "system") for (const part of turn.parts) add(part);
+  for (const part of system) add(part);
+  for (const part of opening) add(part);
   return parts.length === 0 ? undefined : { parts };
 }
 
@@ -105,12 +106,13 @@ export function encodeRequest(given: Prompt, _quirks: Quirks, upstreamModel = ""
   // Its labels are for billing, not for end users (dialects.md 4.1).
   if (prompt.userId !== undefined) dropped.push("user");
   nameShared(prompt, dropped);
-  const contents = encodeContents(prompt.turns, dropped, traitsOf(upstreamModel).current);
+  const { opening, spoken } = partOpening(prompt.turns);
+  const contents = encodeContents(spoken, dropped, traitsOf(upstreamModel).current);
   const stops = prompt.stop.length === 0 ? prompt.stop : prompt.stop.filter((sequence) => sequence !== "");
   const tooMany = stops.length > MAX_STOPS;
   const generationConfig = encodeGeneration(prompt, tooMany ? stops.slice(0, MAX_STOPS) : stops);
   const body: Wire = {};
-  put(body, "systemInstruction", encodeSystem(prompt));
+  put(body, "systemInstruction", encodeSystem(prompt.system, opening));
   body["contents"] = contents;
   addTools(prompt, body, dropped);
   if (!isEmpty(generationConfig)) body["generationConfig"] = generationConfig;

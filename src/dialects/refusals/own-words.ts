@@ -20,3 +20,9 @@ export const callHint = (name?: unknown): string =>
 
 /** Stands in for a JSON mode where there is none (dialects.md 4.1). */
 export const JSON_INSTRUCTION = "Answer with one JSON object and nothing else: no other text, no code fence.";
+
+const REMINDER = "system-reminder";
+
+/** The system's words where only the user can say them, as Claude Code marks them there and tells its models of the mark. Those that are marked stay. */
+export const asReminder = (text: string): string =>
+  text.startsWith(`<${REMINDER}>`) ? text : `<${REMINDER}>\n${text}\n</${REMINDER}>`;
