@@ -92,7 +92,7 @@ describe("system turns inside a conversation (dialects.md 2.1, 4.1)", () => {
   const ask = (upstreamModel: string, more: Wire) =>
     send({ from: "messages", to: "messages", orders: { upstreamModel } }, { messages, ...more });
 
-  test.each(["claude-haiku-4-5", "claude-opus-4-7", "qwen3.8-max"])("%s gets them in the system prompt", (model) => {
+  test.each(["claude-haiku-4-5", "claude-opus-4-7"])("%s gets them in the system prompt", (model) => {
     const a = { type: "text", text: "A" };
     const s = { type: "text", text: "S" };
     for (const [own, wanted] of [
@@ -104,6 +104,43 @@ describe("system turns inside a conversation (dialects.md 2.1, 4.1)", () => {
       const { body, dropped } = ask(model, own);
       expect([body["messages"], body["system"], dropped]).toEqual([spoken, wanted, []]);
     }
+  });
+
+  test("models of others get in their place, as the user's text, those behind the first answer: what is cached stays as it was", () => {
+    const reminder = (text: string) => ({ type: "text", text: `<system-reminder>\n${text}\n</system-reminder>` });
+    const [first, , answer, asked] = messages;
+    const told = [
+      first,
+      answer,
+      {
+        ...asked,
+        content: [
+          { type: "text", text: "3" },
+          { ...marked, ...reminder("B") },
+        ],
+      },
+    ];
+    const { body, dropped } = ask("qwen3.8-max", { system: "S" });
+    const system = [
+      { type: "text", text: "S" },
+      { type: "text", text: "A" },
+    ];
+    expect([body["messages"], body["system"], dropped]).toEqual([told, system, []]);
+    const use = (id: string) => ({ role: "assistant", content: [{ type: "tool_use", id, name: "f", input: {} }] });
+    const results = (id: string) => [{ type: "tool_result", tool_use_id: id, content: "R" }];
+    const hook = { role: "system", content: "<system-reminder>H</system-reminder>" };
+    const [called, calledAgain] = [use("c"), use("d")];
+    const loop = [called, hook, { role: "user", content: results("c") }, calledAgain];
+    const last = [{ role: "user", content: results("d") }, answer, hook];
+    const next = ask("qwen3.8-max", { system: "S", messages: [...messages, ...loop, ...last] }).body;
+    const said = { type: "text", text: "<system-reminder>H</system-reminder>" };
+    expect([next["messages"], next["system"]]).toEqual([
+      [
+        ...[...told, called, { role: "user", content: [...results("c"), said] }, calledAgain],
+        ...[last[0], answer, { role: "user", content: [said] }],
+      ],
+      system,
+    ]);
   });
 
   test("the models that know them get them where they stand", () => {

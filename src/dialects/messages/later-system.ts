@@ -1,6 +1,6 @@
 import { isObject, listOf } from "../../lib/json.ts";
 import { unknownPaths } from "../loss/unknown-fields.ts";
-import { CONTINUE_TEXT } from "../refusals/own-words.ts";
+import { asReminder, CONTINUE_TEXT } from "../refusals/own-words.ts";
 import { traitsOf } from "./model-traits.ts";
 import { isCleared, isSystem, lastUserTurn } from "./turn-settings.ts";
 
@@ -17,21 +17,51 @@ function blocksOf(content: unknown): readonly unknown[] {
   return listOf(content);
 }
 
+/** What the system says, as a user says it. */
+function asUsersText(block: unknown): unknown {
+  return isObject(block) && typeof block["text"] === "string" ? { ...block, text: asReminder(block["text"]) } : block;
+}
+
+/** Puts `blocks` behind what the user has said last, or says them for a user who has not spoken since. */
+function sayAsUser(blocks: readonly unknown[], turns: unknown[]): void {
+  if (blocks.length === 0) return;
+  const last = turns.at(-1);
+  if (!isObject(last) || last["role"] !== "user") turns.push({ role: "user", content: blocks });
+  else turns[turns.length - 1] = { ...last, content: [...blocksOf(last["content"]), ...blocks] };
+}
+
 /**
- * System turns inside a conversation, lifted up to the system prompt in their order (dialects.md 2.1, 4.1) for models that know no such turn and
- * refuse the whole request. Claude Code writes them for every model that it does not know by name. The system prompt takes text alone: changes of
- * the tools stay behind.
+ * System turns inside a conversation, for models that know no such turn and refuse the whole request. Claude Code writes them for every model that it does
+ * not know by name. For Claude's they are lifted up to the system prompt in their order (dialects.md 2.1, 4.1), for others those before the model's first
+ * answer. What is said to these later is the user's text in its place, as Claude Code itself tells it where such turns are refused: it writes one for each
+ * word of a hook, and were that lifted, nothing of the conversation would be as the vendor has cached it. Both take text alone: changes of the tools stay
+ * behind.
  * @returns The fields that change; undefined where no such turn stands in the way.
  */
 export function liftSystem(body: Wire, upstreamModel: string): { messages: unknown[]; system: unknown[] } | undefined {
   const messages = listOf(body["messages"]);
   if (!messages.some(isSystem) || traitsOf(upstreamModel).laterSystem) return undefined;
   const system = [...blocksOf(body["system"])];
+  const spoken: unknown[] = [];
+  let held: unknown[] = [];
+  const isClaudes = upstreamModel.toLowerCase().includes("claude");
+  let hasAnswered = false;
   const lastUser = lastUserTurn(messages);
-  for (const [at, message] of messages.entries())
-    if (isSystem(message) && !isCleared(message, at, lastUser))
-      system.push(...blocksOf(message["content"]).filter(isText));
-  const spoken = messages.filter((message) => !isSystem(message));
+  for (const [at, message] of messages.entries()) {
+    if (isSystem(message)) {
+      const said = isCleared(message, at, lastUser) ? [] : blocksOf(message["content"]).filter(isText);
+      if (hasAnswered && !isClaudes) held.push(...said.map(asUsersText));
+      else system.push(...said);
+      continue;
+    }
+    if (isObject(message) && message["role"] === "assistant") {
+      sayAsUser(held, spoken);
+      held = [];
+      hasAnswered = true;
+    }
+    spoken.push(message);
+  }
+  sayAsUser(held, spoken);
   return { messages: spoken.length > 0 ? spoken : [{ role: "user", content: CONTINUE_TEXT }], system };
 }
 
