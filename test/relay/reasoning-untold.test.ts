@@ -61,3 +61,26 @@ test.each(["/v1/messages", "/v1/chat/completions"])(
     }
   },
 );
+
+test("what a model thought in a whole reply to a client that wanted a stream goes back with its next turn", async () => {
+  const upstream = startUpstream();
+  const gateway = await startApp({ vendors: [vendorAt(upstream, "responses", "azure")] });
+  try {
+    const call = { type: "function_call", id: "fc_1", call_id: "call_1", name: "look", arguments: "{}" };
+    const reasoning = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "gAAA-own" };
+    upstream.always("/v1/responses", json({ id: "resp_1", status: "completed", output: [reasoning, call] }));
+    const tools = [{ type: "function", function: { name: "look", parameters: {} } }];
+    const shared = { model: "azure/own-name", reasoning_effort: "high", stream: true, tools };
+    const hi = { role: "user", content: "Hi" };
+    const ask = async (messages: unknown[]) =>
+      (await gateway.post("/v1/chat/completions", { ...shared, messages })).text();
+    const [, id] = /"id":"([^"]+)","type":"function"/.exec(await ask([hi])) ?? [];
+    const called = { id, type: "function", function: { name: "look", arguments: "{}" } };
+    const past = { role: "assistant", content: null, tool_calls: [called] };
+    await ask([hi, past, { role: "tool", tool_call_id: id, content: "there" }]);
+    expect(upstream.calls.map(({ text }) => text.includes("gAAA-own"))).toEqual([false, true]);
+  } finally {
+    await gateway.stop();
+    upstream.close();
+  }
+});
