@@ -308,7 +308,10 @@ export function eventWriter(client: ClientDialect, context: ReplyContext): Strea
   };
 }
 
-/** Client headers that may cross beside its body: those the dialect names, on the diagonal only. */
+/**
+ * Client headers that may cross beside its body: those the dialect names, on the diagonal only. One without a value is none: async-anthropic's client for
+ * Rust sends its version so wherever a base URL is set, which Anthropic refuses.
+ */
 export function passedHeaders(
   headers: Fields,
   body: ObjectText,
@@ -320,7 +323,7 @@ export function passedHeaders(
   if (!isSame(client, upstream)) return passed;
   for (const name of client.passHeaders) {
     const value = headers.get(name);
-    if (value === null) continue;
+    if (!value) continue;
     if (client.passesHeader?.(name, value, body.value, quirks) ?? true) passed[name] = value;
   }
   return passed;

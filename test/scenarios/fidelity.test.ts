@@ -180,6 +180,14 @@ describe("headers", () => {
     },
   );
 
+  test("a header without a value is none: the vendor is told the version of its row, and no betas", async () => {
+    const body = JSON.stringify(ask("messages", ONE_ROUTE.messages, "blocking"));
+    const empty = { "anthropic-version": "", "anthropic-beta": "" };
+    const { headers } = await send("messages", body, "blocking", empty);
+    expect(headers["anthropic-version"]).toBe("2023-06-01");
+    expect(headers).not.toContainKey("anthropic-beta");
+  });
+
   test.each(SIDES)("across dialects none does: to %s", async (upstream) => {
     const client = upstream === "chat" ? "messages" : "chat";
     lab.vendors[upstream].answer(PATH[upstream], json(WIRES[upstream].reply()));
