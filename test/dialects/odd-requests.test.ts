@@ -41,7 +41,7 @@ describe("an assistant's turn at the end (dialects.md 2.1, 2.9, 4.2)", () => {
     ["claude-mythos-preview", false, true, false],
     ["some-other", true, true, false],
   ])("%s: prefill %p, forced choice %p, later system turns %p", (model, prefill, forcedChoice, laterSystem) => {
-    expect(traitsOf(model)).toEqual({ prefill, forcedChoice, laterSystem });
+    expect(traitsOf(model)).toEqual({ claude: model !== "some-other", prefill, forcedChoice, laterSystem });
   });
 
   test("is continued where the model can, without white space at its end", () => {

@@ -8,6 +8,7 @@ import { asShown, isPacked } from "../reasoning/proof.ts";
 import { withoutBillingLine } from "./billing-line.ts";
 import { editStops, nameLostStops } from "./blank-stops.ts";
 import { liftSystem, nameUnlifted } from "./later-system.ts";
+import { traitsOf } from "./model-traits.ts";
 import { modelEdits } from "./named-models.ts";
 import { plainTerms } from "./plain-terms.ts";
 import { answerPrefill, isAnswered } from "./prefill.ts";
@@ -93,7 +94,7 @@ const isSampledTwice = (body: Record<string, unknown>, { upstreamModel, dropSamp
   !dropSampling &&
   !remove.includes("top_p") &&
   !remove.includes("temperature") &&
-  upstreamModel.includes("claude");
+  traitsOf(upstreamModel).claude;
 
 /** Thinking that was wanted and had to be switched off (the loop's own is lost, or the ceiling leaves no room for any), and other repairs. */
 export function repairs(body: Record<string, unknown>, edits: Edits, orders: Orders, quirks: Quirks): string[] {

@@ -40,17 +40,17 @@ function sayAsUser(blocks: readonly unknown[], turns: unknown[]): void {
  */
 export function liftSystem(body: Wire, upstreamModel: string): { messages: unknown[]; system: unknown[] } | undefined {
   const messages = listOf(body["messages"]);
-  if (!messages.some(isSystem) || traitsOf(upstreamModel).laterSystem) return undefined;
+  const { claude, laterSystem } = traitsOf(upstreamModel);
+  if (laterSystem || !messages.some(isSystem)) return undefined;
   const system = [...blocksOf(body["system"])];
   const spoken: unknown[] = [];
   let held: unknown[] = [];
-  const isClaudes = upstreamModel.toLowerCase().includes("claude");
   let hasAnswered = false;
   const lastUser = lastUserTurn(messages);
   for (const [at, message] of messages.entries()) {
     if (isSystem(message)) {
       const said = isCleared(message, at, lastUser) ? [] : blocksOf(message["content"]).filter(isText);
-      if (hasAnswered && !isClaudes) held.push(...said.map(asUsersText));
+      if (hasAnswered && !claude) held.push(...said.map(asUsersText));
       else system.push(...said);
       continue;
     }

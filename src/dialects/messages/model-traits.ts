@@ -2,6 +2,8 @@ import { remember } from "../../lib/remember.ts";
 
 /** What a model of this dialect's own vendor takes, as far as its name tells it (dialects.md 2.9). */
 export type ModelTraits = {
+  /** It is one of that vendor's, whoever serves it. */
+  claude: boolean;
   /** A last assistant turn is continued; newer models refuse one. */
   prefill: boolean;
   /** A tool choice of `any` or `tool` is taken. */
@@ -22,6 +24,7 @@ const WITH_LATER_SYSTEM = /claude-[a-z]+-(?:4[-.](?:[89]|[1-9]\d)|[5-9]|[1-9]\d)
 export const traitsOf = remember((model: string): ModelTraits => {
   const name = model.toLowerCase();
   return {
+    claude: name.includes("claude"),
     prefill: !WITHOUT_PREFILL.test(name),
     forcedChoice: !WITHOUT_FORCED_CHOICE.test(name),
     laterSystem: WITH_LATER_SYSTEM.test(name),

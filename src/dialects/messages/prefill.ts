@@ -22,7 +22,7 @@ const thinks = (thinking: unknown): boolean =>
 
 /** A Claude model continues no turn while it thinks, and the newer ones continue none at all (dialects.md 2.9). */
 const refusesPrefill = (model: string, thinking: unknown): boolean =>
-  !traitsOf(model).prefill || (thinks(thinking) && model.toLowerCase().includes("claude"));
+  !traitsOf(model).prefill || (thinks(thinking) && traitsOf(model).claude);
 
 /**
  * Fields of requests that may end in the assistant's turn with every model: a conversation that is to be summed up, and an answer at which another model has
