@@ -384,7 +384,7 @@ describe("a server of the responses dialect that names a field that it does not 
       vendor,
     ]),
   ])("is told the request without %s, and later ones at once (%s)", async (field, message, lost, vendor) => {
-    const model = `${vendor}/${field}-${message.length}`;
+    const model = `${vendor}/${field}-${Bun.hash(message).toString(36)}`;
     refusing(field, message);
     expect(await say(model)).toEqual([200, lost, 2]);
     expect(await say(model)).toEqual([200, lost, 3]);

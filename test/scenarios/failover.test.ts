@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { startApp, type TestApp, type TestAppOptions, vendorAt } from "../support/app.ts";
-import { insideOnly, oneProcessOnly } from "../support/black-box-config.ts";
+import { CLOCK_BY_HAND, insideOnly, oneProcessOnly } from "../support/black-box-config.ts";
 import { type ManualClock, manualClock, settle } from "../support/clock.ts";
 import {
   type Answer,
@@ -191,6 +191,7 @@ describe("several routes", () => {
   });
 
   test("a vendor that breaks off behind the end of an empty reply: the next one may think for as long as any", async () => {
+    insideOnly(CLOCK_BY_HAND);
     const clock = manualClock();
     const app = await twoVendors(clock);
     const think = gate();

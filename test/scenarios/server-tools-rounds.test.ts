@@ -6,6 +6,7 @@ import { SILENCE_MS } from "../../src/relay/stream-open.ts";
 import { estimateInputTokens } from "../../src/relay/tokens/estimate.ts";
 import { chatStream, chunk } from "../dialects/crossing.ts";
 import { answerOf, upstreamModel } from "../sdk/lab.ts";
+import { CLOCK_BY_HAND, insideOnly } from "../support/black-box-config.ts";
 import { manualClock, settle } from "../support/clock.ts";
 import { json, neverAnswer, type Script, sse } from "../support/upstream.ts";
 import { until, within } from "../support/wait.ts";
@@ -376,6 +377,7 @@ test("calls that take long one after the other are not the vendor's silence", as
 test.each(["chat", "messages"] as const)(
   "a later round that says nothing and leaves its stream open is not waited for (%s)",
   async (dialect) => {
+    insideOnly(CLOCK_BY_HAND);
     const clock = manualClock();
     lab = await startServedLab({}, false, clock);
     const vendor = lab.vendors[dialect];
