@@ -1,5 +1,5 @@
 import { isObject } from "../../lib/json.ts";
-import { CONTINUE_TEXT } from "../refusals/own-words.ts";
+import { asReminder, CONTINUE_TEXT } from "../refusals/own-words.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -82,20 +82,45 @@ export function inTurns(messages: readonly unknown[]): readonly unknown[] {
   return changed ? [...system, ...turns] : messages;
 }
 
-/** A conversation in which the system speaks once, at the beginning, and says all that it has to say. The same array where that is so. */
-export function withOneSystem(messages: readonly unknown[]): readonly unknown[] {
-  const said = messages.filter((message): message is Wire => roleOf(message) === "system");
-  const [first] = said;
-  if (!first || (said.length === 1 && messages[0] === first)) return messages;
-  const content = said.map((message) => message["content"]).reduce(joined);
-  return [{ ...first, content }, ...messages.filter((message) => roleOf(message) !== "system")];
+/** What the system says, as the user says it. */
+function asUsers(message: Wire): Wire {
+  const { content } = message;
+  const said = (part: unknown) =>
+    isObject(part) && typeof part["text"] === "string" ? { ...part, text: asReminder(part["text"]) } : part;
+  const told = typeof content === "string" ? asReminder(content) : Array.isArray(content) ? content.map(said) : content;
+  return { ...message, role: "user", content: told };
 }
 
-/** A conversation in which the user says first what the system has to say. The same array where that is nothing. */
+const isSystem = (message: unknown): message is Wire => roleOf(message) === "system";
+
+/**
+ * What the system says before the model first answers, and the conversation without it. What it says later stays in its place as the user's text
+ * (dialects.md 4.1 has both): Claude Code writes such a message for each word of a hook, and were it lifted, a server would read the whole conversation
+ * afresh at each step.
+ */
+function partSystem(messages: readonly unknown[]): { opening: Wire[]; spoken: unknown[] } {
+  const answered = messages.findIndex((message) => roleOf(message) === "assistant");
+  const before = answered < 0 ? messages : messages.slice(0, answered);
+  const later = messages.slice(before.length).flatMap((message) => {
+    if (!isSystem(message)) return [message];
+    return isEmpty(message["content"]) ? [] : [asUsers(message)];
+  });
+  return { opening: before.filter(isSystem), spoken: [...before.filter((message) => !isSystem(message)), ...later] };
+}
+
+/** A conversation in which the system speaks once, at the beginning, and says all that it has to say there; see {@link partSystem}. The same array where that is so. */
+export function withOneSystem(messages: readonly unknown[]): readonly unknown[] {
+  if (!messages.some((message, at) => at > 0 && isSystem(message))) return messages;
+  const { opening, spoken } = partSystem(messages);
+  const content = opening.map((message) => message["content"]).reduce(joined, undefined);
+  return [...opening.slice(0, 1).map((first) => ({ ...first, content })), ...spoken];
+}
+
+/** A conversation in which the user says first what the system has to say there; see {@link partSystem}. The same array where that is nothing. */
 export function withoutSystem(messages: readonly unknown[]): readonly unknown[] {
-  const isSystem = (message: unknown): message is Wire => roleOf(message) === "system";
-  const said = messages.filter(isSystem).map((message) => ({ ...message, role: "user" }));
-  return said.length === 0 ? messages : [...said, ...messages.filter((message) => !isSystem(message))];
+  if (!messages.some(isSystem)) return messages;
+  const { opening, spoken } = partSystem(messages);
+  return [...opening.map((message) => ({ ...message, role: "user" })), ...spoken];
 }
 
 /** Opens a conversation that does not begin with the user (dialects.md 4.3). */
