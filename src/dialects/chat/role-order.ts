@@ -1,5 +1,5 @@
 import { isObject } from "../../lib/json.ts";
-import { asReminder, CONTINUE_TEXT } from "../refusals/own-words.ts";
+import { asReminder, asReminderPart, CONTINUE_TEXT } from "../refusals/own-words.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -85,10 +85,8 @@ export function inTurns(messages: readonly unknown[]): readonly unknown[] {
 /** What the system says, as the user says it. */
 function asUsers(message: Wire): Wire {
   const { content } = message;
-  const said = (part: unknown) =>
-    isObject(part) && typeof part["text"] === "string" ? { ...part, text: asReminder(part["text"]) } : part;
-  const told = typeof content === "string" ? asReminder(content) : Array.isArray(content) ? content.map(said) : content;
-  return { ...message, role: "user", content: told };
+  const told = Array.isArray(content) ? content.map(asReminderPart) : content;
+  return { ...message, role: "user", content: typeof told === "string" ? asReminder(told) : told };
 }
 
 const isSystem = (message: unknown): message is Wire => roleOf(message) === "system";

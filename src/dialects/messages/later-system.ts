@@ -1,6 +1,6 @@
 import { isObject, listOf } from "../../lib/json.ts";
 import { unknownPaths } from "../loss/unknown-fields.ts";
-import { asReminder, CONTINUE_TEXT } from "../refusals/own-words.ts";
+import { asReminderPart, CONTINUE_TEXT } from "../refusals/own-words.ts";
 import { traitsOf } from "./model-traits.ts";
 import { isCleared, isSystem, lastUserTurn } from "./turn-settings.ts";
 
@@ -15,11 +15,6 @@ const isText = (block: unknown): boolean => isObject(block) && block["type"] ===
 function blocksOf(content: unknown): readonly unknown[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
   return listOf(content);
-}
-
-/** What the system says, as a user says it. */
-function asUsersText(block: unknown): unknown {
-  return isObject(block) && typeof block["text"] === "string" ? { ...block, text: asReminder(block["text"]) } : block;
 }
 
 /** Puts `blocks` behind what the user has said last, or says them for a user who has not spoken since. */
@@ -50,7 +45,7 @@ export function liftSystem(body: Wire, upstreamModel: string): { messages: unkno
   for (const [at, message] of messages.entries()) {
     if (isSystem(message)) {
       const said = isCleared(message, at, lastUser) ? [] : blocksOf(message["content"]).filter(isText);
-      if (hasAnswered && !claude) held.push(...said.map(asUsersText));
+      if (hasAnswered && !claude) held.push(...said.map(asReminderPart));
       else system.push(...said);
       continue;
     }

@@ -1,3 +1,5 @@
+import { isObject } from "../../lib/json.ts";
+
 // What the gateway says in a conversation itself: for somebody who did not speak, or to a model whose vendor cannot be told otherwise.
 
 /** Stands where the user must speak and did not: at the beginning of a conversation (dialects.md 4.3), and behind a turn that may not be the last. */
@@ -26,3 +28,7 @@ const REMINDER = "system-reminder";
 /** The system's words where only the user can say them, as Claude Code marks them there and tells its models of the mark. Those that are marked stay. */
 export const asReminder = (text: string): string =>
   text.startsWith(`<${REMINDER}>`) ? text : `<${REMINDER}>\n${text}\n</${REMINDER}>`;
+
+/** {@link asReminder} of a part of what the system says, as the chat and the messages dialect write it; any other part as it is. */
+export const asReminderPart = (part: unknown): unknown =>
+  isObject(part) && typeof part["text"] === "string" ? { ...part, text: asReminder(part["text"]) } : part;
