@@ -2,7 +2,7 @@ import { GatewayError } from "../canon/errors.ts";
 import { SCOPES, type Scope } from "../wire/scopes.ts";
 import type { Caller } from "./caller.ts";
 
-/** The scope that each path needs; a path belongs to the first row that it equals or lies below. Counting tokens belongs to messages. */
+/** The scope that each path needs; a path belongs to the first row that it equals or lies below. Counting tokens belongs to the dialect it is asked in. */
 const PATHS: readonly (readonly [path: string, scope: Scope])[] = [
   ["/v1/chat", "chat"],
   ["/v1/messages", "messages"],

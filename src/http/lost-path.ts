@@ -10,6 +10,7 @@ const MCP = "The MCP server is at this path alone.";
 const MEANT: ReadonlyMap<string, string> = new Map([
   ["/v1/chat/completions", WITH_V1],
   ["/v1/responses", WITH_V1],
+  ["/v1/responses/input_tokens", WITH_V1],
   ["/v1/images/generations", WITH_V1],
   ["/v1/models", WITH_V1],
   ["/v1/messages", WITHOUT_V1],

@@ -75,8 +75,9 @@ export function mountRoutes(routes: Served, { guard, cors, generation, readAddre
   app
     .use(generationRoutes("chat", generation))
     .use(generationRoutes("messages", generation))
-    .use(countTokensRoutes({ ...generation, tokenizer }))
+    .use(countTokensRoutes("messages", { ...generation, tokenizer }))
     .use(generationRoutes("responses", generation))
+    .use(countTokensRoutes("responses", { ...generation, tokenizer }))
     .use(debugTranslateRoutes(generation))
     .use(imageRoutes({ ...generation, ...images }))
     .use(mcpRoutes(webTools))

@@ -124,44 +124,64 @@ const ToolDefinition = late(() =>
   ),
 );
 
+/** The fields of both endpoints' bodies. */
+const fields = () => ({
+  model: Type.String({ minLength: 1, description: "a model ID, `<vendor>/<model_name>`" }),
+  // One flat union: inside another one, the fault of an item would be told of the whole input.
+  input: Type.Optional(
+    Type.Union([Type.String(), Type.Array(InputItem()), Type.Null()], {
+      description: "a string or an array of input items",
+    }),
+  ),
+  instructions: Maybe(Type.String({ description: "a string: the system prompt" })),
+  max_output_tokens: Maybe(Type.Integer({ minimum: 1, description: "Upper bound on generated tokens." })),
+  stream: Maybe(Type.Boolean({ description: "true for server-sent events" })),
+  temperature: Maybe(Type.Number({ description: "a number from 0 to 2; dropped while reasoning is active" })),
+  top_p: Maybe(Type.Number({ description: "a number from 0 to 1; dropped while reasoning is active" })),
+  tools: Maybe(Type.Array(ToolDefinition(), { description: "an array of tools" })),
+  tool_choice: Maybe(
+    Type.Union([Type.String(), Open({ type: Type.String() })], {
+      description: '"auto", "none", "required" or an object with a type',
+    }),
+  ),
+  parallel_tool_calls: Maybe(Type.Boolean({ description: "false for at most one tool call a turn" })),
+  text: Maybe(Open({ format: Maybe(Open({ type: Type.String() }, { description: "an object" })) })),
+  reasoning: Type.Optional(
+    Type.Unknown({ description: "Reasoning: `{effort, summary}`. Values nobody knows are ignored." }),
+  ),
+  store: Maybe(Type.Boolean({ description: "Nothing is ever stored: true is accepted and has no effect." })),
+  include: Maybe(Type.Array(Type.String(), { description: "an array of strings" })),
+  previous_response_id: Type.Optional(Type.Unknown({ description: "Refused: nothing is stored. Send the input." })),
+  conversation: Type.Optional(Type.Unknown({ description: "Refused: nothing is stored. Send the input." })),
+  background: Maybe(Type.Boolean({ description: "true is refused: nothing is stored." })),
+});
+
 /** Body of `POST /v1/responses` (contract 3). */
 export const ResponsesRequest = late(() =>
+  Open(fields(), {
+    title: "ResponsesRequest",
+    description: "Input to answer. Stateless. Unknown fields are kept.",
+    examples: [{ model: "sluice/echo", input: "Hello", stream: true }],
+  }),
+);
+
+/** Body of `POST /v1/responses/input_tokens`: that of a response, of which only the input counts. */
+export const CountInputRequest = late(() =>
+  Open(fields(), {
+    title: "CountInputRequest",
+    description: "The input to measure. Everything a response takes is accepted; only the input is counted.",
+    examples: [{ model: "sluice/echo", input: "Hello" }],
+  }),
+);
+
+/** Answer of `POST /v1/responses/input_tokens` (OpenAI, "Get input token counts"). */
+export const CountInputReply = late(() =>
   Open(
     {
-      model: Type.String({ minLength: 1, description: "a model ID, `<vendor>/<model_name>`" }),
-      // One flat union: inside another one, the fault of an item would be told of the whole input.
-      input: Type.Optional(
-        Type.Union([Type.String(), Type.Array(InputItem()), Type.Null()], {
-          description: "a string or an array of input items",
-        }),
-      ),
-      instructions: Maybe(Type.String({ description: "a string: the system prompt" })),
-      max_output_tokens: Maybe(Type.Integer({ minimum: 1, description: "Upper bound on generated tokens." })),
-      stream: Maybe(Type.Boolean({ description: "true for server-sent events" })),
-      temperature: Maybe(Type.Number({ description: "a number from 0 to 2; dropped while reasoning is active" })),
-      top_p: Maybe(Type.Number({ description: "a number from 0 to 1; dropped while reasoning is active" })),
-      tools: Maybe(Type.Array(ToolDefinition(), { description: "an array of tools" })),
-      tool_choice: Maybe(
-        Type.Union([Type.String(), Open({ type: Type.String() })], {
-          description: '"auto", "none", "required" or an object with a type',
-        }),
-      ),
-      parallel_tool_calls: Maybe(Type.Boolean({ description: "false for at most one tool call a turn" })),
-      text: Maybe(Open({ format: Maybe(Open({ type: Type.String() }, { description: "an object" })) })),
-      reasoning: Type.Optional(
-        Type.Unknown({ description: "Reasoning: `{effort, summary}`. Values nobody knows are ignored." }),
-      ),
-      store: Maybe(Type.Boolean({ description: "Nothing is ever stored: true is accepted and has no effect." })),
-      include: Maybe(Type.Array(Type.String(), { description: "an array of strings" })),
-      previous_response_id: Type.Optional(Type.Unknown({ description: "Refused: nothing is stored. Send the input." })),
-      conversation: Type.Optional(Type.Unknown({ description: "Refused: nothing is stored. Send the input." })),
-      background: Maybe(Type.Boolean({ description: "true is refused: nothing is stored." })),
+      object: Type.Literal("response.input_tokens"),
+      input_tokens: Type.Integer({ minimum: 0, description: "Tokens of the input." }),
     },
-    {
-      title: "ResponsesRequest",
-      description: "Input to answer. Stateless. Unknown fields are kept.",
-      examples: [{ model: "sluice/echo", input: "Hello", stream: true }],
-    },
+    { title: "CountInputReply" },
   ),
 );
 

@@ -175,7 +175,8 @@ const doorsOf = (audience: Audience) =>
 
 describe("the routes of the app", () => {
   test("there are all of contract 3 that are built, each for somebody", () => {
-    for (const path of ["/v1/chat/completions", "/v1/messages", "/v1/messages/count_tokens", "/v1/responses"]) {
+    const counts = ["/v1/messages/count_tokens", "/v1/responses/input_tokens"];
+    for (const path of ["/v1/chat/completions", "/v1/messages", "/v1/responses", ...counts]) {
       expect(of("caller").map((route) => route.path)).toContain(path);
     }
     expect(of("caller").length).toBeGreaterThanOrEqual(8);

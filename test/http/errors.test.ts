@@ -299,6 +299,7 @@ describe("a fault of the gateway's own is told to the operator, whatever was ask
     ["/v1/chat/completions", { model, messages }],
     ["/v1/messages", { model, messages, max_tokens: 9 }],
     ["/v1/messages/count_tokens", { model, messages }],
+    ["/v1/responses/input_tokens", { model, input: "Hi" }],
     ["/v1/images/generations", { model: "sluice/sketch", prompt: "A hill." }],
     [job, undefined],
     ["/v1/images/generations", undefined],

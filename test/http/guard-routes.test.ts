@@ -61,6 +61,7 @@ const ROUTES: readonly Route[] = [
   post("/v1/messages", { ...CHAT, max_tokens: 9 }),
   post("/v1/messages/count_tokens", CHAT),
   post("/v1/responses", { model: "lab/any", input: "Hi" }),
+  post("/v1/responses/input_tokens", { model: "lab/any", input: "Hi" }),
   post("/v1/images/generations", { model: "sluice/sketch", prompt: "x" }),
   post("/v1/web/search", { query: "x" }),
   post("/mcp/web", MCP),

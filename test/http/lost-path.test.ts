@@ -19,6 +19,7 @@ test.each([
   ["/v1/chat/completions/", "/v1/chat/completions", "ends in /v1"],
   ["/v1//chat/completions", "/v1/chat/completions", "ends in /v1"],
   ["/responses", "/v1/responses", "ends in /v1"],
+  ["/responses/input_tokens", "/v1/responses/input_tokens", "ends in /v1"],
   ["/v1/v1/messages", "/v1/messages", "without /v1"],
   ["/v1/v1/messages/count_tokens", "/v1/messages/count_tokens", "without /v1"],
   // Its client appends no /v1, so that the address alone would lead it here again.

@@ -59,18 +59,20 @@ function hintsOf({ path }: Operation, page: string): Hints {
     ),
   };
   const draws = mostly(fc.constantFrom(...IMAGE_MODELS));
+  const responses: Record<string, Hint> = {
+    model: models,
+    input: mostly(SAID),
+    previous_response_id: seldom,
+    conversation: seldom,
+    background: seldom,
+  };
   const byPath: Record<string, Record<string, Hint>> = {
     "/mcp/web": rpc,
     "/v1/chat/completions": { model: models, messages: mostly(CHAT_TURNS), tools: mostly(CHAT_TOOLS), n: seldom },
     "/v1/messages": { model: models },
     "/v1/messages/count_tokens": { model: models },
-    "/v1/responses": {
-      model: models,
-      input: mostly(SAID),
-      previous_response_id: seldom,
-      conversation: seldom,
-      background: seldom,
-    },
+    "/v1/responses": responses,
+    "/v1/responses/input_tokens": responses,
     "/v1/images/generations": {
       model: draws,
       prompt: mostly(SAID),

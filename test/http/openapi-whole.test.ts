@@ -11,6 +11,7 @@ const PUBLIC: readonly string[] = [
   "POST /v1/messages",
   "POST /v1/messages/count_tokens",
   "POST /v1/responses",
+  "POST /v1/responses/input_tokens",
   "GET /v1/models",
   "GET /v1/models/{id}",
   "GET /v1/account",

@@ -78,15 +78,26 @@ function refuseMissingTool(body: Record<string, unknown>): void {
  * state: the service is stateless (contract 3). Unknown fields pass.
  */
 export function checkRequest(body: unknown): void {
-  const fault = checkBody(body);
-  if (fault) throw fieldFault(fault);
+  refuse(body);
   if (!isObject(body)) return;
-  refuseStored(body);
   const { input, prompt } = body;
   if (prompt == null && (input == null || isEmptyList(input))) {
     throw invalidField("input", "input is required: a string or a list of at least one item");
   }
-  checkOutputs(listOf(input));
+}
+
+/** {@link checkRequest} for `POST /v1/responses/input_tokens`: the same body, of which the input may be absent (OpenAI, "Get input token counts"). */
+export function checkCountInput(body: unknown): void {
+  refuse(body);
+}
+
+/** What both of its endpoints refuse. */
+function refuse(body: unknown): void {
+  const fault = checkBody(body);
+  if (fault) throw fieldFault(fault);
+  if (!isObject(body)) return;
+  refuseStored(body);
+  checkOutputs(listOf(body["input"]));
   checkTools(listOf(body["tools"]));
   refuseMissingTool(body);
   const { text } = body;

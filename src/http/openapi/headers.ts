@@ -9,6 +9,7 @@ import {
   STOP_HEADER,
   STRICT_HEADER,
 } from "../../wire/header-names.ts";
+import { COUNT_PATHS } from "../generation/count-tokens.ts";
 import { GENERATION_PATHS } from "../generation/generation.ts";
 import { IMAGES_PATH } from "../images/poll.ts";
 import { RATE_HEADERS } from "../rate-headers.ts";
@@ -46,8 +47,10 @@ const HEADERS: Readonly<Record<string, Described>> = {
 
 /** Generation; in it replies name what was lost, tried and paid. */
 const GENERATION = new Set(Object.values(GENERATION_PATHS));
+/** Counts of tokens; in it replies name who has counted. */
+const COUNTS = new Set(Object.values(COUNT_PATHS));
 /** Paths whose callers have a limit of requests on their plan, beside those of generation and of image jobs. */
-const LIMITED = new Set(["/v1/messages/count_tokens", "/v1/web/search", "/v1/web/fetch"]);
+const LIMITED = new Set([...COUNTS, "/v1/web/search", "/v1/web/fetch"]);
 /** Statuses that may be told with a wait. */
 const WAITS = new Set([409, 429, 503, 529]);
 
@@ -71,7 +74,7 @@ function namesOf(path: string, method: string, operation: Record<string, unknown
   if (GENERATION.has(path)) names.push(ATTEMPTS_HEADER, COST_HEADER);
   if (fine && takes(operation, STRICT_HEADER)) names.push(DROPPED_HEADER);
   if (fine && GENERATION.has(path)) names.push(STOP_HEADER);
-  if (fine && path === "/v1/messages/count_tokens") names.push(COUNTED_BY_HEADER);
+  if (fine && COUNTS.has(path)) names.push(COUNTED_BY_HEADER);
   // Who was not let in has no account whose limit could be told. Of an address that comes with too many wrong keys it is told everywhere.
   if (status === 429 || (status !== 401 && isLimited(path))) names.push(...rateHeadersOf(path));
   return names;
