@@ -26,7 +26,7 @@ export class OwedWrites {
 
   /** Does the write of this id now, or owes it where a fault of the store keeps it from that. Never rejects. */
   async do(id: string): Promise<void> {
-    if (!(await this.#try([id]))) this.add(id);
+    if ((await this.#try([id])).length === 0) this.add(id);
   }
 
   /** Owes the write of this id without trying it now: the write that was to be done in its place has just failed. */
@@ -51,21 +51,29 @@ export class OwedWrites {
   async #round(): Promise<void> {
     this.#cancel = undefined;
     const ids = [...this.#owed];
-    if (await this.#try(ids)) for (const id of ids) this.#owed.delete(id);
+    for (const id of await this.#try(ids)) this.#owed.delete(id);
     this.#later();
   }
 
-  /** Whether nothing is left to be done of these: they were written, or never can be. */
-  async #try(ids: readonly string[]): Promise<boolean> {
+  /** Those of which nothing is left to be done: they were written, or never can be. */
+  async #try(ids: readonly string[]): Promise<readonly string[]> {
     try {
       await this.writer.run(() => {
         for (const id of ids) this.write(id);
       });
-      return true;
+      return ids;
     } catch (thrown) {
+      if (ids.length > 1 && !(thrown instanceof StoreError)) return this.#tryEach(ids);
       this.onFault(thrown);
-      return !canPass(thrown);
+      return canPass(thrown) ? [] : ids;
     }
+  }
+
+  /** {@link #try} one by one: the fault lies in one of them, and undid the others with it. */
+  async #tryEach(ids: readonly string[]): Promise<readonly string[]> {
+    const done: string[] = [];
+    for (const id of ids) done.push(...(await this.#try([id])));
+    return done;
   }
 }
 
