@@ -3,6 +3,7 @@ import { Accounts } from "../accounts/accounts.ts";
 import { requestLogFolder, storePath } from "../config/data-folder.ts";
 import { localCandidates } from "../config/discover.ts";
 import type { Config } from "../config/load.ts";
+import { removeHalfRestored } from "../db/backup.ts";
 import { type FolderLock, lockDataFolder } from "../db/folder-lock.ts";
 import { openStore, type Store } from "../db/open.ts";
 import { ofStore } from "../db/store-error.ts";
@@ -177,6 +178,7 @@ async function start(config: Config, vendors: readonly Vendor[], workers: number
   const path = storePath(config.dataFolder);
   let store: Store | undefined;
   try {
+    removeHalfRestored(path);
     store = openStore(path);
     printWarnings(store.warnings);
     const log = createServerLog(config, vendors);

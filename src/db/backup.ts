@@ -13,7 +13,7 @@ import {
   rmSync,
   statSync,
 } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { dirname, join } from "node:path";
 import { errorCode } from "../lib/error-code.ts";
 import { randomName } from "../lib/id.ts";
 import { HOUR_MS } from "../lib/spans.ts";
@@ -29,8 +29,8 @@ const NOT_TAKEN_IN = ["-wal", "-journal"] as const;
 /** All files that SQLite keeps beside a database. */
 const BESIDE = [...NOT_TAKEN_IN, "-shm"] as const;
 const ENDINGS = ["", ...BESIDE] as const;
-/** Ending of a backup's name while it is being written. */
-const PARTIAL = ".partial";
+/** Ending of a backup's name while it is being written: one that other programs do not give to theirs. */
+const PARTIAL = ".sluice.partial";
 /** A partial file that nobody has written to for this long was left by a backup that was killed, ms. */
 const ABANDONED_MS = HOUR_MS;
 
@@ -79,10 +79,12 @@ function checkStoreFile(file: string, shown: string): void {
   }
 }
 
-/** Removes the partial files that killed backups to `file` have left. One that is still being written stays, whichever process writes it. */
-function removeAbandoned(file: string): void {
-  const folder = dirname(file);
-  const parts = readdirSync(folder).filter((name) => name.startsWith(`${basename(file)}.`) && name.endsWith(PARTIAL));
+/**
+ * Removes the partial files that killed backups have left in `folder`, of whichever name: the next one mostly has another, such as its day. One that is still
+ * being written stays, whichever process writes it.
+ */
+function removeAbandoned(folder: string): void {
+  const parts = readdirSync(folder).filter((name) => name.endsWith(PARTIAL));
   for (const path of parts.map((name) => join(folder, name))) {
     const touched = statSync(path, { throwIfNoEntry: false })?.mtimeMs;
     if (touched !== undefined && Date.now() - touched > ABANDONED_MS) remove(path);
@@ -111,7 +113,7 @@ export function backupStore(store: Store, file: string): void {
   // A random name: another backup to the same file may be under way.
   const partial = `${file}.${randomName(8)}${PARTIAL}`;
   try {
-    removeAbandoned(file);
+    removeAbandoned(dirname(file));
     withPrivateFiles(() => store.database.query("VACUUM INTO ?").run(partial));
     checkStoreFile(partial, file);
     sync(partial, "r+");
@@ -193,13 +195,28 @@ function nameAside(path: string): string {
   }
 }
 
+/** The name of the copy from which a restore makes the store at `path`. */
+const restoringName = (path: string) => `${path}.restoring`;
+
+/**
+ * Removes what a restore that was killed has left beside the store at `path`: a copy as large as a store. Only for who has the data folder to itself. A copy
+ * that cannot be removed stays.
+ */
+export function removeHalfRestored(path: string): void {
+  try {
+    remove(restoringName(path));
+  } catch {
+    // It takes room, and harms nothing else.
+  }
+}
+
 /**
  * Puts `file`, a backup, in the place of the store at `path`. It is copied, checked and brought up to date first, and `check` may refuse it by
  * throwing; until then the store is not touched. The store that was there is kept under the returned name; undefined where there was none.
  * Nobody else may have the store open. Throws StoreError, and what `check` throws.
  */
 export function restoreStore(file: string, path: string, check: (store: Store) => void): string | undefined {
-  const fresh = `${path}.restoring`;
+  const fresh = restoringName(path);
   const before = existsSync(path) ? nameAside(path) : undefined;
   try {
     prepare(file, fresh);

@@ -103,16 +103,17 @@ describe("a backup", () => {
     expect(readdirSync(home).filter((name) => name.startsWith("second"))).toEqual([]);
   });
 
-  test("leaves alone what another one to the same name has written so far, and removes what a killed one left, and nothing else", () => {
+  test("leaves alone what another one has written so far, and removes what killed ones left, of whichever name, and nothing else", () => {
     const { home, store } = place();
     const backups = join(home, "backups");
     makePrivateFolder(backups);
     const files = [
-      ["busy.db.other.partial", 0],
-      ["busy.db.killed.partial", 2],
+      ["busy.db.other.sluice.partial", 0],
+      ["busy.db.killed.sluice.partial", 2],
+      ["yesterday.db.killed.sluice.partial", 2],
       ["busy.db.older", 2],
       ["busy.txt", 2],
-      ["films.db.killed.partial", 2],
+      ["films.killed.partial", 2],
     ] as const;
     for (const [name, hours] of files) {
       writeFileSync(join(backups, name), "half");
@@ -122,7 +123,7 @@ describe("a backup", () => {
     backupStore(store, join(backups, "busy.db"));
     store.close();
     expect(readdirSync(backups).sort()).toEqual([
-      ...["busy.db", "busy.db.older", "busy.db.other.partial", "busy.txt", "films.db.killed.partial"],
+      ...["busy.db", "busy.db.older", "busy.db.other.sluice.partial", "busy.txt", "films.killed.partial"],
     ]);
   });
 
