@@ -1,4 +1,5 @@
 import type { Clock } from "../lib/clock.ts";
+import { hasMoved } from "./moved.ts";
 import type { Store } from "./open.ts";
 import { Probe } from "./probe.ts";
 import { StoreError } from "./store-error.ts";
@@ -22,7 +23,7 @@ export class StoreWatch {
   #stopped = false;
 
   constructor(
-    store: Store,
+    private readonly store: Store,
     private readonly writer: Writer,
     private readonly clock: Clock,
     private readonly onChange: OnChange,
@@ -34,6 +35,18 @@ export class StoreWatch {
   /** The store takes no writes, as far as is known. */
   get failing(): boolean {
     return this.#failing;
+  }
+
+  /**
+   * Whether the store takes writes, as far as can be told without one: its file may have been taken away since the last. Asked for readiness; a balancer that is
+   * told no sends nothing that would be written.
+   */
+  get isWell(): boolean {
+    if (this.#failing) return false;
+    if (!hasMoved(this.store.database)) return true;
+    // It fails, so that this is told and watched as every fault of the store is.
+    this.#probe.run().catch(() => {});
+    return false;
   }
 
   /** Tries nothing more. */

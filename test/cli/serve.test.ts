@@ -217,15 +217,17 @@ describe("commands beside a running server", () => {
   test.skipIf(process.platform === "win32")(
     "a store that is taken away is one that cannot be written: work is refused until it is back",
     async () => {
-      const { url, key } = await start(["--port", "0"]);
+      const server = await start(["--port", "0"]);
+      const { url, key } = server;
       const readiness = async () => (await fetch(`${url}/readyz`)).status;
       expect((await ask(url, key, ECHO)).status).toBe(200);
       const store = join(folder, "data", "sluice.db");
       renameSync(store, `${store}.away`);
-      await (await ask(url, key, ECHO)).text();
+      // Known before anything is to be written: whoever asks this first sends nothing then.
       expect(await readiness()).toBe(503);
       expect((await fetch(`${url}/healthz`)).status).toBe(200);
       expect((await ask(url, key, ECHO)).status).toBe(503);
+      expect(server.stderr).toContain('"store-failing"');
       renameSync(`${store}.away`, store);
       // Not more often: whoever asks without a key is bounded for each address.
       while ((await readiness()) !== 200) await Bun.sleep(100);
