@@ -131,14 +131,24 @@ export class Exchange {
     if (isAtWork) this.meter.leave();
     const ran = this.meter.sawOutput || isAtWork;
     try {
-      await this.#close(ran ? outcome : undefined, error, clientsDoing ? outcome : "refused");
+      // Broken off, its call tells nothing of the vendor, whatever the client is told.
+      const calledAs = outcome === "interrupted" ? outcome : undefined;
+      await this.#close(ran ? outcome : undefined, error, clientsDoing ? outcome : "refused", calledAs);
     } catch (thrown) {
       this.log.error("settle", { request_id: this.identity?.requestId, outcome, cause: describeCause(thrown) });
     }
   }
 
-  /** `outcome`: what is settled; undefined: nothing is, and `unsettledAs` is what became of the request. */
-  async #close(outcome: Outcome | undefined, error?: GatewayError, unsettledAs = "refused"): Promise<void> {
+  /**
+   * `outcome`: what is settled; undefined: nothing is, and `unsettledAs` is what became of the request. `calledAs`: what became of its last call to a vendor,
+   * where that is something else.
+   */
+  async #close(
+    outcome: Outcome | undefined,
+    error?: GatewayError,
+    unsettledAs = "refused",
+    calledAs?: Outcome,
+  ): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
     this.settledAs = outcome;
@@ -160,7 +170,8 @@ export class Exchange {
       this.#record("refused", error ?? toGatewayError(thrown), undefined, attempts);
       throw thrown;
     }
-    this.#record(outcome ?? unsettledAs, error, settlement);
+    const attempts = outcome || !calledAs ? undefined : this.attempts.all(calledAs, error, this.attempts.elapsedMs);
+    this.#record(outcome ?? unsettledAs, error, settlement, attempts);
   }
 
   #settlement(outcome: Outcome, error: ErrorCode | undefined): Settlement {

@@ -11,7 +11,7 @@ import type { RequestFacts } from "../../src/observe/request-facts.ts";
 import { MAX_SERIES, MAX_UNPROVEN, RequestFigures } from "../../src/observe/request-figures.ts";
 import { type RunningServer, startServer } from "../../src/server.ts";
 import { PLAIN_CONFIG, startApp, type TestApp, vendorAt } from "../support/app.ts";
-import { json, sse, startUpstream } from "../support/upstream.ts";
+import { json, neverAnswer, sse, startUpstream } from "../support/upstream.ts";
 
 const PATH = "/v1/chat/completions";
 const upstream = startUpstream();
@@ -101,6 +101,20 @@ describe("GET /metrics", () => {
     expect(figureOf(text, "sluice_upstream_connections_opened_total")).toBeGreaterThan(0);
     expect(figureOf(text, 'sluice_event_loop_lag_seconds{quantile="0.99"}')).toBeGreaterThanOrEqual(0);
     expect(figureOf(text, 'sluice_event_loop_delay_seconds_bucket{le="0.02"}')).toBeGreaterThanOrEqual(0);
+  });
+
+  test("a call that the gateway breaks off as it stops is not one that its vendor failed", async () => {
+    const app = await appWith({ vendors: [vendorAt(upstream, "chat", "lab")] });
+    upstream.answer(PATH, neverAnswer());
+    const asked = say(app);
+    await upstream.called();
+    app.app.hurry();
+    expect((await asked).status).toBe(503);
+    const text = await read(app);
+    expect(figureOf(text, 'sluice_upstream_attempts_total{vendor="lab",outcome="interrupted"}')).toBe(1);
+    expect(
+      figureOf(text, 'sluice_upstream_attempts_total{vendor="lab",outcome="upstream_overloaded"}'),
+    ).toBeUndefined();
   });
 
   test("counts that a vendor cannot mean are in the figures as they are in the usage", async () => {
