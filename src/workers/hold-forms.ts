@@ -49,24 +49,35 @@ const writePayment = (payment: Payment | undefined): PaymentForm | null =>
 
 const readPayment = (form: PaymentForm): Payment => ({ ...form, windowNano: BigInt(form.windowNano) });
 
-/** A hold request as it crosses. The input is estimated only where money is to be set aside, because estimating is the most expensive part of a hold. */
-export function writeOrder(request: HoldRequest): HoldOrder {
+/** The input of a hold request was not estimated, and is asked for: its key was capped after its worker had let it in. */
+export class Unestimated extends Error {
+  override readonly name = "Unestimated";
+}
+
+/**
+ * A hold request as it crosses. The input is estimated only where money is to be set aside, because estimating is the most expensive part of a hold: for what
+ * pays, for a key that has caps as far as is known here, and where `isAsked`, since the authority knows of caps.
+ */
+export function writeOrder(request: HoldRequest, isAsked = false): HoldOrder {
   const { estimateInput, prices, payment, terms, ...plain } = request;
-  const isPriced = payment !== undefined || terms !== undefined;
+  const isPriced = isAsked || payment !== undefined || terms !== undefined;
   return {
     ...plain,
-    estimate: isPriced ? estimateInput() : 0,
+    estimate: isPriced ? estimateInput() : null,
     prices: prices ? writePrices(prices) : null,
     payment: writePayment(payment),
     terms: writePayment(terms),
   };
 }
 
-/** The hold request that a worker has written. */
+/** The hold request that a worker has written. Its `estimateInput` throws {@link Unestimated} where the worker has not done that. */
 export function readOrder({ estimate, prices, payment, terms, ...plain }: HoldOrder, reader: PriceReader): HoldRequest {
   return {
     ...plain,
-    estimateInput: () => estimate,
+    estimateInput() {
+      if (estimate === null) throw new Unestimated();
+      return estimate;
+    },
     prices: prices === null ? undefined : reader.read(prices),
     payment: payment === null ? undefined : readPayment(payment),
     ...(terms !== null && { terms: readPayment(terms) }),

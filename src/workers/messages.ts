@@ -31,9 +31,9 @@ export type Entrance = {
   refused: ErrorForm | null;
 };
 
-/** A hold request as it crosses. `estimate`: tokens of input, or 0 where no money is to be set aside. `prices`: as JSON text. */
+/** A hold request as it crosses. `estimate`: tokens of input; null: not estimated, as no money is to be set aside. `prices`: as JSON text. */
 export type HoldOrder = Omit<HoldRequest, "estimateInput" | "prices" | "payment" | "terms"> & {
-  estimate: number;
+  estimate: number | null;
   prices: string | null;
   payment: PaymentForm | null;
   terms: PaymentForm | null;
@@ -59,7 +59,8 @@ export type ToolOrder = Omit<WebToolCall, "signal"> & { call: number };
 /** The calls of a worker that the authority answers. */
 export type AuthorityCalls = {
   enter(knock: Knock): Entrance;
-  hold(order: HoldOrder): HoldForm;
+  /** Null: nothing is held, and the order is to come again with its estimate. */
+  hold(order: HoldOrder): HoldForm | null;
   extend(ask: { hold: number; reading: Reading }): { granted: boolean; growAt: number | null };
   /** Adds what `beside` has set aside to `hold`; `beside` is closed. Answers with the `growAt` of `hold`. */
   absorb(ask: { hold: number; beside: number }): number | null;

@@ -10,7 +10,11 @@ export class RemoteLedger implements Ledger {
 
   /** Throws as the authority's ledger does. */
   async hold(request: HoldRequest): Promise<Hold> {
-    return new RemoteHold(await this.link.call("hold", writeOrder(request)), this.link);
+    const held = await this.link.call("hold", writeOrder(request));
+    // Asked for once: an order with an estimate is held or refused.
+    const form = held ?? (await this.link.call("hold", writeOrder(request, true)));
+    if (!form) throw new Error("The authority has held nothing.");
+    return new RemoteHold(form, this.link);
   }
 }
 

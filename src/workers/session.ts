@@ -7,7 +7,7 @@ import { errorFields, type Fields, type Log, silentLog } from "../observe/log.ts
 import { type RequestLog, withRequestLog } from "../observe/request-log.ts";
 import type { Services } from "../relay/job.ts";
 import { Channel, type Message } from "./channel.ts";
-import { PriceReader, readOrder, writeCharge, writeGrowAt, writeHold } from "./hold-forms.ts";
+import { PriceReader, readOrder, Unestimated, writeCharge, writeGrowAt, writeHold } from "./hold-forms.ts";
 import {
   type AuthorityCalls,
   type AuthorityNotes,
@@ -169,9 +169,15 @@ export class Session {
     this.#permits.delete(id);
   }
 
-  async #hold(order: HoldOrder): Promise<HoldForm> {
+  async #hold(order: HoldOrder): Promise<HoldForm | null> {
     const { ledger }: { ledger: Ledger } = this.desk.services;
-    const hold = await ledger.hold(readOrder(order, this.#prices));
+    let hold: Hold;
+    try {
+      hold = await ledger.hold(readOrder(order, this.#prices));
+    } catch (thrown) {
+      if (thrown instanceof Unestimated) return null;
+      throw thrown;
+    }
     const held = { hold, fields: fieldsOf(order) };
     if (this.#over) {
       await this.#abandon(held);

@@ -7,6 +7,7 @@ import {
   readCharge,
   readGrowAt,
   readOrder,
+  Unestimated,
   writeCharge,
   writeGrowAt,
   writeOrder,
@@ -67,7 +68,9 @@ test("a hold request is the same on the other side; its input is estimated where
       expect(others).toEqual(plain);
       expect(alsoPaid).toEqual(paid);
       expect(alsoPriced).toEqual(prices);
-      expect(estimated()).toBe(paid || asked.terms ? estimateInput() : 0);
+      if (paid || asked.terms) expect(estimated()).toBe(estimateInput());
+      else expect(estimated).toThrow(Unestimated);
+      expect(readOrder(cross(writeOrder(asked, true)), new PriceReader()).estimateInput()).toBe(estimateInput());
     }),
   );
 });

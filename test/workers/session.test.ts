@@ -5,6 +5,7 @@ import type { HoldRequest, Payment } from "../../src/ledger/ledger.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/observe/log.ts";
 import type { WebToolCall } from "../../src/relay/run-web-tool.ts";
+import type { HoldForm, HoldOrder } from "../../src/workers/messages.ts";
 import { RemoteLedger } from "../../src/workers/remote-ledger.ts";
 import { createRemoteTools } from "../../src/workers/remote-tools.ts";
 import { Session } from "../../src/workers/session.ts";
@@ -57,6 +58,13 @@ const order = (requestId: string, accountId: string) => ({
   payment: { windowNano: "0", premium: false, sliced: true, unseenOutput: 0 },
   terms: null,
 });
+
+/** What the session answers to a worker that asks for a hold. */
+async function holdFor(wanted: HoldOrder): Promise<HoldForm> {
+  const form = await pair.link.call("hold", wanted);
+  if (!form) throw new Error("nothing is held");
+  return form;
+}
 
 describe("what a worker asks of the gateway", () => {
   test("a request through a worker is answered, limited, settled and told as one of the gateway's own", async () => {
@@ -167,8 +175,8 @@ describe("money for a further call of a vendor", () => {
     const app = await start();
     const { accountId } = gateway;
     await app.book.deposit({ accountId, amountNano: 1_000_000_000n, reference: "payment" });
-    const main = await pair.link.call("hold", { ...order("req_main", accountId), maxOutputTokens: 10 });
-    const beside = await pair.link.call("hold", { ...order("req_beside", accountId), maxOutputTokens: 1 });
+    const main = await holdFor({ ...order("req_main", accountId), maxOutputTokens: 10 });
+    const beside = await holdFor({ ...order("req_beside", accountId), maxOutputTokens: 1 });
     const held = 1_100n * 3_000n + 10n * 15_000n + (1_100n * 3_000n + 15_000n);
     expect(app.book.balance(accountId).heldNano).toBe(held);
     await pair.link.call("absorb", { hold: main.hold, beside: beside.hold });
@@ -182,7 +190,7 @@ describe("money for a further call of a vendor", () => {
     expect(charge.flags).toBeUndefined();
     expect(app.book.balance(accountId).heldNano).toBe(0n);
     // What comes for a request that has ended is let go.
-    const late = await pair.link.call("hold", { ...order("req_late", accountId), maxOutputTokens: 1 });
+    const late = await holdFor({ ...order("req_late", accountId), maxOutputTokens: 1 });
     await pair.link.call("absorb", { hold: main.hold, beside: late.hold });
     expect([app.book.balance(accountId).heldNano, pair.session.open.holds]).toEqual([0n, 0]);
     expect(app.book.verify()).toEqual([]);
@@ -230,6 +238,31 @@ describe("what a hold says of its money", () => {
     await hold.release();
   });
 
+  test("a key that was capped since its request was let in is held by the input's estimate, which is made then", async () => {
+    const app = await start();
+    const [key] = app.keys.list();
+    const keyId = key?.id ?? "";
+    let estimates = 0;
+    const late = (requestId: string): HoldRequest => ({
+      ...{ requestId, accountId: gateway.accountId, keyId, model: "lab/paid", dialect: "chat", stream: false },
+      prices: { model: "lab/paid", prices: { input: 3_000_000n, output: 15_000_000n } },
+      estimateInput() {
+        estimates++;
+        return 1_000;
+      },
+    });
+    const ledger = new RemoteLedger(pair.link);
+    await (await ledger.hold(late("req_before"))).release();
+    expect(estimates).toBe(0);
+    // Less than the input alone costs.
+    await app.keys.change(keyId, { capTotalNano: 2_000_000n });
+    await expect(ledger.hold(late("req_after"))).rejects.toMatchObject({ code: "insufficient_quota" });
+    await app.keys.change(keyId, { capTotalNano: 2_000_000_000n });
+    const hold = await ledger.hold(late("req_more"));
+    await hold.release();
+    expect([estimates, pair.session.open.holds]).toEqual([2, 0]);
+  });
+
   test("it hears how far a hold has grown, and a hold that has ended takes nothing over", async () => {
     const app = await start();
     const { accountId } = gateway;
@@ -254,8 +287,8 @@ describe("a worker that dies", () => {
     const app = await start();
     const { accountId } = gateway;
     await app.book.deposit({ accountId, amountNano: 1_000_000_000n, reference: "payment" });
-    const delivered = await pair.link.call("hold", order("req_delivered", accountId));
-    await pair.link.call("hold", order("req_silent", accountId));
+    const delivered = await holdFor(order("req_delivered", accountId));
+    await holdFor(order("req_silent", accountId));
     const reading = { vendor: "lab", upstreamModel: "paid", output: 3_600 };
     expect(await pair.link.call("extend", { hold: delivered.hold, reading })).toMatchObject({ granted: true });
     // Long enough to be written down: only then is it known that something may have been lost.
