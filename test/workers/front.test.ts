@@ -1,7 +1,7 @@
 import { afterAll, afterEach, expect, test } from "bun:test";
 import type { App } from "../../src/app.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
-import { settle } from "../support/clock.ts";
+import { manualClock, settle } from "../support/clock.ts";
 import { toIncoming } from "../support/incoming.ts";
 import { json, startUpstream } from "../support/upstream.ts";
 import { gate, until } from "../support/wait.ts";
@@ -51,6 +51,30 @@ test("who comes in with too many others waits at the worker, before it is asked 
   expect(pair.session.knocks).toBe(24);
   const errors = pair.worker.figures().find(({ name }) => name === "sluice_errors_total");
   expect(errors?.samples).toEqual([{ labels: { code: "upstream_overloaded" }, value: 1 }]);
+});
+
+test("a worker looks at its memory by itself, and lets nobody in when that is full", async () => {
+  const app = await start();
+  upstream.always(PATH, () => json(REPLY));
+  // As one of so many processes it has a few kilobytes.
+  const clock = manualClock();
+  const full = startPair(app, ":memory:", clock, [], { processes: 1_000_000 });
+  try {
+    const answer = async () => full.worker.front.entrance.answer(await toIncoming(ask()));
+    expect(await answer()).toMatchObject({ status: 200 });
+    // A look at the event loop is told how much time has gone by since the last.
+    await clock.advance(2_000);
+    const status = async () => {
+      const told = await answer();
+      return "status" in told && told.status;
+    };
+    await until(async () => (await status()) === 503, "it is full");
+    const shed = full.worker.figures().find(({ name }) => name === "sluice_shed_total");
+    expect(shed?.samples.find(({ labels }) => labels?.["reason"] === "memory")?.value).toBeGreaterThan(0);
+    expect(full.session.open).toEqual({ permits: 0, holds: 0 });
+  } finally {
+    await full.worker.close();
+  }
 });
 
 test("a worker that is to end waits for who waits to be let in", async () => {

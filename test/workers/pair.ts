@@ -39,8 +39,17 @@ export function viewOf(app: App, store: string): View {
   };
 }
 
-/** Puts a worker beside a gateway. `store`: the path of the gateway's store. `others`: workers that learn what this one learns. */
-export function startPair(app: App, store: string, clock: Clock, others: readonly Pair[] = []): Pair {
+/**
+ * Puts a worker beside a gateway. `store`: the path of the gateway's store. `others`: workers that learn what this one learns. `told`: what the worker is told
+ * otherwise.
+ */
+export function startPair(
+  app: App,
+  store: string,
+  clock: Clock,
+  others: readonly Pair[] = [],
+  told: Partial<View> = {},
+): Pair {
   let alive = true;
   const cross = (take: (batch: readonly Message[]) => void) => (batch: readonly Message[]) => {
     if (alive) take(JSON.parse(JSON.stringify(batch)) as Message[]);
@@ -50,9 +59,9 @@ export function startPair(app: App, store: string, clock: Clock, others: readonl
     desk,
     {
       listening() {},
-      proof(told) {
-        app.services.reasoning.makers.learn(told.proof, told.maker);
-        for (const other of others) other.worker.learn(told);
+      proof(learnt) {
+        app.services.reasoning.makers.learn(learnt.proof, learnt.maker);
+        for (const other of others) other.worker.learn(learnt);
       },
     },
     cross((batch) => link.receive(batch)),
@@ -65,7 +74,7 @@ export function startPair(app: App, store: string, clock: Clock, others: readonl
     answers: { figures: () => worker.figures() },
     heard: { view() {}, revoked: (keyId) => worker.endKey(keyId), proof() {}, stop() {}, hurry() {} },
   });
-  const worker = new Worker({ view: viewOf(app, store), link, clock, log: silentLog });
+  const worker = new Worker({ view: { ...viewOf(app, store), ...told }, link, clock, log: silentLog });
   return {
     ...{ worker, session, link },
     async call(path, init) {
