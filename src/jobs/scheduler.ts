@@ -255,18 +255,26 @@ export class Scheduler {
     }
   }
 
-  /** Undefined for a job that does not wait any more, and when it could not be written down that it does not: then it waits on. */
+  /**
+   * Undefined for a job that does not wait any more; and when it waits on, since its image could not be stored, or it could not be written down that it does
+   * not wait.
+   */
   async #claim(run: Run): Promise<JobRow | undefined> {
-    const { jobs, writer, clock, log } = this.parts;
+    const { jobs, writer, files, clock, log } = this.parts;
     try {
+      // The disk may have filled while it waited: its vendor would draw, and be paid, for nobody.
+      if (!(await files.hasRoom())) return this.#waitOn(run);
       const job = await writer.runSingle(() => jobs.claim(run.id, this.boot, this.lease, clock.now()));
       if (!job) this.#deadlines.delete(run.id);
       return job;
     } catch (thrown) {
       log.error("image-claim", { job: run.id, ...errorFields(thrown) });
-      if (!this.#stopping) this.#wakeLater(run, TICK_MS);
-      return undefined;
+      return this.#waitOn(run);
     }
+  }
+
+  #waitOn(run: Run): undefined {
+    if (!this.#stopping) this.#wakeLater(run, TICK_MS);
   }
 
   async #work(run: Run, job: JobRow): Promise<Ending> {

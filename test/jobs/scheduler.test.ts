@@ -545,6 +545,32 @@ describe("cancelling", () => {
     expect((await lab.ended((await lab.create({}, key)).id)).status).toBe("succeeded");
   });
 
+  test("one that waits when the disk fills waits on until there is room, and its vendor is not asked before", async () => {
+    const { lab, clock, painter } = await start();
+    const { files } = lab.gateway.app.jobs;
+    let looks = 0;
+    // There was room when it was taken on.
+    files.hasRoom = () => Promise.resolve(++looks === 1);
+    const { id } = await lab.create();
+    await turnUntil(clock, () => looks > 3);
+    expect([painter.creates, stateOf(lab, id)]).toEqual([[], "queued"]);
+    files.hasRoom = () => Promise.resolve(true);
+    await turnUntil(clock, () => stateOf(lab, id) !== "queued");
+    expect((await lab.ended(id)).status).toBe("succeeded");
+    expect(lab.gateway.rows()).toMatchObject([{ attempts: 1 }]);
+  });
+
+  test("one for which no room comes in its time fails, uncharged, and its vendor was never asked", async () => {
+    const { lab, clock, painter } = await start();
+    const { files } = lab.gateway.app.jobs;
+    let looks = 0;
+    files.hasRoom = () => Promise.resolve(++looks === 1);
+    const { id } = await lab.create();
+    await turnUntil(clock, () => stateOf(lab, id) === "failed");
+    expect((await lab.ended(id)).error?.code).toBe("timeout");
+    expect([painter.creates, lab.claims()]).toMatchObject([[], [{ state: "returned", charged: 0n }]]);
+  });
+
   test("an image that cannot be stored fails its job, uncharged, and is not asked for again", async () => {
     const { lab, painter } = await start();
     lab.gateway.app.jobs.files.save = () => Promise.reject(new Error("The disk is full."));
