@@ -17,6 +17,12 @@ function* secretsOfProxy(address: string | undefined): Generator<string> {
   yield asBasic(`${percentDecode(username)}:${percentDecode(password)}`);
 }
 
+/** A header's value, and by itself the key in it that stands behind a word, as in `Bearer …`, `Key …` and `Token …`: whoever refuses it may name the key alone. */
+function* secretsOfHeader(value: string): Generator<string> {
+  const key = /^[\w-]+\s+(\S+)$/.exec(value)?.[1] ?? "";
+  for (const secret of [value, key]) if (secret.length >= LEAST_VALUE) yield secret;
+}
+
 /** Some vendors take a key in the address: as it stands there, and as it reads. */
 function* secretsOfQuery(query = ""): Generator<string> {
   for (const parameter of query.split("&")) {
@@ -37,7 +43,7 @@ function* secretsOfVendor({ apiKey, apiKeys, auth, headers, query, credentials, 
     yield key.slice(key.indexOf(":") + 1);
     yield asBasic(key);
   }
-  for (const value of Object.values(headers ?? {})) if (value.length >= LEAST_VALUE) yield value;
+  for (const value of Object.values(headers ?? {})) yield* secretsOfHeader(value);
   yield* secretsOfQuery(query);
   for (const value of Object.values(credentials ?? {})) if (value) yield value;
   yield* secretsOfProxy(proxy);

@@ -46,6 +46,8 @@ const REMOVED = "[removed]";
 const PATTERNS: readonly RegExp[] = [
   /\b(?:sk|pk|rk|slt|gsk|xai|nvapi|pplx|csk|fw|tgp|hf|r8)[-_][A-Za-z0-9_-]{6,}/g,
   /\bAIza[A-Za-z0-9_-]{10,}/g,
+  // What Google gives for a service account's key.
+  /\bya29\.[\w.-]{6,}/g,
   // Many clients write the word twice.
   /\b(?:(?:Bearer|Basic)\s+)+[^\s"'\\,]+/gi,
 ];

@@ -20,9 +20,10 @@ const SECRET = {
   geminiKey: canary("gemini-key"),
   password: canary("basic-password"),
   header: canary("vendor-header"),
+  afterScheme: canary("key-after-a-scheme"),
   signing: canary("signing-secret"),
   session: canary("session-token"),
-  access: canary("access-token"),
+  access: `ya29.${canary("access-token")}`,
   search: canary("search-key"),
   bucket: canary("bucket-secret"),
   traces: canary("traces-header"),
@@ -60,7 +61,9 @@ function startWorld() {
       if (pathname === "/token") return Response.json({ access_token: SECRET.access, expires_in: 3600 });
       if (pathname === "/v1/traces") traces.push(body);
       if (bucket.keeps && request.method === "PUT") return new Response(null, { headers: { etag: '"1"' } });
-      const seen = JSON.stringify([...request.headers]).replaceAll('"', "'");
+      // A vendor that refuses a key names it without the word that stands before it in the header.
+      const bare = request.headers.get("authorization")?.split(" ").at(-1) ?? "";
+      const seen = bare + JSON.stringify([...request.headers]).replaceAll('"', "'");
       asked.push(seen);
       return showBack(answers++, `${request.url} ${seen} ${body.slice(0, 300)}`, pathname);
     },
@@ -99,6 +102,8 @@ function showBack(count: number, seen: string, pathname: string): Response {
     : (kinds[count % kinds.length] as () => Response)();
 }
 
+const HEADERS = { "x-secret": SECRET.header, authorization: `Key ${SECRET.afterScheme}` };
+
 function configure(): unknown {
   const { url } = world;
   const vendors = [
@@ -106,7 +111,7 @@ function configure(): unknown {
     { id: "m", dialect: "messages", base_url: url, auth: "x-api-key", api_key: SECRET.messagesKey },
     { id: "g", dialect: "gemini", base_url: `${url}/v1beta`, auth: "x-goog-api-key", api_key: SECRET.geminiKey },
     { id: "b", dialect: "chat", base_url: `${url}/v1`, auth: "basic", api_key: `user:${SECRET.password}` },
-    { id: "h", dialect: "responses", base_url: `${url}/v1`, auth: "none", headers: { "x-secret": SECRET.header } },
+    { id: "h", dialect: "responses", base_url: `${url}/v1`, auth: "none", headers: HEADERS },
     { id: "p", dialect: "chat", base_url: "http://api.vendor.invalid/v1", auth: "none" },
     { id: "bedrock", base_url: url },
     { id: "vertex", base_url: `${url}/v1/publishers/google` },
@@ -293,7 +298,8 @@ test("a world that shows every secret back: none of them is in an answer, a log,
   // The world has seen them: what it showed back was worth hiding.
   const shown = world.asked.join("\n");
   const sent = [SECRET.firstKey, SECRET.secondKey, SECRET.messagesKey, SECRET.geminiKey, SECRET.header, SECRET.search];
-  for (const secret of [...sent, SECRET.session, SECRET.access, SECRET.traces]) expect(shown).toContain(secret);
+  for (const secret of [...sent, SECRET.afterScheme, SECRET.session, SECRET.access, SECRET.traces])
+    expect(shown).toContain(secret);
   expect(shown).toContain(Buffer.from(`user:${SECRET.password}`).toString("base64"));
   expect(shown).toContain(Buffer.from(`user:${SECRET.proxy}`).toString("base64"));
 });
