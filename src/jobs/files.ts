@@ -48,6 +48,8 @@ const isMissing = (thrown: unknown) => errorCode(thrown) === "ENOENT";
 
 /** Half-written files older than this belong to nobody any more, ms (reliability 5.5). */
 export const PART_MS = HOUR_MS;
+/** What may have to be made for an image: its file, and the folders on its way. */
+const NEW_FILES = 4;
 /** First folders below the root: two hexadecimal digits. */
 const FOLDERS = Array.from({ length: 256 }, (_, at) => at.toString(16).padStart(2, "0"));
 /** What comes behind every name, and behind every name that begins as a given one does, in the order of names. */
@@ -81,7 +83,10 @@ export class FolderFiles implements ImageFiles {
   async hasRoom(): Promise<boolean> {
     try {
       // Before the first image the folder is not there.
-      const { blocks, bsize, bfree, bavail } = await statfs(this.folder).catch(() => statfs(dirname(this.folder)));
+      const told = await statfs(this.folder).catch(() => statfs(dirname(this.folder)));
+      const { blocks, bsize, bfree, bavail, files, ffree } = told;
+      // One that has no bound for files says 0 of them.
+      if (files > 0 && ffree < NEW_FILES) return false;
       // What a file system keeps back is for the superuser; one that knows no size says 0 of everything.
       const free = process.getuid?.() === 0 ? bfree : bavail;
       return blocks === 0 || free * bsize >= MAX_IMAGE_BYTES;

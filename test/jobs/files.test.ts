@@ -189,6 +189,8 @@ describe("a folder of files", () => {
 
   test.each([
     ["room for the largest image", { blocks: 99_999, bfree: 8_192, bavail: 8_192 }, true],
+    ["and for its file and folders", { blocks: 99_999, bfree: 8_192, bavail: 8_192, files: 9, ffree: 4 }, true],
+    ["no inode for one of them", { blocks: 99_999, bfree: 8_192, bavail: 8_192, files: 9, ffree: 3 }, false],
     ["a block too little", { blocks: 99_999, bfree: 8_191, bavail: 8_191 }, false],
     ["a file system that knows no size", { blocks: 0, bfree: 0, bavail: 0 }, true],
     ["one that tells nothing", new Error("ENOSYS"), true],
@@ -199,7 +201,7 @@ describe("a folder of files", () => {
       asked.push(path);
       // The folder of the images is not there yet.
       if (path !== folder || told instanceof Error) return Promise.reject(new Error("ENOENT"));
-      return Promise.resolve({ bsize: 4_096, ...told });
+      return Promise.resolve({ bsize: 4_096, files: 0, ffree: 0, ...told });
     }) as never);
     try {
       expect(await new FolderFiles(join(folder, "images")).hasRoom()).toBe(hasRoom);
