@@ -101,6 +101,7 @@ export const DIRECT: readonly string[] = [
   "http://metadata.google.internal.:P/",
   "http://instance-data.ec2.internal:P/",
   "http://intranet:P/",
+  "http://wiki.intranet:P/",
   "http://hidden.onion:P/",
   // Private, shared, link-local, metadata, reserved, multicast.
   "http://10.0.0.1:P/",
