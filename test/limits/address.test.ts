@@ -74,6 +74,32 @@ describe("a client's address (reliability 4)", () => {
   });
 });
 
+describe("this machine's own programs, which nothing of this bounds", () => {
+  const isLocal = (peer: string, headers: Record<string, string>) =>
+    createAddressReader(
+      () => ({ requestIP: () => ({ address: peer }) }),
+      [],
+    )(new Request("http://localhost/", { headers }))?.isLocal === true;
+
+  test.each([
+    ["127.0.0.1", { host: "127.0.0.1:4600" }],
+    ["127.0.0.1", { host: "LocalHost" }],
+    ["::ffff:127.0.0.1", { host: "localhost:4600" }],
+    ["::1", { host: "[::1]:4600" }],
+  ])("from %s with %j", (peer, headers) => expect(isLocal(peer, headers)).toBe(true));
+
+  test.each([
+    ["a stranger who writes this machine's name", "192.0.2.7", { host: "localhost:4600" }],
+    ["a neighbour whose address only looks like it", "1.127.0.0", { host: "127.0.0.1" }],
+    ["a proxy on this machine that writes no header of its own", "127.0.0.1", { host: "gateway.example.com" }],
+    ["a name that begins like this machine's", "127.0.0.1", { host: "localhost.example.com" }],
+    ["a proxy that says for whom", "127.0.0.1", { host: "localhost", "x-forwarded-for": "192.0.2.7" }],
+    ["a proxy that says who it is", "127.0.0.1", { host: "localhost", via: "1.1 proxy" }],
+    ["a proxy with a header of its own", "127.0.0.1", { host: "localhost", "x-real-ip": "192.0.2.7" }],
+    ["a proxy by the standard", "127.0.0.1", { host: "localhost", forwarded: "for=192.0.2.7" }],
+  ])("not %s", (_name, peer, headers) => expect(isLocal(peer, headers)).toBe(false));
+});
+
 describe("trusted proxies of the configuration", () => {
   test.each(["10.0.0.1", "10.0.0.0/8", "0.0.0.0/0", "::1", "fd00::/8", "2001:db8::/128"])("%s", (text) => {
     expect(parseProxyRange(text)).toBeDefined();
