@@ -50,7 +50,7 @@ export function makeTarget(job: Targeted, route: Route, vendor: Vendor): Target 
   };
 }
 
-/** Where a later call of the same reply goes, along another way: what its writer knows stays, but for what was told the vendor before, and whose model that is. */
+/** Where a later call of the same reply goes that is made anew: what its writer knows stays, but for what the call before was told, and whose model that was. */
 export function turnTo({ context }: Target, { route, vendor }: Pick<Candidate, "route" | "vendor">, job: Job): Target {
   delete context.changes;
   delete context.cachesForHour;

@@ -6,7 +6,16 @@ import { COUNTS } from "../sdk/replies.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { insideOnly } from "../support/black-box-config.ts";
 import { type ManualClock, manualClock, settle } from "../support/clock.ts";
-import { chatReply, json, neverAnswer, type Script, sse, startUpstream, type Upstream } from "../support/upstream.ts";
+import {
+  chatReply,
+  json,
+  neverAnswer,
+  responsesReply,
+  type Script,
+  sse,
+  startUpstream,
+  type Upstream,
+} from "../support/upstream.ts";
 import { gate, until } from "../support/wait.ts";
 import { startBlackHole } from "./fault-sockets.ts";
 import { costOf } from "./paying.ts";
@@ -668,3 +677,40 @@ test("what another vendor writes to its cache in a later round is not taken to b
     for (const upstream of upstreams) upstream.close();
   }
 });
+
+test.each([false, true])(
+  "a later round whose next vendor knows the model in its newer dialect alone is told in that: stream %p",
+  async (stream) => {
+    const upstreams = [startUpstream(), startUpstream()] as const;
+    const vendors = upstreams.map((upstream, at) => vendorAt(upstream, "chat", `own${at}`, { webTools: false }));
+    const routes = vendors.map(({ id }) => ({ vendor: id, model: "m" }));
+    const gateway = await startApp({
+      vendors,
+      models: [{ id: "own/model", pricing: { input: 3, output: 15 }, routes }],
+      config: { search: [{ engine: "fixture" }] },
+    });
+    gateway.app.services.pause = () => Promise.resolve();
+    try {
+      const [first, second] = upstreams;
+      const called = { name: "web_search", arguments: '{"query":"gates"}' };
+      const look = { role: "assistant", content: null, tool_calls: [{ id: "c1", type: "function", function: called }] };
+      const path = "/v1/chat/completions";
+      first.answer(
+        path,
+        json({ ...chatReply(""), choices: [{ index: 0, message: look, finish_reason: "tool_calls" }] }),
+      );
+      first.always(path, OVERLOADED);
+      const message = "This model is only supported in v1/responses and not in v1/chat/completions.";
+      second.always(path, json({ error: { message, type: "invalid_request_error" } }, { status: 404 }));
+      second.always("/v1/responses", json(responsesReply("At dawn.")));
+      const messages = [{ role: "user", content: "When?" }];
+      const response = await gateway.post(path, { model: "own/model", messages, web_search_options: {}, stream });
+      expect([response.status, (await response.text()).includes("At dawn.")]).toEqual([200, true]);
+      expect(second.calls.map((call) => call.path)).toEqual([path, "/v1/responses"]);
+      expect(gateway.rows().at(-1)).toMatchObject({ outcome: "completed", vendor: "own1", input: 6, output: 4 });
+    } finally {
+      await gateway.stop();
+      for (const upstream of upstreams) upstream.close();
+    }
+  },
+);

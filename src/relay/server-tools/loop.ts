@@ -380,7 +380,8 @@ export class ServedLoop {
       exchange.attempts.failRound(error.code, calledAt);
       const next = learnFromRefusal(error, job, this.target) ? from : await tries.next(from, error);
       exchange.attempts.repeat(next.way);
-      if (next !== from) this.target = turnTo(this.target, next, job);
+      // Also along the same way: what was learnt may be that its vendor is to be asked in another dialect.
+      this.target = turnTo(this.target, next, job);
       this.way = next.way;
       from = next;
       calledAt = exchange.attempts.begunAt;
