@@ -1,6 +1,7 @@
 import type { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { ImageUpstream } from "../vendors/image-upstream.ts";
+import { JOB_MS } from "./accept.ts";
 import { type Closing, fenceOf } from "./closing.ts";
 import type { ImageFiles } from "./files.ts";
 import { INTERRUPTED } from "./image-job.ts";
@@ -11,6 +12,15 @@ import type { JobStore, Waiting } from "./store.ts";
 const MAX_CRASHES = 2;
 /** A vendor that is not there yet, such as a server of this machine that is found after the start, is given this long, ms. */
 export const VENDOR_PATIENCE_MS = 10_000;
+
+type Timed = Pick<JobRow, "deadlineMs">;
+
+/** The wall clock as a job's times are read by it, Unix ms: one that was set back to before the job was taken stands at that moment. */
+export const wallFor = ({ deadlineMs }: Timed, clock: Clock): number => Math.max(clock.now(), deadlineMs - JOB_MS);
+
+/** When a job is tried whose vendor is not there yet, Unix ms: with its time at the latest, since a later moment is taken to be that of a wrong clock. */
+export const patientFor = (job: Timed, clock: Clock): number =>
+  Math.min(wallFor(job, clock) + VENDOR_PATIENCE_MS, job.deadlineMs);
 
 export type RecoveryParts = {
   jobs: JobStore;
@@ -46,7 +56,7 @@ export async function recoverJob(job: JobRow, parts: RecoveryParts): Promise<voi
     return;
   }
   const upstream = parts.upstream(vendor);
-  if (isFoundAgain(job, upstream)) return requeue(job, upstream ? 0 : VENDOR_PATIENCE_MS, parts);
+  if (isFoundAgain(job, upstream)) return requeue(job, upstream !== undefined, parts);
   if (await closing.fail(job, { code: "interrupted", message: INTERRUPTED })) onEnded(id);
 }
 
@@ -56,7 +66,7 @@ function isFoundAgain({ vendorJob }: JobRow, upstream: ImageUpstream | undefined
   return upstream?.recovery === "resend";
 }
 
-async function requeue(job: JobRow, waitMs: number, { jobs, writer, clock, requeued }: RecoveryParts): Promise<void> {
-  const runAfterMs = clock.now() + waitMs;
+async function requeue(job: JobRow, isThere: boolean, { jobs, writer, clock, requeued }: RecoveryParts): Promise<void> {
+  const runAfterMs = isThere ? clock.now() : patientFor(job, clock);
   if (await writer.run(() => jobs.requeue(fenceOf(job), { runAfterMs }))) requeued({ ...job, runAfterMs });
 }

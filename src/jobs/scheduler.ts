@@ -13,7 +13,7 @@ import { type Ending, ImageWork, INTERRUPTED } from "./image-job.ts";
 import type { JobError, JobErrorCode, JobRow } from "./job.ts";
 import { type Drawers, otherRoutes, ratioAt, routesAround } from "./job-routes.ts";
 import type { JobTraces } from "./job-traces.ts";
-import { recoverJob, VENDOR_PATIENCE_MS } from "./recovery.ts";
+import { patientFor, recoverJob, wallFor } from "./recovery.ts";
 import { retryPause } from "./retry.ts";
 import type { JobStore, Waiting } from "./store.ts";
 
@@ -147,7 +147,7 @@ export class Scheduler {
   /** A job whose vendor is not there yet waits for it first. */
   #patiently(job: Waiting): Waiting {
     if (this.parts.upstream(job.vendor)) return job;
-    return { ...job, runAfterMs: Math.max(job.runAfterMs, this.#wallFor(job) + VENDOR_PATIENCE_MS) };
+    return { ...job, runAfterMs: Math.max(dueAt(job), patientFor(job, this.parts.clock)) };
   }
 
   /** Nobody works on the job now; once its lease is over it is looked after. */
@@ -160,17 +160,12 @@ export class Scheduler {
     this.parts.log.error("image-job", { job: id, ...errorFields(thrown) });
   }
 
-  /** The wall clock as a job's times are read by it, Unix ms: one that was set back to before the job was taken stands at that moment. */
-  #wallFor({ deadlineMs }: Waiting): number {
-    return Math.max(this.parts.clock.now(), deadlineMs - JOB_MS);
-  }
-
   /** Takes a queued job that is committed. Its time is counted from the deadline of its row, by the wall clock of this moment alone. */
   add(job: Waiting): void {
-    const now = this.#wallFor(job);
-    this.#deadlines.set(job.id, this.parts.clock.monotonic() + Math.max(0, job.deadlineMs - now));
-    // A wait that outlasts the job's time was written by a clock that stood ahead.
-    const waitMs = job.runAfterMs > job.deadlineMs ? 0 : job.runAfterMs - now;
+    const { clock } = this.parts;
+    const now = wallFor(job, clock);
+    this.#deadlines.set(job.id, clock.monotonic() + Math.max(0, job.deadlineMs - now));
+    const waitMs = dueAt(job) - now;
     if (waitMs > 0) this.#wakeLater(job, waitMs);
     else this.#queue.push(job);
     this.#keepTime();
@@ -454,6 +449,9 @@ export class Scheduler {
     if (ended) this.parts.onEnded(id);
   }
 }
+
+/** When a job is tried, Unix ms; at once where that outlasts its time, since a clock wrote it that stood ahead. */
+const dueAt = ({ runAfterMs, deadlineMs }: Waiting): number => (runAfterMs > deadlineMs ? 0 : runAfterMs);
 
 /** A route as one word. */
 const wayOf = ({ vendor, model }: Route): string => `${vendor} ${model}`;

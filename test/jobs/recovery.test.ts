@@ -7,6 +7,7 @@ import type { Route } from "../../src/catalog/entry.ts";
 import type { Config } from "../../src/config/load.ts";
 import { openStore, type Store } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
+import { JOB_MS } from "../../src/jobs/accept.ts";
 import { VENDOR_PATIENCE_MS } from "../../src/jobs/recovery.ts";
 import { DRAIN_MS, LEASE_MS, TICK_MS } from "../../src/jobs/scheduler.ts";
 import { JobStore } from "../../src/jobs/store.ts";
@@ -266,6 +267,26 @@ describe("a job whose process died while its vendor worked", () => {
     expect(Number(runAfterMs) - before).toBeGreaterThanOrEqual(10_000);
   });
 
+  test.each([
+    ["though the clock was set a day back meanwhile", -DAY_MS, { state: "succeeded" }],
+    ["though less than that is left of its time", JOB_MS - VENDOR_PATIENCE_MS / 2, { error_code: "timeout" }],
+  ])("waits for such a vendor %s", async (_what, laterMs, end) => {
+    const folder = newFolder();
+    const painter = new Painter("resume");
+    painter.create_ = [{ kind: "pending", resumeId: "work-8", pollAfterMs: 15_000 }];
+    const createdMs = Date.now();
+    const first = await live(folder, [paintVendor("paint", painter)], undefined, manualClock(createdMs));
+    const id = await create(first);
+    await until(() => row(first, id).vendor_job === "work-8", "the name");
+    const clock = manualClock(createdMs + laterMs);
+    const second = await live(folder, [], undefined, clock);
+    await clock.advance(VENDOR_PATIENCE_MS / 2 - 1);
+    expect(row(second, id).state).toBe("queued");
+    second.app.addVendor(paintVendor("paint", new Painter("resume")));
+    await clock.advance(VENDOR_PATIENCE_MS);
+    expect(await ended(second, id)).toMatchObject(end);
+  });
+
   test("is not sent to another vendor of its model once its own has taken it on, and is gone", async () => {
     const folder = newFolder();
     const painter = new Painter("resume");
@@ -402,6 +423,23 @@ describe("a job whose process died while its vendor worked", () => {
     await until(() => row(second, id).state !== "queued", "the second call");
     expect((await ended(second, id)).state).toBe("succeeded");
     expect(claims(second)).toEqual(["counted"]);
+  });
+
+  test("waits for a vendor that is not there yet where a clock that stood ahead put it off", async () => {
+    const folder = newFolder();
+    const painter = new Painter("none");
+    painter.create_ = [{ kind: "failed", message: "Busy.", ran: "no" }];
+    const clock = manualClock(Date.now());
+    const first = await live(folder, [paintVendor("paint", painter)], undefined, clock);
+    const id = await create(first);
+    await until(() => row(first, id).state === "queued" && row(first, id).tries === 1n, "the wait");
+    first.store.database.run(`UPDATE image_job SET run_after_ms = run_after_ms + ${DAY_MS}`);
+    const second = await live(folder, [], undefined, clock);
+    await clock.advance(VENDOR_PATIENCE_MS - 1);
+    expect(row(second, id).state).toBe("queued");
+    second.app.addVendor(paintVendor("paint", new Painter("none")));
+    await clock.advance(1);
+    expect((await ended(second, id)).state).toBe("succeeded");
   });
 
   test("is gone on with before those that waited, which are sent when it has ended", async () => {
