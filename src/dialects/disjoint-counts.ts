@@ -1,6 +1,9 @@
 import { tokenCount, type Usage } from "../canon/usage.ts";
 import { isObject } from "../lib/json.ts";
 
+/** Where new-api says, in both of OpenAI's dialects, how much of what Claude wrote to its cache is kept for an hour (QuantumNous/new-api, `dto.Usage`). */
+export const WRITTEN_FOR_HOUR = "claude_cache_creation_1_h_tokens";
+
 /** Counts as OpenAI's dialects have them: `prompt` holds what is cached, `completion` the reasoning, and `total` both. What is not told is 0. */
 type ToldCounts = {
   prompt: number;

@@ -34,6 +34,17 @@ const CASES: Record<UpstreamDialectName, Case[]> = {
       [600, 400, 0, 50],
     ],
     [
+      "what Claude has written for an hour, as new-api says it",
+      {
+        prompt_tokens: 1_000,
+        completion_tokens: 50,
+        total_tokens: 1_050,
+        prompt_tokens_details: { cached_tokens: 100, cached_creation_tokens: 300 },
+        ...{ claude_cache_creation_5_m_tokens: 100, claude_cache_creation_1_h_tokens: 200 },
+      },
+      [600, 100, 300, 50, 200],
+    ],
+    [
       "a part from the cache, as Mistral may say it",
       { prompt_tokens: 1_000, completion_tokens: 50, total_tokens: 1_050, num_cached_tokens: 400 },
       [600, 400, 0, 50],
@@ -323,6 +334,17 @@ const CASES: Record<UpstreamDialectName, Case[]> = {
         input_tokens_details: { cached_tokens: 400, cache_read_input_tokens: 400, cache_creation_input_tokens: 100 },
       },
       [500, 400, 100, 50],
+    ],
+    [
+      "what Claude has written for an hour, as new-api says it",
+      {
+        input_tokens: 1_000,
+        output_tokens: 50,
+        total_tokens: 1_050,
+        input_tokens_details: { cached_tokens: 100, cached_creation_tokens: 300 },
+        ...{ claude_cache_creation_5_m_tokens: 100, claude_cache_creation_1_h_tokens: 200 },
+      },
+      [600, 100, 300, 50, 200],
     ],
     [
       "a part into the cache for twelve hours",

@@ -1,7 +1,7 @@
-import { promptTokens, tokenCount, type Usage } from "../../canon/usage.ts";
+import { promptTokens, tokenCount, type Usage, withLong } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
 import { withNumbers } from "../count-texts.ts";
-import { disjointCounts, withAllMade } from "../disjoint-counts.ts";
+import { disjointCounts, WRITTEN_FOR_HOUR, withAllMade } from "../disjoint-counts.ts";
 
 const NONE: Record<string, unknown> = {};
 
@@ -46,7 +46,8 @@ export function readUsage(value: unknown, exclusive: boolean): Usage | undefined
     // new-api's, of Claude's models.
     promptDetails["cached_creation_tokens"],
   );
-  return disjointCounts({ prompt, completion, total, cacheRead, cacheWrite, reasoning }, exclusive);
+  const counts = disjointCounts({ prompt, completion, total, cacheRead, cacheWrite, reasoning }, exclusive);
+  return withLong(counts, tokenCount(value[WRITTEN_FOR_HOUR]));
 }
 
 /** What no other dialect counts, and OpenAI tells of each reply: clients in Swift and PHP with checked types lose the counts without them, or the reply (openai-php/client#524). */

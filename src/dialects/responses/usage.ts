@@ -1,7 +1,7 @@
 import { promptTokens, tokenCount, type Usage, withLong } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
 import { withNumbers } from "../count-texts.ts";
-import { disjointCounts, withAllMade } from "../disjoint-counts.ts";
+import { disjointCounts, WRITTEN_FOR_HOUR, withAllMade } from "../disjoint-counts.ts";
 
 const countIn = (details: unknown, field: string): number => (isObject(details) ? tokenCount(details[field]) : 0);
 
@@ -28,7 +28,7 @@ export function readUsage(value: unknown): Usage | undefined {
   // Without a total nothing shows that it stands beside the output.
   const reasoning = total > 0 ? told : Math.min(told, completion);
   const counts = disjointCounts({ prompt, completion, total, cacheRead, cacheWrite, reasoning }, false);
-  return withLong(counts, countIn(written, "ttl_12h_tokens"));
+  return withLong(counts, countIn(written, "ttl_12h_tokens") || tokenCount(value[WRITTEN_FOR_HOUR]));
 }
 
 /** What clients' types demand: Codex takes no response whose usage has no total. */
