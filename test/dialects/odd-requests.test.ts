@@ -143,6 +143,15 @@ describe("system turns inside a conversation (dialects.md 2.1, 4.1)", () => {
     ]);
   });
 
+  test.each([undefined, "", "S"])("the system prompt stays as it is where nothing is said in it: %p", (system) => {
+    const own = {
+      ...(system !== undefined && { system }),
+      messages: [{ role: "user", content: "1" }, ...messages.slice(2)],
+    };
+    const { body } = ask("qwen3.8-max", own);
+    expect([body["system"], JSON.stringify(body["messages"]).includes("B")]).toEqual([system || undefined, true]);
+  });
+
   test("the models that know them get them where they stand", () => {
     for (const model of ["claude-opus-4-8", "claude-haiku-5-5"]) {
       const { body } = ask(model, { system: "S" });

@@ -33,11 +33,11 @@ function sayAsUser(blocks: readonly unknown[], turns: unknown[]): void {
  * behind.
  * @returns The fields that change; undefined where no such turn stands in the way.
  */
-export function liftSystem(body: Wire, upstreamModel: string): { messages: unknown[]; system: unknown[] } | undefined {
+export function liftSystem(body: Wire, upstreamModel: string): { messages: unknown[]; system?: unknown[] } | undefined {
   const messages = listOf(body["messages"]);
   const { claude, laterSystem } = traitsOf(upstreamModel);
   if (laterSystem || !messages.some(isSystem)) return undefined;
-  const system = [...blocksOf(body["system"])];
+  const lifted: unknown[] = [];
   const spoken: unknown[] = [];
   let held: unknown[] = [];
   let hasAnswered = false;
@@ -46,7 +46,7 @@ export function liftSystem(body: Wire, upstreamModel: string): { messages: unkno
     if (isSystem(message)) {
       const said = isCleared(message, at, lastUser) ? [] : blocksOf(message["content"]).filter(isText);
       if (hasAnswered && !claude) held.push(...said.map(asReminderPart));
-      else system.push(...said);
+      else lifted.push(...said);
       continue;
     }
     if (isObject(message) && message["role"] === "assistant") {
@@ -57,7 +57,11 @@ export function liftSystem(body: Wire, upstreamModel: string): { messages: unkno
     spoken.push(message);
   }
   sayAsUser(held, spoken);
-  return { messages: spoken.length > 0 ? spoken : [{ role: "user", content: CONTINUE_TEXT }], system };
+  return {
+    messages: spoken.length > 0 ? spoken : [{ role: "user", content: CONTINUE_TEXT }],
+    // A list without any block is refused by who checks a body.
+    ...(lifted.length > 0 && { system: [...blocksOf(body["system"]), ...lifted] }),
+  };
 }
 
 /** Names, in `lost`, what {@link liftSystem} has left behind of a client's own messages. */
