@@ -149,16 +149,20 @@ export const ChatRequest = late(() =>
   ),
 );
 
+/** Counts that some vendors tell and others do not. */
+const counts = (...names: readonly string[]) =>
+  Open(Object.fromEntries(names.map((name) => [name, Maybe(Type.Integer())])));
+
 const ChatUsage = late(() =>
   Open(
     {
       prompt_tokens: Type.Integer({ description: "all input, cached included" }),
       completion_tokens: Type.Integer({ description: "all output, reasoning included" }),
       total_tokens: Type.Integer(),
-      prompt_tokens_details: Maybe(
-        Open({ cached_tokens: Maybe(Type.Integer()), cache_write_tokens: Maybe(Type.Integer()) }),
+      prompt_tokens_details: Maybe(counts("cached_tokens", "cache_write_tokens", "audio_tokens")),
+      completion_tokens_details: Maybe(
+        counts("reasoning_tokens", "audio_tokens", "accepted_prediction_tokens", "rejected_prediction_tokens"),
       ),
-      completion_tokens_details: Maybe(Open({ reasoning_tokens: Maybe(Type.Integer()) })),
     },
     { description: "Token counts" },
   ),
@@ -173,6 +177,21 @@ const ChatPicture = late(() =>
   Open({ type: Maybe(text("image_url")), image_url: Maybe(Open({ url: text("a data URL, or an address") })) }),
 );
 
+/** A page that the answer rests on. */
+const ChatAnnotation = late(() =>
+  Open({
+    type: Type.String({ examples: ["url_citation"] }),
+    url_citation: Maybe(
+      Open({
+        url: Type.String(),
+        title: Maybe(Type.String()),
+        start_index: Maybe(Type.Integer()),
+        end_index: Maybe(Type.Integer()),
+      }),
+    ),
+  }),
+);
+
 /** A whole answer of `POST /v1/chat/completions` (dialects.md 1.3). */
 export const ChatCompletion = late(() =>
   Open(
@@ -185,16 +204,25 @@ export const ChatCompletion = late(() =>
         Open({
           index: Type.Integer(),
           finish_reason: finishReason(),
+          logprobs: Maybe(
+            Open({}, { description: "likelihoods, where they were asked for and the vendor tells them" }),
+          ),
+          stop_reason: Type.Optional(
+            Type.Unknown({ description: "the stop sequence that matched, where the vendor tells it (vLLM's word)" }),
+          ),
           message: Open({
             role: Type.Literal("assistant"),
             content: Nullable(Type.String()),
             refusal: Maybe(Type.String()),
             reasoning_content: Maybe(text("the model's reasoning, where it shows it")),
+            annotations: Maybe(list(ChatAnnotation(), "pages that the answer rests on")),
             images: Maybe(list(ChatPicture(), "images that the model made")),
             tool_calls: Maybe(Type.Array(ChatToolCall())),
+            function_call: Maybe(Called()),
           }),
         }),
       ),
+      service_tier: Maybe(text("how the vendor served it, where it tells")),
       usage: Type.Optional(ChatUsage()),
     },
     { description: "A chat completion" },

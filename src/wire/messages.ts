@@ -238,8 +238,23 @@ const MessagesUsage = late(() =>
       cache_creation_input_tokens: Type.Optional(
         Type.Integer({ description: "Input tokens written to the vendor's cache." }),
       ),
+      cache_creation: Type.Optional(
+        Nullable(
+          Open({ ephemeral_5m_input_tokens: Type.Integer(), ephemeral_1h_input_tokens: Type.Integer() }),
+          "For how long the vendor's cache keeps what was written, where it tells.",
+        ),
+      ),
       output_tokens_details: Type.Optional(
         Open({ thinking_tokens: Type.Integer({ description: "The part of output_tokens spent on reasoning." }) }),
+      ),
+      server_tool_use: Type.Optional(
+        Nullable(
+          Open({
+            web_search_requests: Type.Optional(Type.Integer()),
+            web_fetch_requests: Type.Optional(Type.Integer()),
+          }),
+          "Searches and pages of web tools that were run for the model.",
+        ),
       ),
     },
     { title: "MessagesUsage", description: "Token counts. In a stream they are cumulative." },
@@ -249,7 +264,14 @@ const MessagesUsage = late(() =>
 const ReplyBlock = late(() =>
   Type.Union(
     [
-      Open({ type: Type.Literal("text"), text: Type.String() }, { description: "Visible output." }),
+      Open(
+        {
+          type: Type.Literal("text"),
+          text: Type.String(),
+          citations: Type.Optional(Nullable(Type.Array(Open({ type: Type.String() })), "What the text rests on.")),
+        },
+        { description: "Visible output." },
+      ),
       Open(
         { type: Type.Literal("thinking"), thinking: Type.String(), signature: Type.String() },
         { description: "The model's reasoning; present when thinking is enabled." },
@@ -275,6 +297,9 @@ export const MessagesReply = late(() =>
       content: Type.Array(ReplyBlock()),
       stop_reason: Nullable(Type.String(), STOP_REASONS),
       stop_sequence: Nullable(Type.String(), "The sequence that matched, else null."),
+      stop_details: Type.Optional(
+        Nullable(Open({ type: Type.String() }), "Why the model declined, where its vendor tells."),
+      ),
       usage: MessagesUsage(),
     },
     { title: "MessagesReply", description: "The answer of the model." },

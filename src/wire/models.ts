@@ -3,17 +3,26 @@ import { late, Nullable, Open } from "./open.ts";
 
 const price = (description: string) => Type.Optional(Type.Number({ minimum: 0, description }));
 
+const prices = late(() => ({
+  input: price("Fresh input."),
+  output: price("Output; reasoning tokens are output."),
+  cache_read: price("Input read from the cache, where it is priced apart."),
+  cache_write: price("Input written to the cache, where it is priced apart."),
+  cache_write_1h: price("Input written to the cache for an hour, where that is priced apart."),
+  cache_write_12h: price("Input written to the cache for twelve hours, where that is priced apart."),
+}));
+
 const Pricing = late(() =>
   Open(
     {
       currency: Type.Literal("USD"),
       unit: Type.Literal("per_1m_tokens", { description: "What `input`, `output` and the cache prices are for." }),
-      input: price("Fresh input."),
-      output: price("Output; reasoning tokens are output."),
-      cache_read: price("Input read from the cache, where it is priced apart."),
-      cache_write: price("Input written to the cache, where it is priced apart."),
-      cache_write_1h: price("Input written to the cache for an hour, where that is priced apart."),
-      cache_write_12h: price("Input written to the cache for twelve hours, where that is priced apart."),
+      ...prices(),
+      tiers: Type.Optional(
+        Type.Array(Open({ input_tokens_above: Type.Integer(), ...prices() }), {
+          description: "What a request costs whose prompt is longer, where that is another price.",
+        }),
+      ),
       per_image: price("One image, where images are what is priced; other units stand beside it likewise."),
     },
     { description: "Absent: not known." },
@@ -33,6 +42,7 @@ const ReasoningEfforts = late(() =>
 /** What the catalog says of a model in either shape (interface 2.3). */
 const metadata = late(() => ({
   id: Type.String({ description: "Full model ID, `<vendor>/<model_name>`: pass it as `model`." }),
+  object: Type.Literal("model"),
   created: Type.Integer({ description: "Unix seconds; 0 where it is not known." }),
   display_name: Type.String(),
   owned_by: Type.String({ description: "Vendor of record." }),
@@ -47,16 +57,36 @@ const metadata = late(() => ({
 const flags = late(() => ({ vision: Type.Boolean(), tools: Type.Boolean(), reasoning: Type.Boolean() }));
 
 /** A model in the chat shape (interface 2.3). */
-const ChatModel = late(() =>
-  Open({ ...metadata(), object: Type.Literal("model"), capabilities: Open(flags()) }, { title: "Model" }),
-);
+const ChatModel = late(() => Open({ ...metadata(), capabilities: Open(flags()) }, { title: "Model" }));
 
 /** The catalog in the chat shape (interface 4.4). */
 export const ChatModelList = late(() =>
   Open({ object: Type.Literal("list"), data: Type.Array(ChatModel()) }, { title: "ModelList" }),
 );
 
-const Support = late(() => Open({ supported: Type.Boolean() }));
+/** Whether a model can do something; below it, by name, what of it. */
+const support = (...parts: readonly string[]) =>
+  Open({
+    supported: Type.Boolean(),
+    ...Object.fromEntries(parts.map((part) => [part, Open({ supported: Type.Boolean() })])),
+  });
+
+/** The messages dialect's tree of capabilities. */
+const capabilityTree = late(() => ({
+  batch: support(),
+  citations: support(),
+  code_execution: support(),
+  context_management: support("clear_thinking_20251015", "clear_tool_uses_20250919", "compact_20260112"),
+  effort: support("low", "medium", "high", "xhigh", "max"),
+  image_input: support(),
+  pdf_input: support(),
+  server_tools: support("code_execution", "web_search"),
+  structured_outputs: support(),
+  thinking: Open({
+    supported: Type.Boolean(),
+    types: Open({ enabled: support(), adaptive: support(), disabled: support(), between_tools: support() }),
+  }),
+}));
 
 /** A model in the messages shape (dialects.md 2.7), with the chat shape's fields beside it. */
 const MessagesModel = late(() =>
@@ -67,9 +97,11 @@ const MessagesModel = late(() =>
       created_at: Type.String({ description: "RFC 3339; the epoch where it is not known." }),
       max_input_tokens: Nullable(Type.Integer()),
       max_tokens: Nullable(Type.Integer()),
-      capabilities: Open({ ...flags(), image_input: Support(), effort: Support(), thinking: Support() }),
+      capabilities: Open({ ...flags(), ...capabilityTree() }),
       lifecycle: Type.Union([Type.Literal("active"), Type.Literal("deprecated")]),
+      deprecated_at: Nullable(Type.String(), "RFC 3339; null where it is not known."),
       retires_at: Nullable(Type.String(), "RFC 3339: when its vendor stops serving it, once that is announced."),
+      line: Nullable(Type.String(), "The family of the model; null where it is not known."),
     },
     { title: "MessagesModel" },
   ),

@@ -1,4 +1,4 @@
-import { Type } from "@sinclair/typebox";
+import { type TSchema, Type } from "@sinclair/typebox";
 import { late, Maybe, Nullable, Open } from "./open.ts";
 
 const TextPart = late(() =>
@@ -203,6 +203,69 @@ const ResponsesUsage = late(() =>
   ),
 );
 
+/** A field that may be null, and that some vendors leave out. */
+const told = <T extends TSchema>(schema: T) => Type.Optional(Nullable(schema));
+
+/** Fields that nobody checks in a request: its response repeats them as they came. */
+const asWritten = (usual: string) => Type.Optional(Type.Unknown({ description: `As in the request, else ${usual}.` }));
+
+/** What a response repeats of its request, as the client wrote it, else the dialect's own word for nothing. */
+const repeated = late(() => ({
+  instructions: asWritten("null"),
+  max_output_tokens: told(Type.Integer()),
+  max_tool_calls: asWritten("null"),
+  metadata: asWritten("an empty object"),
+  parallel_tool_calls: told(Type.Boolean()),
+  prompt_cache_key: asWritten("not there"),
+  reasoning: asWritten("`effort` and `summary` of null"),
+  safety_identifier: asWritten("null"),
+  temperature: told(Type.Number()),
+  text: told(Open({ format: Type.Optional(Open({ type: Type.String() })), verbosity: asWritten("not there") })),
+  tool_choice: asWritten("`auto`"),
+  tools: told(Type.Array(Open({}))),
+  top_logprobs: asWritten("0"),
+  top_p: told(Type.Number()),
+  truncation: asWritten("`disabled`"),
+  user: asWritten("not there"),
+}));
+
+const OutputPart = late(() =>
+  Open({
+    type: Type.String({ examples: ["output_text", "refusal"] }),
+    text: told(Type.String()),
+    refusal: told(Type.String()),
+    annotations: told(Type.Array(Open({ type: Type.String() }), { description: "Pages that the text rests on." })),
+    logprobs: told(Type.Array(Open({}))),
+  }),
+);
+
+/** An item of an answer. Which of the fields it has is told by its type. */
+const OutputItem = late(() =>
+  Open(
+    {
+      type: Type.String({ examples: ["message", "function_call", "reasoning"] }),
+      id: told(Type.String()),
+      status: told(Type.String({ examples: ["completed", "incomplete"] })),
+      role: told(Type.String({ description: "Of a message: `assistant`." })),
+      content: told(
+        Type.Array(OutputPart(), {
+          description: "Of a message; of reasoning, where its vendor tells the text itself.",
+        }),
+      ),
+      summary: told(
+        Type.Array(Open({ type: Type.String(), text: told(Type.String()) }), { description: "Of reasoning." }),
+      ),
+      encrypted_content: told(
+        Type.String({ description: "Of reasoning: its proof, to be sent back with the next turn." }),
+      ),
+      call_id: told(Type.String({ description: "Of a call: what its output names." })),
+      name: told(Type.String({ description: "Of a call: the tool." })),
+      arguments: told(Type.Unknown({ description: "Of a function_call: a string of JSON." })),
+    },
+    { title: "ResponsesOutputItem" },
+  ),
+);
+
 /** Answer of `POST /v1/responses`. */
 export const ResponsesReply = late(() =>
   Open(
@@ -212,12 +275,19 @@ export const ResponsesReply = late(() =>
       created_at: Type.Number({ description: "Unix seconds." }),
       status: Type.String({ examples: ["completed", "incomplete"] }),
       model: Type.String({ description: "The model ID that was asked for." }),
-      output: Type.Array(Open({ type: Type.String({ examples: ["message", "function_call", "reasoning"] }) })),
+      output: Type.Array(OutputItem()),
+      error: Nullable(Open({}), "What went wrong, of a response that failed."),
       incomplete_details: Nullable(
         Open({ reason: Type.Optional(Type.String()) }),
         "Why the answer is incomplete: `max_output_tokens` or `content_filter`.",
       ),
       usage: Type.Optional(Nullable(ResponsesUsage())),
+      ...repeated(),
+      background: told(Type.Boolean()),
+      previous_response_id: told(Type.String()),
+      service_tier: told(Type.String()),
+      store: told(Type.Boolean()),
+      access_programs: told(Type.Array(Type.Unknown())),
     },
     { title: "ResponsesReply", description: "The answer as output items." },
   ),

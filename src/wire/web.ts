@@ -183,13 +183,68 @@ export const RpcMessage = late(() =>
   ),
 );
 
+/** What the methods answer with, all in one: which fields there are is told by the method, and of `ping` there are none. */
+const RpcResult = late(() =>
+  Open({
+    protocolVersion: Type.Optional(Type.String({ description: "`initialize`: the version that is spoken." })),
+    capabilities: Type.Optional(
+      Open({ tools: Open({ listChanged: Type.Boolean() }) }, { description: "`initialize`: tools, and nothing else." }),
+    ),
+    serverInfo: Type.Optional(
+      Open({ name: Type.String(), title: Type.String(), version: Type.String() }, { description: "`initialize`." }),
+    ),
+    instructions: Type.Optional(Type.String({ description: "`initialize`: what the tools are for." })),
+    tools: Type.Optional(
+      Type.Array(
+        Open({
+          name: Type.String({ examples: ["web_search", "web_fetch"] }),
+          title: Type.String(),
+          description: Type.String(),
+          inputSchema: Open({}),
+          annotations: Open({}),
+        }),
+        { description: "`tools/list`." },
+      ),
+    ),
+    content: Type.Optional(
+      Type.Array(Open({ type: Type.Literal("text"), text: Type.String() }), {
+        description: "`tools/call`: the results, or each page, as text.",
+      }),
+    ),
+    structuredContent: Type.Optional(
+      Open(
+        {
+          query: Type.Optional(Type.String()),
+          notice: Type.Optional(Type.String({ description: "That the results are data and no instructions." })),
+          notes: Type.Optional(Type.Array(Type.String())),
+          results: Type.Optional(Type.Array(SearchResult())),
+          cached: Type.Optional(Type.Boolean()),
+          error: Type.Optional(
+            Open({ code: Type.String(), message: Type.String(), reset_at: Type.Optional(Type.String()) }),
+          ),
+        },
+        { description: "`tools/call`: the results of a search, or why a tool failed, for programs." },
+      ),
+    ),
+    isError: Type.Optional(
+      Type.Boolean({ description: "`tools/call`: true where the tool ran and failed, as the text says." }),
+    ),
+    _meta: Type.Optional(
+      Open({
+        "sluice/usage": WebUsage(),
+        "sluice/pages": Type.Optional(Type.Array(FetchResult(), { description: "Of each page, without its content." })),
+      }),
+    ),
+  }),
+);
+
 /** Its answer. */
 export const RpcReply = late(() =>
   Open(
     {
       jsonrpc: Type.Literal("2.0"),
       id: Type.Union([Type.String(), Type.Integer(), Type.Null()]),
-      result: Type.Optional(Open({})),
+      result: Type.Optional(RpcResult()),
       error: Type.Optional(Open({ code: Type.Integer(), message: Type.String() })),
     },
     { title: "McpReply" },

@@ -66,6 +66,7 @@ export function mcpRoutes(dependencies: McpDependencies) {
             "Too many messages. Calls of tools have bounds of their own, which are told as results.",
           ),
           500: jsonReply(RpcReply, "Something went wrong inside the gateway."),
+          503: jsonReply(RpcReply, "Too much is under way, or the books cannot be written at the moment."),
         },
       },
     })
