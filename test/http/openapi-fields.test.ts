@@ -61,6 +61,8 @@ test.each([
   ["/v1/messages", { model: MODEL, max_tokens: 100, messages: MESSAGES, thinking: { type: "adaptive" } }],
   ["/v1/messages/count_tokens", { model: MODEL, messages: MESSAGES }],
   ["/v1/responses", { model: MODEL, input: SCRIPT }],
+  // Clients with checked types write what they leave out as null, and take a text without a format for no response.
+  ["/v1/responses", { model: MODEL, input: SCRIPT, text: { format: null, verbosity: "low" }, reasoning: "often" }],
   ["/v1/web/search", { query: "tide tables" }],
   ["/v1/images/generations", { model: "sluice/sketch", prompt: "a fox" }],
   ["/v1/messages", { model: "none", max_tokens: 1, messages: MESSAGES }],

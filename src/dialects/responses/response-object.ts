@@ -33,7 +33,8 @@ function repeatRequest(
 ): void {
   for (const field in request) {
     const value = request[field];
-    response[field] = field === "text" && isObject(value) ? { format: TEXT_FORMAT, ...value } : value;
+    response[field] =
+      field === "text" && isObject(value) ? { ...value, format: value["format"] ?? TEXT_FORMAT } : value;
   }
 }
 
