@@ -240,7 +240,10 @@ const MessagesUsage = late(() =>
       ),
       cache_creation: Type.Optional(
         Nullable(
-          Open({ ephemeral_5m_input_tokens: Type.Integer(), ephemeral_1h_input_tokens: Type.Integer() }),
+          Open({
+            ephemeral_5m_input_tokens: Type.Optional(Type.Integer()),
+            ephemeral_1h_input_tokens: Type.Optional(Type.Integer()),
+          }),
           "For how long the vendor's cache keeps what was written, where it tells.",
         ),
       ),

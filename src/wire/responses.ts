@@ -276,7 +276,7 @@ export const ResponsesReply = late(() =>
       status: Type.String({ examples: ["completed", "incomplete"] }),
       model: Type.String({ description: "The model ID that was asked for." }),
       output: Type.Array(OutputItem()),
-      error: Nullable(Open({}), "What went wrong, of a response that failed."),
+      error: Type.Optional(Nullable(Open({}), "What went wrong, of a response that failed.")),
       incomplete_details: Nullable(
         Open({ reason: Type.Optional(Type.String()) }),
         "Why the answer is incomplete: `max_output_tokens` or `content_filter`.",
