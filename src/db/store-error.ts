@@ -51,6 +51,13 @@ const FAULTS: readonly (readonly [prefix: string, fault: StoreFault, sentence: s
     "unusable",
     "cannot be opened; check that its folder exists, may be written and has room for another file",
   ],
+  // A used-up quota comes so as well: SQLite calls nothing but the system's ENOSPC a full disk, and tells no more of others.
+  [
+    "SQLITE_IOERR_WRITE",
+    "unusable",
+    "cannot be written: the disk reports an error, or this user's quota on it is used up",
+  ],
+  ["EDQUOT", "disk-full", "cannot grow: this user's quota on the disk is used up"],
   ["SQLITE_IOERR", "unusable", "cannot be read or written: the disk reports an error"],
   ["ENAMETOOLONG", "unusable", "cannot be opened: its path is too long"],
   ["ENOTDIR", "unusable", "cannot be opened: part of its path is a file, not a folder"],

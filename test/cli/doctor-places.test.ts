@@ -177,6 +177,11 @@ test("a disk without room for what processes share is told as full", () => {
   expect([told.fault, told.message]).toEqual(["disk-full", "The store /data/sluice.db cannot grow: the disk is full."]);
 });
 
+test.each(["SQLITE_IOERR_WRITE", "EDQUOT"])("%s: a quota that is used up is told of, where that may be it", (code) => {
+  const told = toStoreError(Object.assign(new Error("disk I/O error"), { code }), "/data/sluice.db") as StoreError;
+  expect(told.message).toMatch(/^The store \/data\/sluice.db cannot .*quota on .* used up\.$/);
+});
+
 test("doctor asks the bucket of the images: each one that is drawn for a wrong bucket is lost, and its vendor is paid", async () => {
   const listing = (xml: string, status = 200) => new Response(`<?xml version="1.0"?>${xml}`, { status });
   const asked: string[] = [];
