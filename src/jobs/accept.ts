@@ -66,7 +66,9 @@ export class Acceptance {
 
   #checkBlocked(accountId: string): void {
     const { jobs, clock } = this.parts;
-    const blocked = jobs.blockedAfter(accountId, clock.now() - HOUR_MS, MAX_BLOCKED);
+    const now = clock.now();
+    // What lies an hour ahead was written by a clock that stood wrong.
+    const blocked = jobs.blockedBetween(accountId, now - HOUR_MS, now + HOUR_MS, MAX_BLOCKED);
     if (blocked.length < MAX_BLOCKED) return;
     // There may be more by now, of jobs that were under way at the tenth: the ten newest count, until the oldest of these is an hour old.
     const resetAt = new Date(blocked.at(-1)! + HOUR_MS).toISOString();

@@ -81,7 +81,14 @@ function prepare({ query }: Store) {
     blocked: query
       .select({ endedMs: imageJob.endedMs })
       .from(imageJob)
-      .where(and(eq(imageJob.accountId, hole("accountId")), gt(imageJob.endedMs, hole("since")), stateIn(["blocked"])))
+      .where(
+        and(
+          eq(imageJob.accountId, hole("accountId")),
+          gt(imageJob.endedMs, hole("after")),
+          lt(imageJob.endedMs, hole("before")),
+          stateIn(["blocked"]),
+        ),
+      )
       .orderBy(desc(imageJob.endedMs))
       .limit(hole("limit"))
       .prepare(),
@@ -134,9 +141,9 @@ export class JobStore {
     return this.#statements.inFlight.get({ accountId })?.jobs ?? 0;
   }
 
-  /** When the account's jobs after `since` were blocked, newest first, at most `limit` of them; Unix ms. */
-  blockedAfter(accountId: string, since: number, limit: number): number[] {
-    return this.#statements.blocked.all({ accountId, since, limit }).map((row) => row.endedMs ?? 0);
+  /** When jobs of the account were blocked, between these times alone, newest first, at most `limit` of them; Unix ms. */
+  blockedBetween(accountId: string, after: number, before: number, limit: number): number[] {
+    return this.#statements.blocked.all({ accountId, after, before, limit }).map((row) => row.endedMs ?? 0);
   }
 
   /** The job whose image has this name. */

@@ -52,9 +52,12 @@ const toClaim = (row: Row): Claim => ({
 /** Between which times claims count together, both left out, Unix ms. */
 type Period = { after: number; before: number };
 
-/** Which claims count beside one of `now`: images roll over exactly 24 h, web calls begin anew with the UTC day (contract 4). */
+/**
+ * Which claims count beside one of `now`: images roll over exactly 24 h, web calls begin anew with the UTC day (contract 4). An image that lies a day ahead was
+ * claimed by a clock that stood wrong, perhaps by years.
+ */
 function periodOf(kind: UnitKind, now: number): Period {
-  if (kind === "image") return { after: now - DAY_MS, before: Number.MAX_SAFE_INTEGER };
+  if (kind === "image") return { after: now - DAY_MS, before: now + DAY_MS };
   const begins = startOf(now, DAY_MS);
   return { after: begins - 1, before: begins + DAY_MS };
 }
@@ -77,8 +80,8 @@ export class Units {
          WHERE account_id = ? AND kind = ? AND at_ms > ? AND at_ms < ?`,
       ),
       // Of images: each claim of them is of one.
-      oldest: database.prepare<{ at_ms: bigint }, [string, string, number, number]>(
-        `SELECT at_ms FROM unit_claim WHERE account_id = ? AND kind = ? AND at_ms > ? AND counted > 0
+      oldest: database.prepare<{ at_ms: bigint }, [string, string, number, number, number]>(
+        `SELECT at_ms FROM unit_claim WHERE account_id = ? AND kind = ? AND at_ms > ? AND at_ms < ? AND counted > 0
          ORDER BY at_ms LIMIT 1 OFFSET ?`,
       ),
       find: database.prepare<Row, [string]>(`SELECT ${COLUMNS} FROM unit_claim WHERE id = ?`),
@@ -103,7 +106,8 @@ export class Units {
     const state = { limit, used, remaining: Math.max(0, limit - used) };
     if (kind === "web") return { ...state, resetsAtMs: period.before };
     // Blocked images count beyond the limit too, and a plan may have become a smaller one: what is too much has to go first.
-    const oldest = this.#statements.oldest.get(accountId, kind, period.after, Math.max(0, used - limit));
+    const { after, before } = period;
+    const oldest = this.#statements.oldest.get(accountId, kind, after, before, Math.max(0, used - limit));
     return { ...state, resetsAtMs: oldest ? Number(oldest.at_ms) + DAY_MS : undefined };
   }
 

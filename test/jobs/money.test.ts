@@ -363,6 +363,25 @@ describe("what an account may have at a time", () => {
     expect((await lab.ended((await lab.create()).id)).status).toBe("succeeded");
   }, 20_000);
 
+  test("what was asked for while the wall clock stood a year ahead counts for nothing once that is right", async () => {
+    const { lab, clock, painter, book, accountId, deposit, balance } = await start("fast");
+    await deposit(1_000_000_000n);
+    const right = clock.now();
+    clock.setWall(right + 365 * DAY_MS);
+    painter.create_ = [{ kind: "blocked", message: "No." }];
+    for (let at = 0; at < 10; at++) await lab.ended((await lab.create()).id);
+    expect((await refuse(lab)).status).toBe(429);
+    clock.setWall(right);
+    expect(book.allowance(accountId, "image", 3)).toEqual({ limit: 3, used: 0, remaining: 3, resetsAtMs: undefined });
+    painter.create_ = [IMAGE];
+    expect((await lab.ended((await lab.create()).id)).status).toBe("succeeded");
+    expect(balance().postedNano).toBe(1_000_000_000n);
+    // A clock that is put back by less than a day gives nobody a day's images twice.
+    clock.setWall(right - DAY_MS + 1);
+    expect(book.allowance(accountId, "image", 3)).toMatchObject({ used: 1, resetsAtMs: right + DAY_MS });
+    expect(book.verify()).toEqual([]);
+  });
+
   test("where too many jobs of all accounts wait, no more of them are taken", () => {
     const parts = { jobs: { inFlight: () => 0 }, plans: createPlans(), waiting: () => MAX_WAITING };
     const acceptance = new Acceptance(parts as object as ConstructorParameters<typeof Acceptance>[0]);
