@@ -39,11 +39,13 @@ describe("vendors that are on", () => {
     const base_url = "https://api.deepseek.com/anthropic";
     const rows: VendorSetting[] = [
       { id: "deepseek", api_key: "k", dialect: "messages", base_url, headers: { "X-Team": "7" } },
+      { id: "groq", api_key: "k", dialect: "messages", base_url },
       { id: "lab", api_key: "k", dialect: "messages", base_url },
       { id: "bedrock", api_key: "k", dialect: "messages", base_url },
     ];
     expect(resolve({}, rows).vendors.map(({ id, headers }) => [id, headers])).toEqual([
       ["deepseek", { "anthropic-version": "2023-06-01", "x-team": "7" }],
+      ["groq", { "anthropic-version": "2023-06-01" }],
       ["lab", { "anthropic-version": "2023-06-01" }],
       ["bedrock", undefined],
     ]);
@@ -152,6 +154,13 @@ describe("vendors that are on", () => {
     ]).toEqual([]);
     const anthropic = resolve({ ANTHROPIC_API_KEY: "k" }, [{ id: "anthropic", base_url: "https://x/v1" }]);
     expect(anthropic.warnings[0]).toContain("vendor anthropic ends in /v1");
+  });
+
+  test("the path of an account's file is no key: it may have blanks", () => {
+    const environment = { GOOGLE_APPLICATION_CREDENTIALS: "C:\\My Keys\\account.json", GOOGLE_CLOUD_PROJECT: "p-1" };
+    const { vendors, warnings } = resolve(environment);
+    expect(vendors.map(({ id }) => id)).toEqual(["vertex", "vertex-anthropic"]);
+    expect(warnings).toEqual([]);
   });
 
   test("a key in the environment is enough for a row that brings azure's address", () => {
