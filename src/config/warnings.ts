@@ -30,17 +30,22 @@ export function authorityWarnings(path: string | undefined): string[] {
 
 const isPlainKey = (value: unknown) => typeof value === "string" && !/\$\{|^file:/.test(value);
 
-/** Headers whose values are secrets, as far as their names tell. */
-const SECRET_HEADER = /auth|key|token|secret|cookie/i;
+/** Names of headers, and of parameters in an address, whose values are secrets as far as names tell. */
+const SECRET_NAME = /auth|key|token|secret|cookie/i;
 
 const holdsPlainHeader = (row: Record<string, unknown>) =>
   isObject(row["headers"]) &&
-  Object.entries(row["headers"]).some(([name, value]) => SECRET_HEADER.test(name) && isPlainKey(value));
+  Object.entries(row["headers"]).some(([name, value]) => SECRET_NAME.test(name) && isPlainKey(value));
+
+const holdsPlainParameter = ({ query }: Record<string, unknown>) =>
+  typeof query === "string" &&
+  query.split("&").some((one) => isPlainKey(one) && SECRET_NAME.test(one.slice(0, Math.max(0, one.indexOf("=")))));
 
 const holdsPlainKey = (row: unknown) =>
   isObject(row) &&
   (isPlainKey(row["api_key"]) ||
     holdsPlainHeader(row) ||
+    holdsPlainParameter(row) ||
     isPlainKey(row["secret_access_key"]) ||
     (Array.isArray(row["api_keys"]) && row["api_keys"].some(isPlainKey)));
 

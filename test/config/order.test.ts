@@ -276,6 +276,7 @@ describe("warnings", () => {
     "web: { search: { engines: { brave: { api_key: sk-plain } } } }",
     "images: { storage: { bucket: b, access_key_id: a, secret_access_key: sk-plain } }",
     "vendors: [{ id: openai, auth: none, headers: { Authorization: Bearer sk-plain } }]",
+    "vendors: [{ id: openai, auth: none, query: api-version=1&key=sk-plain }]",
     "telemetry: { headers: { x-api-key: sk-plain } }",
   ])("a key others can read: %s", (text) => {
     const folder = makeFolder();
@@ -293,7 +294,7 @@ describe("warnings", () => {
     writeIn(folder, "key", "sk-plain");
     const rows = [
       "{ id: openai, api_key: '${KEY}', headers: { X-Team: blue, X-Api-Key: '${KEY}' } }",
-      "{ id: anthropic, api_keys: ['${KEY}', file:key] }",
+      "{ id: anthropic, api_keys: ['${KEY}', file:key], query: 'beta=true&key=${KEY}' }",
     ];
     writeIn(
       folder,
