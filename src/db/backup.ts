@@ -17,6 +17,7 @@ import { dirname, join } from "node:path";
 import { errorCode } from "../lib/error-code.ts";
 import { randomName } from "../lib/id.ts";
 import { HOUR_MS } from "../lib/spans.ts";
+import { seal, unseal } from "./backup-seal.ts";
 import { giveToFolderOwner } from "./folder-owner.ts";
 import { isOwnStore } from "./migrations.ts";
 import { openStore, type Store, withPrivateFiles } from "./open.ts";
@@ -116,6 +117,7 @@ export function backupStore(store: Store, file: string): void {
     removeAbandoned(dirname(file));
     withPrivateFiles(() => store.database.query("VACUUM INTO ?").run(partial));
     checkStoreFile(partial, file);
+    seal(partial);
     sync(partial, "r+");
     publish(partial, file);
     remove(partial);
@@ -159,8 +161,12 @@ function prepare(file: string, fresh: string): void {
     // A store that was copied by hand may have its newest changes in the log beside it.
     if (existsSync(`${file}-wal`)) copyWritable(`${file}-wal`, `${fresh}-wal`);
   });
+  const isSound = unseal(fresh);
   checkStoreFile(fresh, file);
   openStore(fresh, { brief: true }).close();
+  // Last, since what else is wrong says more.
+  if (!isSound)
+    throw new StoreError("damaged", `${file} is damaged: it is not as it was written; choose another file.`);
 }
 
 /**

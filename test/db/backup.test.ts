@@ -382,6 +382,65 @@ describe("restoring", () => {
     still.close();
   });
 
+  test("refuses a file in which one letter is another one, which its pages do not tell", () => {
+    const { home, path, store } = place();
+    store.database.run("INSERT INTO account (id, name, plan, created_at) VALUES ('acct_needle', 'c', 'local', 1)");
+    store.database.run("UPDATE account SET plan = 'power' WHERE id = 'acct_needle'");
+    const file = join(home, "odd.db");
+    backupStore(store, file);
+    store.close();
+    const bytes = readFileSync(file);
+    const plan = bytes.indexOf("power");
+    expect(plan).toBeGreaterThan(0);
+    bytes.write("t", plan);
+    writeFileSync(file, bytes);
+    // A copy, since a store that is opened is written to.
+    copyFileSync(file, `${file}.opened`);
+    expect(openStore(`${file}.opened`).warnings).toEqual([]);
+    const told = faultOf(() => restoreStore(file, path, nothing));
+    expect(told).toEqual({
+      fault: "damaged",
+      message: expect.stringMatching(/odd\.db is damaged: it is not as it was written/),
+    });
+    expect(readdirSync(home).filter((name) => /restor/.test(name))).toEqual([]);
+  });
+
+  test("of a sound file leaves the database alone in the store's place", () => {
+    const { path, file, store } = place();
+    store.close();
+    restoreStore(file, path, nothing);
+    expect(readFileSync(file).includes("sluice-backup")).toBe(true);
+    expect(readFileSync(path).includes("sluice-backup")).toBe(false);
+  });
+
+  test.each([
+    [
+      "without a digest, as of an older version",
+      (file: string) => {
+        const whole = readFileSync(file);
+        writeFileSync(file, whole.subarray(0, whole.lastIndexOf("\nsluice-backup ")));
+      },
+      ["a", "b"],
+    ],
+    [
+      "that somebody has changed on purpose",
+      (file: string) => {
+        const database = new Database(file);
+        database.run("DELETE FROM account WHERE id = 'b'");
+        database.close();
+      },
+      ["a"],
+    ],
+  ])("takes one %s", (_what, change, left) => {
+    const { path, file, store } = place();
+    store.close();
+    change(file);
+    restoreStore(file, path, nothing);
+    const restored = openStore(path);
+    expect(names(restored)).toEqual(left);
+    restored.close();
+  });
+
   test("refuses what its caller refuses", () => {
     const { path, file, store } = place();
     add(store, "precious");
