@@ -25,6 +25,25 @@ export type ToolCall = { tool: string; callId: string; at: number; ms: number | 
 /** Nano-USD of one USD: costs are shown as USD in figures and traces. */
 export const NANO_PER_USD = 1e9;
 
+/** Fields of a request that steer how words are drawn: in all dialects that have one it has this name, and so it has in the GenAI conventions. */
+export const SAMPLING_FIELDS = [
+  "temperature",
+  "top_p",
+  "top_k",
+  "seed",
+  "frequency_penalty",
+  "presence_penalty",
+] as const;
+
+/** How a client wanted its reply made, as far as it said so. Numbers are the client's own, of any size. */
+export type RequestSettings = {
+  maxTokens?: number;
+  choices?: number;
+  /** How deep the model is to think, by the word for it. */
+  effort?: string;
+  sampling: Partial<Record<(typeof SAMPLING_FIELDS)[number], number>>;
+};
+
 /** What became of a generation: told once, when its hold is settled or released, or when it was refused before it had one. */
 export type RequestFacts = {
   requestId: string;
@@ -66,6 +85,8 @@ export type RequestFacts = {
   costNano: bigint | undefined;
   /** The client's W3C trace context. */
   traceparent: string | undefined;
+  /** Noted only where traces are kept. */
+  settings?: RequestSettings | undefined;
 };
 
 /** A message of MCP that was answered. */

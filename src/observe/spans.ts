@@ -3,7 +3,9 @@ import {
   attemptOutcome,
   NANO_PER_USD,
   type RequestFacts,
+  type RequestSettings,
   type RpcFacts,
+  SAMPLING_FIELDS,
   type ToolCall,
   type WorkCall,
   type WorkFacts,
@@ -289,6 +291,30 @@ const rpcAttributes = ({ method, id, version }: RpcFacts, code: number | undefin
   text("network.transport", "tcp"),
 ];
 
+/** Which of {@link SAMPLING_FIELDS} are whole numbers. */
+const WHOLE: ReadonlySet<string> = new Set(["top_k", "seed"]);
+
+/** {@link count} of a number that a client has written; nothing where it is not whole or too large: for one such value a collector refuses the whole batch. */
+const countOfClient = (key: string, value: number | undefined): Attribute[] =>
+  Number.isSafeInteger(value) ? countOf(key, value) : [];
+
+/** How the client wanted its reply made. What would be one of the client's own texts, such as its stop sequences, is left out. */
+function settingsAttributes({ maxTokens, choices, effort, sampling }: RequestSettings): Attribute[] {
+  const attributes = [
+    ...countOfClient("gen_ai.request.max_tokens", maxTokens),
+    // By the conventions one is not told.
+    ...countOfClient("gen_ai.request.choice.count", choices === 1 ? undefined : choices),
+    ...textOf("gen_ai.request.reasoning.level", effort),
+  ];
+  for (const field of SAMPLING_FIELDS) {
+    const key = `gen_ai.request.${field}`;
+    const value = sampling[field];
+    if (WHOLE.has(field)) attributes.push(...countOfClient(key, value));
+    else if (value !== undefined) attributes.push({ key, value: { doubleValue: value } });
+  }
+  return attributes;
+}
+
 function attributesOf(facts: RequestFacts): Attribute[] {
   const { usage, finish, error, firstTokenMs, costNano, stream, outcome } = facts;
   const attributes: Attribute[] = [
@@ -302,6 +328,7 @@ function attributesOf(facts: RequestFacts): Attribute[] {
     text("sluice.outcome", outcome),
     count("sluice.attempts", facts.tried),
     { key: "gen_ai.request.stream", value: { boolValue: stream } },
+    ...(facts.settings ? settingsAttributes(facts.settings) : []),
   ];
   // Only where a model has answered: not where the request was refused or failed before the first token.
   if (outcome === "completed" || firstTokenMs !== undefined) {

@@ -227,6 +227,7 @@ export class Exchange {
       usage: charge?.believed ?? settlement?.usage,
       costNano: charge?.costNano,
       traceparent: identity.traceparent,
+      settings: identity.settings,
     };
     recordRequest(facts, { error, charge, dropped }, this.log, this.observer);
   }

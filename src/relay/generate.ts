@@ -20,6 +20,7 @@ import { tellLoss } from "./prepare.ts";
 import { type Chunks, type PieceTaker, tellLater } from "./reply/chunks.ts";
 import { Follower } from "./reply/follower.ts";
 import { EVENT_STREAM, JSON_TYPE, type Reading, readWhole, type Whole } from "./reply/read-reply.ts";
+import { settingsOf } from "./request-settings.ts";
 import { noteFailure } from "./routes/note-failure.ts";
 import { Ended } from "./running/ended.ts";
 import { Visit } from "./running/running.ts";
@@ -95,7 +96,10 @@ function hold(
   const { requestId, caller, client } = request;
   exchange.identity = { requestId, caller, dialect: client.name, stream: intent.stream, model: intent.model };
   request.recorded = true;
-  if (services.observer?.traces) exchange.identity.traceparent = request.headers.get("traceparent") ?? undefined;
+  if (services.observer?.traces) {
+    exchange.identity.traceparent = request.headers.get("traceparent") ?? undefined;
+    exchange.identity.settings = settingsOf(intent, body.value);
+  }
   const webTools = isObject(body.value) ? client.serverTools.find(body.value).length : 0;
   exchange.asked = { body, model: intent.model, beside: { webTools, ...countMedia(body.value) } };
   const wanted: HoldRequest = {

@@ -4,7 +4,7 @@ import { promptTokens } from "../canon/usage.ts";
 import type { Charge } from "../ledger/ledger.ts";
 import { formatUsd } from "../ledger/price.ts";
 import type { Fields, Log } from "../observe/log.ts";
-import type { Attempt, RequestFacts, RequestObserver } from "../observe/request-facts.ts";
+import type { Attempt, RequestFacts, RequestObserver, RequestSettings } from "../observe/request-facts.ts";
 
 /** What is written of every request, whatever became of it. */
 export type Identity = {
@@ -15,6 +15,8 @@ export type Identity = {
   model: string;
   /** The client's trace context; read only where traces are kept. */
   traceparent?: string | undefined;
+  /** How the client wants its reply made; read only where traces are kept. */
+  settings?: RequestSettings;
 };
 
 /** The status in the log where the client had left, and nobody was answered: nginx and others write the same. */

@@ -80,6 +80,56 @@ describe("traces", () => {
     }
   });
 
+  test.each([
+    [
+      "chat",
+      "/v1/chat/completions",
+      { max_tokens: 50, n: 2, seed: 7, presence_penalty: 0.1, frequency_penalty: -0.2, reasoning_effort: "low" },
+      {
+        "gen_ai.request.max_tokens": "50",
+        "gen_ai.request.choice.count": "2",
+        "gen_ai.request.seed": "7",
+        "gen_ai.request.presence_penalty": 0.1,
+        "gen_ai.request.frequency_penalty": -0.2,
+        "gen_ai.request.reasoning.level": "low",
+      },
+    ],
+    [
+      "messages",
+      "/v1/messages",
+      { max_tokens: 50, temperature: 0.5, top_k: 4, thinking: { type: "disabled" }, stop_sequences: ["secret"] },
+      {
+        "gen_ai.request.max_tokens": "50",
+        "gen_ai.request.temperature": 0.5,
+        "gen_ai.request.top_k": "4",
+        "gen_ai.request.reasoning.level": "none",
+      },
+    ],
+    [
+      "responses",
+      "/v1/responses",
+      { max_output_tokens: 50, top_p: 0.9, input: "hi" },
+      { "gen_ai.request.max_tokens": "50", "gen_ai.request.top_p": 0.9 },
+    ],
+    // A collector reads these as numbers of 64 bits, and refuses the whole batch for one that is none.
+    ["chat", "/v1/chat/completions", { n: 1, seed: 1e30, top_k: 0.5 }, {}],
+  ])(
+    "say how a %s client wanted its reply made, in the words of the conventions",
+    async (_dialect, path, wish, told) => {
+      const app = await traced();
+      const messages = [{ role: "user", content: "hi" }];
+      const reply = await app.post(path, { model: "sluice/echo", ...("input" in wish ? {} : { messages }), ...wish });
+    expect([reply.status, (await reply.text()) !== ""]).toEqual([200, true]);
+      await app.app.observation.close();
+      const [own] = spansOf();
+      const { "gen_ai.request.model": model, "gen_ai.request.stream": stream, ...attributes } = attributesOf(own);
+      expect([model, stream]).toEqual(["sluice/echo", false]);
+      const wished = Object.entries(attributes).filter(([key]) => key.startsWith("gen_ai.request."));
+      expect(Object.fromEntries(wished)).toEqual(told);
+      expect(JSON.stringify(own)).not.toContain("secret");
+    },
+  );
+
   test("a span for the request and one for each call, inside the client's trace, without prompt and answer", async () => {
     const app = await traced();
     upstream.answer(PATH, json({ error: { message: "No" } }, { status: 503 }), json(REPLY));
