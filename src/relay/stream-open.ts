@@ -38,8 +38,7 @@ export async function openStream(
   onDecoder: (decoder: KnownDecoder) => void,
 ): Promise<Begun> {
   const { exchange, abort } = job;
-  // The silence of one vendor is not the next one's, and neither is the short wait for the end of a reply that came to nothing.
-  watch.limit(SILENCE_MS);
+  // The silence of one vendor is not the next one's.
   watch.touch();
   const loop = job.served && serveTools(job, target, way);
   if (loop) {
@@ -80,6 +79,8 @@ async function readFirst(
   } catch (thrown) {
     // Whatever it was: nobody else knows of this reader, whose vendor would wait to be read.
     reader.close();
+    // The short wait for the end of a reply that came to nothing is over: what may follow is a pause, and another attempt.
+    watch.limit(SILENCE_MS);
     throw thrown;
   }
 }

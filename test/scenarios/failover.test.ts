@@ -205,6 +205,23 @@ describe("several routes", () => {
     expect([first.calls.length, second.calls.length]).toEqual([1, 1]);
   });
 
+  test("a vendor that is limited behind the end of an empty reply is waited for as long as it says", async () => {
+    const clock = manualClock();
+    const app = await appWith({
+      ...{ vendors: [vendorAt(first, "chat", "one")], clock },
+      models: [{ id: "lab/big", pricing: "free", routes: ROUTES.slice(0, 1) }],
+    });
+    delete app.app.services.pause;
+    const error = { code: 429, message: "Quota.", status: "RESOURCE_EXHAUSTED", details: [{ retryDelay: "4s" }] };
+    const limited = `data: ${JSON.stringify({ error })}\n\n`;
+    answers(first, sse(chatWire.head() + chatWire.finish() + limited), sse(chatWire.text("one") + chatWire.finish()));
+    const asked = stream(app, "well?");
+    await clock.armed(4_000);
+    await clock.advance(4_000);
+    expect(await asked).toContain("[DONE]");
+    expect(first.calls).toHaveLength(2);
+  });
+
   test("streams that end well, or whose client leaves, begin the row of failures anew", async () => {
     oneProcessOnly("a breaker");
     const app = await twoVendors();
