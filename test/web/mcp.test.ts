@@ -90,7 +90,7 @@ describe("what is asked first (web-and-mcp.md A2)", () => {
       paths: { "/mcp/web": { post: { responses: Json } } };
     };
     const told = Object.keys(document.paths["/mcp/web"].post.responses);
-    expect(told).toEqual("200 202 400 401 403 406 409 413 415 422 429 500".split(" "));
+    expect(told).toEqual("200 202 400 401 403 406 409 413 415 422 429 500 503".split(" "));
   });
 
   test("a body above 1 MiB is 413", async () => {
