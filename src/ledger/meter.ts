@@ -126,6 +126,13 @@ export class Meter {
     Object.assign(this.generated, { text: 0, reasoning: 0, arguments: 0 });
   }
 
+  /** The vendor of the round under way has failed with nothing but counts: they are none of the reply's. */
+  forgetRound(): void {
+    this.#usage = undefined;
+    this.#apart = undefined;
+    this.counted = undefined;
+  }
+
   /** Something was generated in the round under way, or it has ended. */
   get hasRoundBegun(): boolean {
     const { text, reasoning, arguments: given } = this.generated;

@@ -111,6 +111,12 @@ export class Exchange {
     this.spending?.forget();
   }
 
+  /** A further round has failed of which nothing has come but counts: they are not paid, and it is counted anew where it is asked for once more. */
+  forgetRound(): void {
+    this.meter.forgetRound();
+    this.spending?.forgetRound();
+  }
+
   /** The answer is whole: settles the vendor's usage, and keeps its reasoning. Both are durable when it resolves. */
   complete(): Promise<void> {
     const kept = this.collector?.kept;

@@ -86,6 +86,12 @@ export class Spending {
     this.#rough = 0;
   }
 
+  /** The round under way has failed, and nothing of it is paid: what follows is counted from the end of the one before. */
+  forgetRound(): void {
+    this.#seen = this.#before;
+    this.nextRound();
+  }
+
   /** Asks for more money. `goesOn`: more text came. Counts alone come at a reply's end: that cannot be ended any sooner, and asks only for what it came to. */
   #grow(goesOn: boolean): void {
     const { vendor, upstreamModel } = this.server;

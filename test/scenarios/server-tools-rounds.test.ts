@@ -200,6 +200,60 @@ test.each([
   },
 );
 
+describe.each(["chat", "messages"] as const)("what a further round's vendor counted that then failed: %s", (client) => {
+  /** A stream to a client that wants none, which counts a prompt and fails. */
+  const failed = () => {
+    const counts = {
+      ...chunk({}),
+      choices: [],
+      usage: { prompt_tokens: 5_000, completion_tokens: 0, total_tokens: 5_000 },
+    };
+    const busy = { error: { message: "busy", type: "overloaded_error", code: 503 } };
+    return sse(`data: ${JSON.stringify(counts)}\n\ndata: ${JSON.stringify(busy)}\n\n`);
+  };
+
+  test("is not charged where it is asked once more, and counts nothing then", async () => {
+    const started = await start({}, true);
+    started.gateway.app.services.pause = () => Promise.resolve();
+    const { wire } = started.vendors.chat;
+    const uncounted: Script = (call) =>
+      json({ ...(wire.whole(says("At dawn."), wire.asks(call).model) as Wire), usage: undefined });
+    play(started, counting(started, searches("gates"), 80, 7), failed(), uncounted);
+    expect(await (await ask(started, client, false)).text()).toContain("At dawn.");
+    const row = rowOf(started);
+    expect(row).toMatchObject({ outcome: "completed", output: 9, estimated: true, attempts: 2 });
+    expect(row?.input).toBeLessThan(2_500);
+    expect(spent(started)).toBe(row?.chargedNano ?? 0n);
+  });
+
+  test("is not charged where nothing comes of it at last", async () => {
+    const started = await start({}, true);
+    started.gateway.app.services.pause = () => Promise.resolve();
+    play(started, counting(started, searches("gates"), 80, 7), failed());
+    expect((await ask(started, client, false)).status).toBeGreaterThan(500);
+    expect(rowOf(started)).toMatchObject({ outcome: "upstream-failed", input: 80, output: 7, estimated: false });
+    expect(spent(started)).toBe(short(80, 7));
+  });
+
+  test("is not charged where the client leaves while it is asked once more", async () => {
+    const started = await start({}, true);
+    started.gateway.app.services.pause = () => Promise.resolve();
+    const { chat } = started.vendors;
+    play(started, counting(started, searches("gates"), 80, 7), failed(), neverAnswer());
+    const leaving = new AbortController();
+    const asked = ask(started, client, false, { signal: leaving.signal });
+    asked.catch(() => undefined);
+    await until(() => chat.upstream.calls.length === 3, "the second try");
+    await settle();
+    leaving.abort();
+    await until(() => rowOf(started) !== undefined, "the settle");
+    const row = rowOf(started);
+    expect(row).toMatchObject({ outcome: "client-left", output: 7, estimated: true });
+    expect(row?.input).toBeLessThan(2_500);
+    expect(spent(started)).toBe(row?.chargedNano ?? 0n);
+  });
+});
+
 test("the output of all rounds together is watched, as their vendor counts it: money that is there for one ends the reply", async () => {
   const started = await start({ pricing: { input: 3, output: 15 } }, true);
   const { gateway } = started;

@@ -351,7 +351,6 @@ export class ServedLoop {
 
   async #ask<T>(receive: (opened: ReadableAnswer) => T | Promise<T>, onAsk: (() => void) | undefined): Promise<T> {
     onAsk?.();
-    this.job.exchange.meter.counted = undefined;
     return receive(await this.send());
   }
 
@@ -373,7 +372,9 @@ export class ServedLoop {
     for (let failure = thrown; ; ) {
       const error = failureOf(failure, job, this.target);
       abort.throwIfAborted();
-      if (!from || exchange.meter.hasRoundBegun) {
+      const hasBegun = exchange.meter.hasRoundBegun;
+      if (!hasBegun) exchange.forgetRound();
+      if (!from || hasBegun) {
         tries.end();
         throw error;
       }
