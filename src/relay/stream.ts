@@ -300,7 +300,9 @@ export class RelayedStream implements Chunks, ReadTaker {
     const ended = reasonOf(reason);
     abort.abort(ended);
     // A client that reads nothing asks for no further piece, with which the books would be closed. Who waits for one is told when they are.
-    if (!this.#taker) void exchange.fail(ended.outcome, ended.error);
+    if (this.#taker) return;
+    this.#takeUntold();
+    void exchange.fail(ended.outcome, ended.error);
   }
 }
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { startApp, vendorAt } from "../support/app.ts";
-import { manualClock } from "../support/clock.ts";
+import { manualClock, settle } from "../support/clock.ts";
 import { chatReply, json, neverAnswer, sse, startUpstream } from "../support/upstream.ts";
 import { gate, until } from "../support/wait.ts";
 import { ask, expectFinished, PATH, readFailure } from "./lab.ts";
@@ -278,6 +278,25 @@ describe("the client leaves", () => {
       void reading.cancel();
       const row = { outcome: "client-left", input: INPUT, output: 40, estimated: false };
       await expectCharged(DOLLAR, costOf(INPUT, 40), [row]);
+    },
+  );
+
+  test.each(STREAMS)(
+    "a stream that is not read for a minute, of a vendor that counts with each piece: its counts, $name",
+    async ({ client, upstream, mode }) => {
+      await lab.stop();
+      const clock = manualClock();
+      lab = await startPayingLab(clock);
+      await lab.fund(DOLLAR);
+      const said = WIRES[upstream].head({ input: 1, output: 0 }) + countedPiece(upstream, PIECES[0], 20);
+      play(upstream, said, "silence");
+      const { body } = await lab.gateway.post(PATH[client], ask(client, PRICED[upstream], mode));
+      await settle();
+      await clock.advance(61_000);
+      await until(() => lab.rows().length === 1, "the settle");
+      await body?.cancel();
+      const row = { outcome: "client-left", input: INPUT, output: 20, estimated: false };
+      await expectCharged(DOLLAR, costOf(INPUT, 20), [row]);
     },
   );
 
