@@ -297,6 +297,7 @@ describe("rows of the configuration", () => {
       [
         { id: "lab/tiny", pricing: "free" },
         { id: "lab/dear", pricing: { input: 1, output: 40 } },
+        { id: "lab/half", pricing: { input: 0, output: 5 } },
         {
           id: "lab/elsewhere",
           routes: [{ vendor: "hub", model: "lab/e" }],
@@ -313,13 +314,14 @@ describe("rows of the configuration", () => {
       routes: [{ vendor: "lab", model: "tiny" }],
     });
     expect(catalog.find("lab/dear")?.accessTier).toBe("paid");
+    expect(catalog.find("lab/half")?.accessTier).toBe("paid");
     expect(catalog.find("lab/elsewhere")).toMatchObject({
       accessTier: "paid",
       reasoning: { form: "effort" },
       routes: [{ vendor: "hub", model: "lab/e" }],
     });
     expect(catalog.find("lab/elsewhere")?.uncharted).toBeUndefined();
-    expect(ids(catalog.list("chat")).slice(-3)).toEqual(["lab/tiny", "lab/dear", "lab/elsewhere"]);
+    expect(ids(catalog.list("chat")).slice(-4)).toEqual(["lab/tiny", "lab/dear", "lab/half", "lab/elsewhere"]);
   });
 });
 
