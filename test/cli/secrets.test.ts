@@ -13,3 +13,21 @@ test("a key in a vendor's query is a secret, as it stands there and as it reads"
 test("a query without any adds none", () => {
   expect(secretsWith("alt=sse&api-version=2026-01-01-preview&a-word-without-a-value")).toEqual(["vendor-key-of-lab"]);
 });
+
+test("a header's value is a secret, and by itself the key that stands behind a word in it; short ones are versions and names", () => {
+  const headers = {
+    authorization: "Key id:of-the-header",
+    "x-plain": "plain-secret-1",
+    "x-team": "blue",
+    "x-version": "v 2026-01-01",
+    "x-words": "what it is called",
+  };
+  expect(secretsOf(PLAIN_CONFIG, [{ ...vendor, headers }])).toEqual([
+    "vendor-key-of-lab",
+    "Key id:of-the-header",
+    "id:of-the-header",
+    "plain-secret-1",
+    "v 2026-01-01",
+    "what it is called",
+  ]);
+});
