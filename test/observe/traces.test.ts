@@ -620,10 +620,18 @@ describe("where traces go", () => {
     expect(warnings.splice(0)).toEqual(Array(4).fill(`OTEL_EXPORTER_OTLP_HEADERS: ${told}`));
   });
 
-  test("a header whose value no header can carry is left aside, and told: every batch would fail for it", () => {
+  test("an address that is whole already is not made longer", () => {
+    const whole = "http://otel.test:4318/v1/traces";
+    expect(chooseTelemetry({ otlp_endpoint: `${whole}/` }, {}, warnings)?.url).toBe(whole);
+    expect(chooseTelemetry(undefined, { OTEL_EXPORTER_OTLP_ENDPOINT: whole }, warnings)?.url).toBe(whole);
+    expect(warnings).toEqual([]);
+  });
+
+  test("a header whose name or value no header can have is left aside, and told: every batch would fail for it", () => {
     const variables = {
       OTEL_EXPORTER_OTLP_ENDPOINT: "http://otel.test:4318",
-      OTEL_EXPORTER_OTLP_HEADERS: "x-price=5%E2%82%AC,x-lines=a%0Ab,authorization=Basic%20YWJj%0A,x-city=M%C3%BCnchen",
+      OTEL_EXPORTER_OTLP_HEADERS:
+        "x-price=5%E2%82%AC,x-lines=a%0Ab,authorization=Basic%20YWJj%0A,x-city=M%C3%BCnchen,x name=1",
     };
     expect(chooseTelemetry(undefined, variables, warnings)?.headers).toEqual({
       authorization: "Basic YWJj",
@@ -677,6 +685,7 @@ describe("where traces go", () => {
     const sampling = (name: string, ratio?: string) =>
       chosen({ OTEL_TRACES_SAMPLER: name, ...(ratio !== undefined && { OTEL_TRACES_SAMPLER_ARG: ratio }) });
     expect(sampling("always_on")?.sampling).toEqual({ byParent: false, ratio: 1 });
+    expect(sampling("parentbased_always_on")?.sampling).toEqual({ byParent: true, ratio: 1 });
     expect(sampling("ParentBased_always_off")?.sampling).toEqual({ byParent: true, ratio: 0 });
     expect(sampling("parentbased_traceidratio", "0.25")?.sampling).toEqual({ byParent: true, ratio: 0.25 });
     expect(sampling("traceidratio", "1E-2")?.sampling).toEqual({ byParent: false, ratio: 0.01 });
@@ -731,7 +740,14 @@ describe("where traces go", () => {
       tls: { ca: fixture("authority"), cert: fixture("sound"), key: fixture("key") },
     });
     expect(chosen({ OTEL_EXPORTER_OTLP_CERTIFICATE: ca })?.tls).toEqual({ ca: fixture("authority") });
+    // A collector with a certificate that everybody knows may ask for one all the same.
+    const own = { OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: cert, OTEL_EXPORTER_OTLP_CLIENT_KEY: key };
+    expect(chosen(own)?.tls).toEqual({ cert: fixture("sound"), key: fixture("key") });
     expect(warnings).toEqual([]);
+    for (const [name, path] of Object.entries(own)) {
+      expect(chosen({ [name]: path, OTEL_EXPORTER_OTLP_CERTIFICATE: ca })?.tls).toEqual({ ca: fixture("authority") });
+      expect(warnings.splice(0)).toEqual([expect.stringContaining("each needs the other")]);
+    }
     const wrong = {
       OTEL_BSP_MAX_QUEUE_SIZE: "0",
       OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "many",
