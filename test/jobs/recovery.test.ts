@@ -17,7 +17,7 @@ import { createLog } from "../../src/observe/log.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { PLAIN_CONFIG } from "../support/app.ts";
 import { makeFolder, removeFolder } from "../support/binary.ts";
-import { manualClock, settle } from "../support/clock.ts";
+import { type ManualClock, manualClock, settle } from "../support/clock.ts";
 import { until, within } from "../support/wait.ts";
 import { endHanging, hang, IMAGE, Painter, PNG, paintVendor } from "./lab.ts";
 
@@ -146,12 +146,16 @@ async function fillSlots(folder: string): Promise<string[]> {
 }
 
 /** A life on a clock of its own, in which the time is over that a vendor is waited for. */
-async function liveWithout(folder: string, vendors: readonly Vendor[], routes?: Route[]): Promise<Life> {
+async function liveWithout(
+  folder: string,
+  vendors: readonly Vendor[],
+  routes?: Route[],
+): Promise<Life & { clock: ManualClock }> {
   const clock = manualClock(Date.now());
   const life = await live(folder, vendors, routes, clock);
   await clock.armed(VENDOR_PATIENCE_MS);
   await clock.advance(VENDOR_PATIENCE_MS);
-  return life;
+  return { ...life, clock };
 }
 
 describe("a job whose process died while its vendor worked", () => {
@@ -513,6 +517,12 @@ describe("a job whose process died while its vendor worked", () => {
     const other = new Painter("none");
     other.create_ = [IMAGE];
     const second = await liveWithout(folder, [paintVendor("paint2", other)], [{ vendor: "paint2", model: "b" }]);
+    const asked = async () => {
+      // The disk is asked for its room, in its own time, before the job goes on at once.
+      await second.clock.advance(0);
+      return other.creates.length > 0;
+    };
+    await until(asked, "the other vendor");
     const states = await Promise.all(ids.map((id) => ended(second, id)));
     expect(states.map(({ state }) => state)).toEqual(["failed", "failed", "failed", "failed", "succeeded"]);
     expect(other.creates.map(({ model }) => model)).toEqual(["b"]);
