@@ -119,7 +119,7 @@ describe("traces", () => {
       const app = await traced();
       const messages = [{ role: "user", content: "hi" }];
       const reply = await app.post(path, { model: "sluice/echo", ...("input" in wish ? {} : { messages }), ...wish });
-    expect([reply.status, (await reply.text()) !== ""]).toEqual([200, true]);
+      expect([reply.status, (await reply.text()) !== ""]).toEqual([200, true]);
       await app.app.observation.close();
       const [own] = spansOf();
       const { "gen_ai.request.model": model, "gen_ai.request.stream": stream, ...attributes } = attributesOf(own);
