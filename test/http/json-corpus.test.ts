@@ -45,6 +45,7 @@ const BODIES: Readonly<Record<string, () => object>> = {
   "/v1/messages": () => ({ model: "sluice/echo", max_tokens: 9, messages: TURNS }),
   "/v1/messages/count_tokens": () => ({ model: "sluice/echo", messages: TURNS }),
   "/v1/responses": () => ({ model: "sluice/echo", input: "Hi" }),
+  "/v1/responses/input_tokens": () => ({ model: "sluice/echo", input: "Hi" }),
   "/v1/debug/translate": () => ({ dialect: "chat", body: { model: "lab/messages", messages: TURNS } }),
   "/v1/images/generations": () => ({ model: "openai/gpt-image-1.5", prompt: "a fox" }),
   "/mcp/web": () => ({ jsonrpc: "2.0", id: 1, method: "ping" }),

@@ -590,7 +590,7 @@ describe("a gateway that is told to stop", () => {
     });
     try {
       await clock.advance(6_000);
-      await until(() => row(second, id).state === "queued", "the job to wait again");
+      await until(() => claiming.mock.calls.length > 0 && row(second, id).state === "queued", "the job to wait again");
       expect([claiming.mock.calls.length, row(second, id).tries, again.resumes]).toEqual([1, 1n, []]);
     } finally {
       claiming.mockRestore();
