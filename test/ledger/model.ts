@@ -290,10 +290,12 @@ export class Model {
     return this.counted(this.account(id), kind, this.now);
   }
 
-  /** What counts from the period of `at` on. */
+  /** What counts in the period of `at`. */
   counted(account: ModelAccount, kind: "image" | "web", at: number): number {
     const day = (ms: number) => Math.floor(ms / DAY);
-    const counts = (claim: ModelClaim) => (kind === "image" ? claim.at > at - DAY : day(claim.at) === day(at));
+    // An image that lies a day ahead was claimed by a clock that stood wrong.
+    const counts = (claim: ModelClaim) =>
+      kind === "image" ? Math.abs(claim.at - at) < DAY : day(claim.at) === day(at);
     let used = 0;
     for (const claim of this.claims.values()) {
       if (claim.account === account && claim.kind === kind && counts(claim)) used += claim.counted;

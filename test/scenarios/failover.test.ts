@@ -206,6 +206,7 @@ describe("several routes", () => {
   });
 
   test("a vendor that is limited behind the end of an empty reply is waited for as long as it says", async () => {
+    insideOnly(CLOCK_BY_HAND);
     const clock = manualClock();
     const app = await appWith({
       ...{ vendors: [vendorAt(first, "chat", "one")], clock },
