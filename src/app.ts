@@ -344,7 +344,7 @@ function openEndpoints(parts: Parts): Gateway {
       userAgent: services.userAgent,
     },
     observation,
-    ready: () => state.ready && watch.isWell,
+    ready: () => state.ready && watch.look(),
   });
 }
 

@@ -14,7 +14,7 @@ const HEAD_BYTES = 100;
 const PIECE_BYTES = 1 << 20;
 
 /** The bytes of a file from `at` on, `length` of them at the most. */
-function readAt(file: string, at: number, length: number): Buffer {
+export function readAt(file: string, at: number, length: number): Buffer {
   const bytes = Buffer.alloc(length);
   const opened = openSync(file, "r");
   try {

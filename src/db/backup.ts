@@ -8,7 +8,6 @@ import {
   linkSync,
   openSync,
   readdirSync,
-  readSync,
   renameSync,
   rmSync,
   statSync,
@@ -17,7 +16,7 @@ import { dirname, join } from "node:path";
 import { errorCode } from "../lib/error-code.ts";
 import { randomName } from "../lib/id.ts";
 import { HOUR_MS } from "../lib/spans.ts";
-import { seal, unseal } from "./backup-seal.ts";
+import { readAt, seal, unseal } from "./backup-seal.ts";
 import { giveToFolderOwner } from "./folder-owner.ts";
 import { isOwnStore } from "./migrations.ts";
 import { openStore, type Store, withPrivateFiles } from "./open.ts";
@@ -131,15 +130,10 @@ export function backupStore(store: Store, file: string): void {
 }
 
 function beginsLikeSqlite(file: string): boolean {
-  const head = Buffer.alloc(MAGIC.length);
-  let opened: number | undefined;
   try {
-    opened = openSync(file, "r");
-    return readSync(opened, head, 0, head.length, 0) === head.length && head.toString("latin1") === MAGIC;
+    return readAt(file, 0, MAGIC.length).toString("latin1") === MAGIC;
   } catch (thrown) {
     throw toStoreError(thrown, file);
-  } finally {
-    if (opened !== undefined) closeSync(opened);
   }
 }
 

@@ -39,9 +39,9 @@ export class StoreWatch {
 
   /**
    * Whether the store takes writes, as far as can be told without one: its file may have been taken away since the last. Asked for readiness; a balancer that is
-   * told no sends nothing that would be written.
+   * told no sends nothing that would be written. A store that has gone is tried at once.
    */
-  get isWell(): boolean {
+  look(): boolean {
     if (this.#failing) return false;
     if (!hasMoved(this.store.database)) return true;
     // It fails, so that this is told and watched as every fault of the store is.

@@ -238,25 +238,25 @@ const MessagesUsage = late(() =>
       cache_creation_input_tokens: Type.Optional(
         Type.Integer({ description: "Input tokens written to the vendor's cache." }),
       ),
-      cache_creation: Type.Optional(
-        Nullable(
-          Open({
+      cache_creation: Maybe(
+        Open(
+          {
             ephemeral_5m_input_tokens: Type.Optional(Type.Integer()),
             ephemeral_1h_input_tokens: Type.Optional(Type.Integer()),
-          }),
-          "For how long the vendor's cache keeps what was written, where it tells.",
+          },
+          { description: "For how long the vendor's cache keeps what was written, where it tells." },
         ),
       ),
       output_tokens_details: Type.Optional(
         Open({ thinking_tokens: Type.Integer({ description: "The part of output_tokens spent on reasoning." }) }),
       ),
-      server_tool_use: Type.Optional(
-        Nullable(
-          Open({
+      server_tool_use: Maybe(
+        Open(
+          {
             web_search_requests: Type.Optional(Type.Integer()),
             web_fetch_requests: Type.Optional(Type.Integer()),
-          }),
-          "Searches and pages of web tools that were run for the model.",
+          },
+          { description: "Searches and pages of web tools that were run for the model." },
         ),
       ),
     },
@@ -271,7 +271,7 @@ const ReplyBlock = late(() =>
         {
           type: Type.Literal("text"),
           text: Type.String(),
-          citations: Type.Optional(Nullable(Type.Array(Open({ type: Type.String() })), "What the text rests on.")),
+          citations: Maybe(Type.Array(Open({ type: Type.String() }), { description: "What the text rests on." })),
         },
         { description: "Visible output." },
       ),
@@ -300,8 +300,8 @@ export const MessagesReply = late(() =>
       content: Type.Array(ReplyBlock()),
       stop_reason: Nullable(Type.String(), STOP_REASONS),
       stop_sequence: Nullable(Type.String(), "The sequence that matched, else null."),
-      stop_details: Type.Optional(
-        Nullable(Open({ type: Type.String() }), "Why the model declined, where its vendor tells."),
+      stop_details: Maybe(
+        Open({ type: Type.String() }, { description: "Why the model declined, where its vendor tells." }),
       ),
       usage: MessagesUsage(),
     },

@@ -1,4 +1,4 @@
-import { type TSchema, Type } from "@sinclair/typebox";
+import { Type } from "@sinclair/typebox";
 import { late, Maybe, Nullable, Open } from "./open.ts";
 
 const TextPart = late(() =>
@@ -203,28 +203,25 @@ const ResponsesUsage = late(() =>
   ),
 );
 
-/** A field that may be null, and that some vendors leave out. */
-const told = <T extends TSchema>(schema: T) => Type.Optional(Nullable(schema));
-
 /** Fields that nobody checks in a request: its response repeats them as they came. */
 const asWritten = (usual: string) => Type.Optional(Type.Unknown({ description: `As in the request, else ${usual}.` }));
 
 /** What a response repeats of its request, as the client wrote it, else the dialect's own word for nothing. */
 const repeated = late(() => ({
   instructions: asWritten("null"),
-  max_output_tokens: told(Type.Integer()),
+  max_output_tokens: Maybe(Type.Integer()),
   max_tool_calls: asWritten("null"),
   metadata: asWritten("an empty object"),
-  parallel_tool_calls: told(Type.Boolean()),
+  parallel_tool_calls: Maybe(Type.Boolean()),
   prompt_cache_key: asWritten("not there"),
   reasoning: asWritten("`effort` and `summary` of null"),
   safety_identifier: asWritten("null"),
-  temperature: told(Type.Number()),
-  text: told(Open({ format: Type.Optional(Open({ type: Type.String() })), verbosity: asWritten("not there") })),
+  temperature: Maybe(Type.Number()),
+  text: Maybe(Open({ format: Type.Optional(Open({ type: Type.String() })), verbosity: asWritten("not there") })),
   tool_choice: asWritten("`auto`"),
-  tools: told(Type.Array(Open({}))),
+  tools: Maybe(Type.Array(Open({}))),
   top_logprobs: asWritten("0"),
-  top_p: told(Type.Number()),
+  top_p: Maybe(Type.Number()),
   truncation: asWritten("`disabled`"),
   user: asWritten("not there"),
 }));
@@ -232,10 +229,10 @@ const repeated = late(() => ({
 const OutputPart = late(() =>
   Open({
     type: Type.String({ examples: ["output_text", "refusal"] }),
-    text: told(Type.String()),
-    refusal: told(Type.String()),
-    annotations: told(Type.Array(Open({ type: Type.String() }), { description: "Pages that the text rests on." })),
-    logprobs: told(Type.Array(Open({}))),
+    text: Maybe(Type.String()),
+    refusal: Maybe(Type.String()),
+    annotations: Maybe(Type.Array(Open({ type: Type.String() }), { description: "Pages that the text rests on." })),
+    logprobs: Maybe(Type.Array(Open({}))),
   }),
 );
 
@@ -244,23 +241,23 @@ const OutputItem = late(() =>
   Open(
     {
       type: Type.String({ examples: ["message", "function_call", "reasoning"] }),
-      id: told(Type.String()),
-      status: told(Type.String({ examples: ["completed", "incomplete"] })),
-      role: told(Type.String({ description: "Of a message: `assistant`." })),
-      content: told(
+      id: Maybe(Type.String()),
+      status: Maybe(Type.String({ examples: ["completed", "incomplete"] })),
+      role: Maybe(Type.String({ description: "Of a message: `assistant`." })),
+      content: Maybe(
         Type.Array(OutputPart(), {
           description: "Of a message; of reasoning, where its vendor tells the text itself.",
         }),
       ),
-      summary: told(
-        Type.Array(Open({ type: Type.String(), text: told(Type.String()) }), { description: "Of reasoning." }),
+      summary: Maybe(
+        Type.Array(Open({ type: Type.String(), text: Maybe(Type.String()) }), { description: "Of reasoning." }),
       ),
-      encrypted_content: told(
+      encrypted_content: Maybe(
         Type.String({ description: "Of reasoning: its proof, to be sent back with the next turn." }),
       ),
-      call_id: told(Type.String({ description: "Of a call: what its output names." })),
-      name: told(Type.String({ description: "Of a call: the tool." })),
-      arguments: told(Type.Unknown({ description: "Of a function_call: a string of JSON." })),
+      call_id: Maybe(Type.String({ description: "Of a call: what its output names." })),
+      name: Maybe(Type.String({ description: "Of a call: the tool." })),
+      arguments: Maybe(Type.Unknown({ description: "Of a function_call: a string of JSON." })),
     },
     { title: "ResponsesOutputItem" },
   ),
@@ -276,18 +273,18 @@ export const ResponsesReply = late(() =>
       status: Type.String({ examples: ["completed", "incomplete"] }),
       model: Type.String({ description: "The model ID that was asked for." }),
       output: Type.Array(OutputItem()),
-      error: Type.Optional(Nullable(Open({}), "What went wrong, of a response that failed.")),
+      error: Maybe(Open({}, { description: "What went wrong, of a response that failed." })),
       incomplete_details: Nullable(
         Open({ reason: Type.Optional(Type.String()) }),
         "Why the answer is incomplete: `max_output_tokens` or `content_filter`.",
       ),
       usage: Type.Optional(Nullable(ResponsesUsage())),
       ...repeated(),
-      background: told(Type.Boolean()),
-      previous_response_id: told(Type.String()),
-      service_tier: told(Type.String()),
-      store: told(Type.Boolean()),
-      access_programs: told(Type.Array(Type.Unknown())),
+      background: Maybe(Type.Boolean()),
+      previous_response_id: Maybe(Type.String()),
+      service_tier: Maybe(Type.String()),
+      store: Maybe(Type.Boolean()),
+      access_programs: Maybe(Type.Array(Type.Unknown())),
     },
     { title: "ResponsesReply", description: "The answer as output items." },
   ),

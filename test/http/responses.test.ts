@@ -3,7 +3,7 @@ import OpenAI from "openai";
 import type { Event } from "../../src/canon/events.ts";
 import { dialects } from "../../src/dialects/index.ts";
 import { packReasoning } from "../../src/dialects/reasoning/proof.ts";
-import { startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { fetchBy, startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { json, startUpstream, type Upstream } from "../support/upstream.ts";
 
 const { responses } = dialects;
@@ -58,7 +58,7 @@ const openai = () =>
     apiKey: gateway.key,
     baseURL: "http://localhost/v1",
     maxRetries: 0,
-    fetch: async (input, init) => gateway.app.gateway.answerRequest(new Request(String(input), init as RequestInit)),
+    fetch: fetchBy(gateway),
   });
 
 /** Rejection of the SDK's own promise, which is no plain one. */

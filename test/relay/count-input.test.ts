@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import OpenAI from "openai";
-import { startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { fetchBy, startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { json, startUpstream, type Upstream } from "../support/upstream.ts";
 
 /** Here, and at the vendor whose own the endpoint is. */
@@ -105,7 +105,7 @@ test("the official SDK counts", async () => {
     apiKey: app.key,
     baseURL: "http://localhost/v1",
     maxRetries: 0,
-    fetch: async (input, init) => app.app.gateway.answerRequest(new Request(String(input), init as RequestInit)),
+    fetch: fetchBy(app),
   });
   const counted = await client.responses.inputTokens.count({ model: GPT, input: "Hello, world!", tools: [TOOL] });
   expect(counted.object).toBe("response.input_tokens");

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import Anthropic from "@anthropic-ai/sdk";
 import { GatewayError } from "../../src/canon/errors.ts";
 import { VENDOR_COUNT_MS } from "../../src/relay/count-tokens.ts";
-import { startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { fetchBy, startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { CLOCK_BY_HAND, insideOnly } from "../support/black-box-config.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
 import { html, json, neverAnswer, reset, startUpstream, truncatedJson, type Upstream } from "../support/upstream.ts";
@@ -463,7 +463,7 @@ test("the official SDK counts, with either answer", async () => {
     apiKey: app.key,
     baseURL: "http://localhost",
     maxRetries: 0,
-    fetch: async (input, init) => app.app.gateway.answerRequest(new Request(String(input), init as RequestInit)),
+    fetch: fetchBy(app),
   });
   const messages = [{ role: "user" as const, content: "Hello, world!" }];
   expect((await client.messages.countTokens({ model: GPT, messages })).input_tokens).toBe(11);

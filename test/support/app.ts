@@ -119,6 +119,12 @@ export type TestApp = {
   stop(): Promise<void>;
 };
 
+/** What an official SDK takes for `fetch`: it asks this gateway, without a socket. */
+export const fetchBy =
+  ({ app }: Pick<TestApp, "app">) =>
+  async (input: string | URL | Request, init?: unknown): Promise<Response> =>
+    app.gateway.answerRequest(new Request(String(input), init as RequestInit));
+
 /**
  * Puts the gateway together as `sluice serve` does, without listening. With `SLUICE_EXECUTABLE` that executable is started in its place, as a process of
  * its own.
