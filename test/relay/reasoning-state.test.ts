@@ -469,6 +469,28 @@ describe("clients that carry reasoning themselves", () => {
     expect(lab.vendors.anthropic.bodies.at(-1)?.["messages"]).toEqual(client.body()["messages"]);
   });
 
+  test.each([
+    ["lab/claude-budget", "anthropic"],
+    ["lab/claude-final", "final"],
+  ] as const)(
+    "thinking that a messages client writes behind the text is put back before it, %s",
+    async (model, vendor) => {
+      await open();
+      const client = new Client(lab, "messages", model, "whole");
+      client.user("What is the weather?");
+      const { body, calls } = await client.ask();
+      const [thinking, text, ...rest] = body["content"] as Record<string, unknown>[];
+      expect([thinking?.["type"], text?.["type"]]).toEqual(["thinking", "text"]);
+      client.add({ role: "assistant", content: [text, thinking, ...rest] });
+      client.results(calls);
+      const heard = await client.ask();
+      expect([heard.status, heard.dropped, lab.vendors[vendor].refusals]).toEqual([200, null, []]);
+      expect(lab.vendors[vendor].returned()).toEqual(THOUGHTS.slice(0, 1));
+      const sent = JSON.stringify(lab.vendors[vendor].bodies.at(-1));
+      expect(sent.indexOf(THOUGHTS[0] ?? "")).toBeLessThan(sent.indexOf(String(text?.["text"])));
+    },
+  );
+
   /** As a client that keeps every signature as bytes: what is no base64 comes back as the base64 of itself. */
   const asBytes = (block: Record<string, unknown>) => {
     const signature = String(block["signature"] ?? "");

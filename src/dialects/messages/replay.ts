@@ -30,17 +30,24 @@ function callIdOf(block: Block): string | undefined {
 
 const isProof = (signature: string): boolean => signature !== "" && !isUnsigned(asShown(signature));
 
-/** One pass over an assistant's blocks: long conversations have thousands. */
+/**
+ * One pass over an assistant's blocks: long conversations have thousands. A proof behind something else counts as its text: some clients
+ * (Spring AI) write the text first, where Claude refuses a turn that its thinking does not open, so what is remembered is put back in its place.
+ */
 function readTurn(blocks: readonly Block[], text: string, anchor: bigint): SpokenTurn {
   const turn: SpokenTurn = { callIds: [], text, carries: "nothing", anchor };
+  const opens = isThinking(blocks[0]);
   for (const block of blocks) {
     const { type } = block;
     if (type === "tool_use") {
       const id = stringOf(block["id"]);
       if (id !== "") turn.callIds.push(id);
-    } else if (type === "redacted_thinking" || (type === "thinking" && isProof(stringOf(block["signature"])))) {
+    } else if (
+      opens &&
+      (type === "redacted_thinking" || (type === "thinking" && isProof(stringOf(block["signature"]))))
+    ) {
       turn.carries = "proof";
-    } else if (type === "thinking" && turn.carries === "nothing") turn.carries = "text";
+    } else if (isThinking(block) && turn.carries === "nothing") turn.carries = "text";
   }
   return turn;
 }
