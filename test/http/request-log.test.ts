@@ -242,6 +242,33 @@ describe("the request log", () => {
     expect(await log.removeOld()).toBeUndefined();
   });
 
+  test("old files that cannot be removed keep no later line from being written", async () => {
+    const { log, path, lines } = open();
+    rmSync(path, { recursive: true });
+    writeFileSync(path, "a file in its place");
+    expect(await log.removeOld().catch((thrown) => (thrown as { code: string }).code)).toBe("ENOTDIR");
+    rmSync(path);
+    log.add("info", { event: "generate" });
+    await log.flush();
+    expect(lines()).toMatchObject([{ event: "generate" }]);
+  });
+
+  test("names of models are searched for secrets once, and a bounded number of them is remembered", () => {
+    const searched = new Map<string, number>();
+    const scrub = (text: string) => {
+      searched.set(text, (searched.get(text) ?? 0) + 1);
+      return text;
+    };
+    const { log } = open({ scrub });
+    const add = (model: string) => log.add("info", { model });
+    add("lab/a");
+    add("lab/a");
+    expect(searched.get("lab/a")).toBe(1);
+    for (let at = 0; at < 1_000; at++) add(`lab/${at}`);
+    add("lab/a");
+    expect(searched.get("lab/a")).toBe(2);
+  });
+
   test("what waits is bounded, and what was left out is counted", async () => {
     const { log, files, lines } = open({ maxBytes: 64 * 1024 * 1024 });
     for (let at = 0; at < 20_010; at++) log.add("info", { at });
