@@ -132,20 +132,32 @@ describe("accounts", () => {
       ...first,
       repeated: true,
     });
+    expect((await run("accounts", "deposit", "team", "12.5", "--reference", "r1")).stdout).toBe(
+      "Booked before, nothing was written: deposit of 12.500000000 USD, team, reference r1.\nThe wallet has 12.500000000 USD.\n",
+    );
     await json("accounts", "deposit", "team", "0.000000001", "--promotion", "--detail", "a gift");
     expect(await json("accounts", "list")).toMatchObject([
       { name: "local", wallet_usd: "0.000000000" },
       { name: "team", wallet_usd: "12.500000001" },
       { name: "guests", wallet_usd: "0.000000000" },
     ]);
-    await run("accounts", "deposit", "team", "--correction", "--", "-2.5");
+    const { stdout: corrected } = await run("accounts", "deposit", "team", "--correction", "--", "-2.5");
+    expect(corrected).toMatch(
+      /^Booked: correction of -2\.500000000 USD, team, reference command-\w{16}\.\nThe wallet has 10\.000000001 USD\.\n$/,
+    );
     expect(await json("accounts", "show", "team")).toMatchObject({
       plan: { id: "max" },
       balance: { usd: 10, has_deposit: true },
       window: { usd: 10, available_usd: 10 },
     });
-    const shown = (await run("accounts", "show", "team")).stdout;
-    expect(shown).toContain("10 USD, 10 USD available");
+    const shown = (await run("accounts", "show", "team")).stdout.trimEnd().split("\n");
+    expect(shown.map((line) => line.slice(0, 19))).toContain("requests a minute  ");
+    expect(Object.fromEntries(shown.map((line) => line.split(/ {2,}/)))).toEqual({
+      ...{ id: made.id, name: "team", plan: "max", created: expect.stringMatching(/^20.*Z$/) },
+      ...{ wallet: expect.stringContaining("10 USD, 10 USD available"), "real deposit": "yes" },
+      ...{ window: "10 of 10 USD, ends 5 h after its first use", "images, 24 h": "0 of 80" },
+      ...{ "web calls, today": "0 of 300", "requests a minute": "240" },
+    });
     const table = (await run("accounts", "list")).stdout.split("\n");
     expect(table[0]).toMatch(/^id +name +plan +created +wallet USD$/);
     expect(table[2]).toMatch(/ team +max .* 10\.000000001$/);
@@ -266,7 +278,28 @@ describe("beside a running server", () => {
       expect((await ask(server.key, "/v1/chat/completions", body)).status).toBe(200);
     }
     const told = "Not in these costs: 2 requests of models without a known price.\n";
-    expect(await run("usage")).toMatchObject({ code: 0, stderr: told });
+    const table = await run("usage");
+    expect(table).toMatchObject({ code: 0, stderr: told });
+    const [titles, ...lines] = table.stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => line.split(/ {2,}/));
+    const counts = ["requests", "input", "cache read", "cache write", "output", "reasoning", "images, calls"];
+    expect(titles).toEqual(["model", ...counts, "cost USD", "paid USD"]);
+    expect(lines.map(([model, requests]) => [model, requests])).toEqual([
+      ...[
+        ["lab/a", "1"],
+        ["lab/b", "1"],
+      ],
+      ...[
+        ["sluice/echo", "1"],
+        ["total", "3"],
+      ],
+    ]);
+    const nothing = ["0", "0", "0.000000000", "0.000000000"];
+    expect(lines.map((cells) => cells.slice(6))).toEqual([nothing, nothing, nothing, nothing]);
+    const sum = (column: number) => lines.slice(0, 3).reduce((all, cells) => all + Number(cells[column]), 0);
+    expect([2, 5].map((column) => Number(lines[3]?.[column]))).toEqual([sum(2), sum(5)]);
     expect((await json("usage")).map((row: { unpriced_requests: number }) => row.unpriced_requests)).toEqual([1, 1, 0]);
   });
 
@@ -287,6 +320,8 @@ describe("beside a running server", () => {
     expect(await json("usage", "--by", "model")).toEqual([byModel]);
     expect((await json("usage", "--group", "account"))[0]).toMatchObject({ name: "local", requests: 3 });
     expect((await json("usage", "--group", "request")).length).toBe(3);
+    const none = (await run("usage", "--since", "2026-01-01", "--until", "2026-01-02")).stdout;
+    expect(none).toBe("No usage since 2026-01-01T00:00:00.000Z until 2026-01-02T00:00:00.000Z.\n");
     for (const group of ["model", "request"]) {
       expect(await json("usage", "--group", group, "--since", "2d", "--until", "1d")).toEqual([]);
       expect(await json("usage", "--group", group, "--until", "2100-01-01")).not.toEqual([]);
@@ -317,7 +352,7 @@ describe("beside a running server", () => {
     server = await serve(folder, ["--port", "0"]);
     expect((await ask(key, "/v1/chat/completions", ECHO)).status).toBe(200);
     const doctor = await run("doctor");
-    expect(doctor.code).toBe(0);
+    expect(doctor).toMatchObject({ code: 0, stdout: expect.stringContaining("; accounts: 1, keys in force: 1\n") });
   });
 
   test("plans of a server whose file is elsewhere: what this command is not told of is said, and with the file it knows them", async () => {

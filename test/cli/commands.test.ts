@@ -169,6 +169,7 @@ describe("keys", () => {
     const key = created.stdout.trim();
     expect(created.code).toBe(0);
     expect(key).toMatch(KEY);
+    expect(created.stderr).toMatch(/^Key key_\w+ of account local\. It is not shown again\.$/m);
     const second = await sluice(folder, ["keys", "create", "--admin", "--json"]);
     const made = JSON.parse(second.stdout);
     expect(Object.keys(made)).toEqual(["id", "key", "name", "account"]);
@@ -192,7 +193,16 @@ describe("keys", () => {
     expect(JSON.parse(again.stdout)).toEqual(after[0]);
     const table = (await sluice(folder, ["keys", "list"])).stdout.split("\n");
     expect(table[0]).toMatch(/^id {2,}name {2,}account {2,}kind/);
-    expect(table[1]).toContain("revoked");
+    const [first] = rows;
+    expect(table[1]?.split(/ {2,}/)).toEqual([
+      ...[first?.["id"], "laptop", "local", "api", `${key.slice(0, 14)}…${key.slice(-4)}`],
+      ...[
+        expect.stringMatching(/^20\d\d-\d\d-\d\d \d\d:\d\d UTC$/),
+        "never",
+        expect.stringMatching(/^revoked 20/),
+        "-",
+      ],
+    ]);
     expect(table[2]).toContain("in force");
   });
 

@@ -111,9 +111,11 @@ test("doctor says why a vendor is not reached, and what to do of every fault", a
     ["inner", `${upstream.url}bare/v1/projects/p-1/endpoints/openapi`],
   ].map(([id, url]) => `  - { id: ${id}, dialect: chat, base_url: "${url}", api_key: k }\n`);
   const path = join(folder, "vendors.yaml");
-  writeFileSync(path, `vendors:\n${rows.join("")}`, { mode: 0o600 });
+  // Such a file may be for all to read: no fault of its mode.
+  writeFileSync(path, `vendors:\n${rows.join("")}`, { mode: 0o644 });
   const { stdout } = await sluice(folder, ["doctor", "--json", "--config", path]);
   const findings = JSON.parse(stdout) as { check: string; state: string; detail: string; advice?: string }[];
+  expect(findings.filter(({ check }) => check === "files")).toMatchObject([{ state: "ok" }]);
   const of = (id: string) => findings.find(({ check }) => check === `vendor ${id}`);
   expect(of("none")).toMatchObject({ detail: "127.0.0.1:9 cannot be reached: nothing listens there (ECONNREFUSED)" });
   expect(of("tls")?.detail).toContain("cannot be reached: no TLS connection came about (");

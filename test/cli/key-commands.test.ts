@@ -50,7 +50,7 @@ describe("what the options say", () => {
       capTotalNano: 1_000_000_000n,
     });
     expect(readLimits({}, NOW)).toEqual({});
-    expect(() => readLimits({ endpoints: "chat,chats" }, NOW)).toThrow(WrongUsage);
+    for (const endpoints of ["chat,chats", ","]) expect(() => readLimits({ endpoints }, NOW)).toThrow(WrongUsage);
   });
   test("in words", () => {
     expect(describeLimits(NO_LIMITS)).toBe("-");
@@ -145,11 +145,20 @@ describe("keys and tokens on the command line", () => {
     const made = await json(["tokens", "create", "--name", "browser"]);
     expect(Object.keys(made)).toEqual(["id", "token", "name", "account", "expires_at"]);
     expect(made.token).toMatch(/^slt-[0-9A-Za-z]{38}$/);
+    expect(Date.parse(made.expires_at) - Date.now()).toBeGreaterThan(29.9 * 86_400_000);
+    const wish = ["--expires", "7d", "--scopes", "web,images:read", "--cap-requests-day", "5"];
+    const wished = await sluice(folder, ["tokens", "create", ...wish]);
+    expect(wished.stdout).toMatch(/^slt-[0-9A-Za-z]{38}\n$/);
+    expect(wished.stderr).toMatch(/^Token tok_\w+ of account local, until 20.* UTC\. It is not shown again\.$/m);
     expect((await sluice(folder, ["tokens", "create", "--expires", "91d"])).code).toBe(2);
     expect((await sluice(folder, ["tokens", "create", "--scopes", "chat"])).code).toBe(2);
     expect((await sluice(folder, ["tokens", "revoke", made.id])).code).toBe(0);
     const rows = await json(["tokens", "list"]);
-    expect(rows).toMatchObject([{ id: made.id, kind: "token", endpoints: ["web"], cap_requests_day: 1000 }]);
+    expect(rows).toMatchObject([
+      { id: made.id, kind: "token", endpoints: ["web"], cap_requests_day: 1000 },
+      { name: "token", endpoints: ["web", "images:read"], cap_requests_day: 5, revoked_at: null },
+    ]);
+    expect((Date.parse(rows[1].expires_at) - Date.parse(rows[1].created_at)) / 86_400_000).toBeCloseTo(7, 2);
     expect(rows[0].revoked_at).not.toBeNull();
     expect(JSON.stringify(rows)).not.toContain(made.token);
     expect(await json(["keys", "list"])).toEqual([]);

@@ -64,14 +64,18 @@ const idsOf = async (...args: string[]) => {
 describe("sluice logs", () => {
   test("a table of the last requests with time to the first token, tokens, cost and tries", async () => {
     await noteThree();
+    // Of an image there is no status.
+    log.add("info", { event: "image", request_id: "img_four", model: "lab/draw", outcome: "cancelled" });
+    await log.flush();
     const { code, stdout } = await sluice(folder, ["logs"]);
     const lines = stdout.trimEnd().split("\n");
-    expect([code, lines.length]).toEqual([0, 4]);
+    expect([code, lines.length]).toEqual([0, 5]);
     expect(lines[0]).toMatch(/^time +status +model +vendor +in +out +first ms +ms +cost USD +tries +request +error$/);
     expect(lines[1]).toMatch(
       /^2026-01-02 03:04:05\.\d+ +200 +lab\/a +lab +11 +7 +321 +1234 +0\.000012000 +1 +req_one$/,
     );
     expect(lines[2]).toMatch(/ 502 +other\/b .* 2 +req_two +upstream_error$/);
+    expect(lines[4]?.split(/ +/).slice(2).join(" ")).toBe("cancelled lab/draw - - - - - - - img_four cancelled");
     expect(stdout).not.toContain("the prompt");
   });
 
@@ -259,6 +263,9 @@ test("a reader that has enough ends the command, without a word", async () => {
     const [seen, said] = await Promise.all([child.stdout.text(), child.stderr.text()]);
     clearInterval(next);
     expect([args, seen.split("\n").length, said]).toEqual([args, 2, "ended with 0\n"]);
+    // Lines that come one by one stand in columns of a table too.
+    if (args === "--follow")
+      expect(seen).toMatch(/^2026-01-02 03:04:07\.\d{3} {5}200 {2}lab\/a {23} {2}lab {9} {7}11 /);
   }
 });
 

@@ -5,7 +5,7 @@ import { examineClock, examineLimits, examinePort, examineRoom } from "../../src
 import { examineSearch } from "../../src/cli/examine/search.ts";
 import { formatFirstLines, type Start } from "../../src/cli/first-lines.ts";
 import { showsColour } from "../../src/cli/output.ts";
-import { choosePort, PORTS_TRIED, tryPort } from "../../src/cli/port.ts";
+import { choosePort, explainPort, PORTS_TRIED, readListenFault, tryPort } from "../../src/cli/port.ts";
 import { readSince } from "../../src/cli/since.ts";
 import { formatTable } from "../../src/cli/table.ts";
 import type { Config } from "../../src/config/load.ts";
@@ -126,6 +126,13 @@ describe("ports", () => {
     expect(choosePort("127.0.0.1", 0, true)).toEqual({ port: 0 });
   });
 
+  test("none beyond the last one there is", () => {
+    // Where another program has it, it is taken as well.
+    if (tryPort("127.0.0.1", 65_535) === "free") hold(65_535);
+    const fault = "the ports 65535 to 65535 of 127.0.0.1 are all taken; choose one with --port";
+    expect(choosePort("127.0.0.1", 65_535, false)).toEqual({ fault });
+  });
+
   test("what doctor says of a port", () => {
     const port = hold(0);
     const of = (running: boolean, portWasGiven: boolean) => {
@@ -140,6 +147,19 @@ describe("ports", () => {
     expect(of(false, true)).toBe(`ok: ${port} of 127.0.0.1 is free`);
     const elsewhere = { host: "192.0.2.1", port, portWasGiven: false } as Config["server"];
     expect(examinePort(elsewhere, true).state).toBe("fault");
+  });
+
+  test.each([
+    ["EADDRINUSE", "taken", "port 80 of ::1 is taken by another program; choose another with --port"],
+    ["EACCES", "no-permission", "this user may not listen on port 80; choose one above 1023 with --port"],
+    ["EPERM", "no-permission", "this user may not listen on port 80; choose one above 1023 with --port"],
+    ["EADDRNOTAVAIL", "no-address", "this machine has no address ::1 to listen on; choose another with --host"],
+    ["EINVAL", "no-address", "this machine has no address ::1 to listen on; choose another with --host"],
+    ["ENOTFOUND", "no-address", "this machine has no address ::1 to listen on; choose another with --host"],
+    ["EMFILE", undefined, ""],
+  ] as const)("%s: %p", (code, state, sentence) => {
+    expect(readListenFault(Object.assign(new Error("Failed to listen"), { code }))).toBe(state);
+    if (state) expect(explainPort(state, "::1", 80)).toBe(sentence);
   });
 
   test("an address this machine does not have is no matter of ports", () => {
@@ -187,6 +207,15 @@ describe("the first lines", () => {
     expect(lines[3]).toContain('-H "Authorization: Bearer $SLUICE_API_KEY"');
     expect(lines.join("\n")).not.toContain("canary");
     expect(lines).toHaveLength(4);
+  });
+
+  test("of many vendors a dozen are named", () => {
+    const vendors = registry.slice(0, 13);
+    expect(vendors).toHaveLength(13);
+    const found = (count: number) => formatFirstLines({ ...start, vendors: vendors.slice(0, count) })[2]?.split(", ");
+    expect(found(1)).toEqual([expect.stringMatching(/^Found: \w+ \(\w+_API_KEY\)$/)]);
+    expect([found(12)?.length, found(12)?.at(-1)]).toEqual([12, found(13)?.at(11)]);
+    expect(found(13)?.slice(12)).toEqual(["1 more"]);
   });
 
   test.each([
@@ -264,6 +293,13 @@ describe("clock and limits", () => {
   ] as const)("room on the disk %j: %j", (room, states) => {
     expect(examineRoom("/nowhere/at/all", room).map(({ state }) => state)).toEqual([...states]);
   });
+  test("in megabytes and in files", () => {
+    const told = (bytes: number, files: number) => examineRoom("/d", { bytes, files }).map(({ detail }) => detail);
+    const [room, files] = told((15 << 20) + 9, 1);
+    expect(room).toBe("/d: 15 MB are left on its disk; when it is full nothing that is counted is served (503)");
+    expect(files).toBe("/d: 1 more file can be made on its disk, which has no inodes beyond them");
+    expect(told(16 << 20, 2)[0]).toStartWith("/d: 2 more files can be made");
+  });
   const now = Date.UTC(2026, 10, 21);
   test.each([
     [now, undefined, "ok"],
@@ -284,5 +320,13 @@ describe("clock and limits", () => {
     [255, "fault"],
   ] as const)("open files %p: %s", (files, state) => {
     expect(examineLimits(files).state).toBe(state);
+  });
+  test.each([
+    [20_000, "20000, enough for 9950 streams at the same time"],
+    [1_024, "1024, enough for 462 streams at the same time"],
+    [64, "64, enough for 0 streams at the same time"],
+    [Number.POSITIVE_INFINITY, "unlimited"],
+  ])("what %p open files are enough for", (files, told) => {
+    expect(examineLimits(files).detail).toBe(`open files: ${told}`);
   });
 });
