@@ -1036,6 +1036,32 @@ describe("several keys of a vendor", () => {
       ),
     ],
     [
+      "xAI's 403 of an account that nobody has paid for yet",
+      json(
+        {
+          code: "The caller does not have permission to execute the specified operation",
+          error:
+            "Your newly created team doesn't have any credits or licenses yet. You can purchase those on https://console.x.ai/team/1.",
+        },
+        { status: 403 },
+      ),
+    ],
+    [
+      "DeepInfra's 402 of an empty account",
+      json(
+        {
+          detail: {
+            error: "inference prohibited, please enter a payment method in https://deepinfra.com/dash/settings",
+          },
+        },
+        { status: 402 },
+      ),
+    ],
+    [
+      "Zhipu's 429 of an account that owes",
+      json({ error: { code: "1113", message: "您的账户已欠费，请充值后重试。" } }, { status: 429 }),
+    ],
+    [
       "new-api's 403 of an empty account",
       json(
         {
@@ -1264,6 +1290,7 @@ describe("several keys of a vendor", () => {
   test.each([
     "Access to Anthropic models is not allowed from unsupported countries, regions, or territories.",
     "User location is not supported for the API use.",
+    "Gemini API free tier is not available in your country. Please enable billing on your project in Google AI Studio.",
   ])("a place that a model is not served to says nothing of the key's others: %s", async (message) => {
     const routes = ["big", "small"].map((model) => ({ vendor: "one", model }));
     const both = [...models, { id: "one/small", pricing: "free" as const }, { id: "lab/either", routes }];

@@ -210,10 +210,12 @@ const MISNOMERS: readonly Misnomer[] = [
       /^(?:Incorrect API key provided|API key (?:not valid|expired)|Invalid API[ -]?key|(?:This )?organization has been (?:disabled|restricted))/i,
     means: 401,
   },
-  // A place from which Google serves nobody, or Bedrock nobody Anthropic's models: it is where the gateway or its account is, and another vendor may well serve it.
+  // A place from which Google serves nobody, or nobody who pays nothing (u14app/neo-chat #45), or Bedrock nobody Anthropic's models: it is where the gateway or
+  // its account is, and another vendor may well serve it.
   {
     at: BAD_REQUEST,
-    words: /^(?:User location is not supported for the API use|Access to Anthropic models is not allowed from)\b/i,
+    words:
+      /^(?:User location is not supported for the API use|Gemini API free tier is not available in your country|Access to Anthropic models is not allowed from)\b/i,
     means: 403,
   },
   // A model that the vendor does not have, by DeepSeek, SiliconFlow, Mistral, Workers AI, LiteLLM, llama-swap, llama.cpp's router (its `server-models.cpp`),

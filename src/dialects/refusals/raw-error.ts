@@ -152,6 +152,12 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
   if (typeof inner === "string") {
     return readRelayed(besideStatus(text(inner), value), wrappings);
   }
+  // What FastAPI wraps a server's own error in (DeepInfra's): nobody has relayed that.
+  const { detail } = value;
+  if (isObject(detail) && text(value["message"]) === "") {
+    const own = readRawError(detail, wrappings - 1);
+    if (own.message !== "") return own;
+  }
   // Beside words that say no more than that a model's server refused GMI's edge has it as JSON (vercel/ai, `gmicloud-error.ts`), and Lemonade as it came
   // (lemonade-sdk/lemonade, `cloud_server.cpp`; its older ones of every engine).
   const { details: beside } = value;
