@@ -284,7 +284,9 @@ describe("time", () => {
     const clock = manualClock();
     let cancelled = false;
     const body = new ReadableStream<Uint8Array>({
-      start: (controller) => pieces.forEach((piece) => controller.enqueue(new TextEncoder().encode(piece))),
+      start(controller) {
+        for (const piece of pieces) controller.enqueue(new TextEncoder().encode(piece));
+      },
       cancel() {
         cancelled = true;
       },

@@ -4,7 +4,7 @@ import { openStore } from "../../src/db/open.ts";
 import { JobStore } from "../../src/jobs/store.ts";
 import { encodePng, newPicture } from "../../src/vendors/builtin/canvas-picture.ts";
 import { manualClock } from "../support/clock.ts";
-import { within } from "../support/wait.ts";
+import { until, within } from "../support/wait.ts";
 import { hang, IMAGE, type ImageLab, type Job, newJob, Painter, PNG, startImageLab } from "./lab.ts";
 
 let lab: ImageLab | undefined;
@@ -48,6 +48,22 @@ describe("a job from its creation to its image", () => {
     expect(lab.gateway.rows()).toMatchObject([
       { requestId: job.id, units: 1, outcome: "completed", chargedNano: 0n, vendor: "paint", attempts: 1 },
     ]);
+  });
+
+  test("it is forgotten, and its image with it, when it has been kept for as long as it is to be", async () => {
+    const clock = manualClock();
+    lab = await startImageLab({ clock });
+    const { data, id } = await lab.ended((await lab.create()).id);
+    const address = data![0]!.url.replace("http://localhost", "");
+    const look = async (path: string) => (await lab!.gateway.call(path)).status;
+    clock.setWall(clock.now() + 91 * 86_400_000);
+    const { id: kept } = await lab.ended((await lab.create()).id);
+    await clock.advance(60_000);
+    // A wall clock that has jumped is believed in the next round.
+    expect([await look(address), (await lab.get(`/${id}`)).status]).toEqual([200, 200]);
+    await clock.advance(3_600_000);
+    await until(async () => (await look(address)) === 404, "the image to be removed");
+    expect([(await lab.get(`/${id}`)).status, (await lab.get(`/${kept}`)).status]).toEqual([404, 200]);
   });
 
   test("the file: whole, in parts, unchanged, without a key, and never as anything but an image", async () => {

@@ -24,7 +24,11 @@ type Fault = { error: Record<string, unknown> & { code: string } };
 async function start(plan: string) {
   const painter = new Painter();
   const clock = manualClock(Date.UTC(2026, 4, 1, 10));
-  const made = await startImageLab({ clock, painter });
+  const made = await startImageLab({
+    clock,
+    painter,
+    plans: { house: { metered: false, requests_per_minute: 1_000, web_calls_per_minute: 1_000 } },
+  });
   lab = made;
   made.join(plan);
   const { book } = made.gateway.app;
@@ -260,6 +264,12 @@ describe("what images cost", () => {
     expect(balance().postedNano).toBe(0n);
     expect(lab.gateway.rows().map(({ units, chargedNano }) => [units, chargedNano])).toEqual(Array(6).fill([1, 0n]));
   });
+
+  test("a plan that charges nothing gives more images than the plan `free`, whose figures it has taken over", async () => {
+    const { lab, balance } = await start("house");
+    for (let at = 0; at < 6; at++) await lab.ended((await lab.create()).id);
+    expect([lab.claims().length, balance().postedNano]).toEqual([6, 0n]);
+  });
 });
 
 describe("what an account may have at a time", () => {
@@ -485,6 +495,23 @@ describe("keys with caps of their own", () => {
     await keys.change(id, { capTotalNano: null });
     await keys.change(id, cap);
     expect((await ask()).status).toBe(202);
+  });
+
+  test("an image that a key's cap for a day refuses is told of that cap, and not of the plan's images", async () => {
+    const { lab, accountId, deposit } = await start("fast");
+    await deposit(1_000_000_000n);
+    for (let free = 0; free < 3; free++) await lab.ended((await lab.create()).id);
+    const { keys } = lab.gateway.app;
+    const { key } = await keys.create({ accountId, name: "capped", kind: "api", capDayNano: PRICE_NANO - 1n });
+    const told = await lab.post({ model: "paint/priced", prompt: "a cat" }, {}, key);
+    expect([told.status, ((await told.json()) as Fault).error]).toMatchObject([
+      429,
+      {
+        code: "allowance_exhausted",
+        message: expect.stringContaining("what this key may cost in a day"),
+        reset_at: "2026-05-02T00:00:00.000Z",
+      },
+    ]);
   });
 
   test("an image is charged and counted on its key in one: whose count cannot be written down has not ended, and is charged once later", async () => {

@@ -149,6 +149,23 @@ describe("what may be tried again, and what never is", () => {
     expect([painter.creates.length, second.creates.length]).toEqual([...asked]);
   });
 
+  test("a busy vendor whose time has not come is not asked at once, though it stands behind the one that was asked again", async () => {
+    const { lab, clock, painter, second } = await start();
+    painter.create_ = [busyFor(30), busyFor(100)];
+    second.create_ = [busyFor(60), IMAGE];
+    const { id } = await lab.create({ model: "paint/two" });
+    await clock.armed(0);
+    await clock.advance(0);
+    await clock.armed(30_000);
+    await clock.advance(30_000);
+    await clock.armed(30_000);
+    await clock.advance(29_000);
+    expect([painter.creates.length, second.creates.length]).toEqual([2, 1]);
+    await clock.advance(1_000);
+    expect((await lab.ended(id)).status).toBe("succeeded");
+    expect([painter.creates.length, second.creates.length]).toEqual([2, 2]);
+  });
+
   test("a vendor that is busy with one model is asked for another one at once", async () => {
     const { lab, clock, painter } = await start();
     painter.create_ = [limited, IMAGE];
@@ -384,6 +401,7 @@ describe("time", () => {
   test("a job that waited too long, and whose end could not be written, is ended later, and gives its place back", async () => {
     const { lab, clock, painter } = await start();
     const { store } = lab.gateway;
+    const idle = clock.pending;
     painter.create_ = [unreachable()];
     const { id } = await lab.create();
     await until(() => stateOf(lab, id) === "queued" && painter.creates.length === 1, "the wait for another attempt");
@@ -398,6 +416,8 @@ describe("time", () => {
     await turnUntil(clock, () => stateOf(lab, id) === "failed");
     expect(await lab.show(id)).toMatchObject({ status: "failed", error: { code: "timeout" } });
     expect([lab.claims()[0]?.state, painter.creates.length]).toEqual(["returned", 1]);
+    await clock.advance(TICK_MS);
+    expect(clock.pending).toBe(idle);
   });
 
   test("a step of the wall clock ends nothing", async () => {

@@ -736,6 +736,15 @@ describe("expect: 100-continue", () => {
     client.leave();
   });
 
+  test("a client that is refused may send its next request in the body's place: it is not taken for the body", async () => {
+    const client = await lab.connect();
+    await client.send(lines(CHAT, HOST, JSON_TYPE, lengthOf(bodyOf(HIDDEN)), EXPECT));
+    const answer = await client.answer();
+    expect([answer.status, answer.headers["connection"]]).toEqual([401, "close"]);
+    await client.over();
+    expect(client.rest).toBe("");
+  });
+
   test("a body that is too large is refused without it", async () => {
     const client = await lab.connect();
     await client.send(chat([`Content-Length: ${MAX_BODY + 1}`, EXPECT], ""));
