@@ -77,9 +77,11 @@ describe("accounts and plans", () => {
     expect(made.status).toBe(201);
     expect(checker(AccountView)(made.body)).toBeUndefined();
     await post("/admin/v1/accounts", { name: "lab two", plan: "free" });
+    const { id, name, created } = made.body as Record<string, unknown>;
     const seen: unknown[] = [];
     for (let path = "/admin/v1/accounts?limit=1"; ; ) {
       const { body } = await get(path);
+      for (const row of dataOf(body)) if (row["id"] === id) expect(row).toMatchObject({ name, plan: "free", created });
       seen.push(...dataOf(body).map((row) => row["name"]));
       if (body["next_cursor"] === null) break;
       path = `/admin/v1/accounts?limit=1&cursor=${body["next_cursor"]}`;
@@ -332,13 +334,13 @@ describe("keys and tokens", () => {
     const made = await post("/admin/v1/tokens", {
       account: "team",
       name: "editor",
-      scopes: ["web"],
+      scopes: ["images:read"],
       days: 7,
       calls_per_day: 50,
     });
     expect(made).toMatchObject({
       status: 201,
-      body: { object: "token", kind: "token", endpoints: ["web"], cap_requests_day: 50 },
+      body: { object: "token", kind: "token", endpoints: ["images:read"], cap_requests_day: 50 },
     });
     expect(made.body["key"]).toStartWith("slt-");
     const endsAt = Date.parse(String(made.body["expires_at"]));

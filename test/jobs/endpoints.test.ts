@@ -167,6 +167,20 @@ describe("a job from its creation to its image", () => {
     expect(((await response.json()) as Fault).error.code).toBe("not_found");
   });
 
+  test("its receipt has the unit that it was, what that cost, and who paid", async () => {
+    lab = await startImageLab({ plans: { paying: { images_per_day: 0 } } });
+    lab.join("paying");
+    const { app, accountId, key } = lab.gateway;
+    await app.book.deposit({ accountId, amountNano: 50_000_000n, reference: "real" });
+    const { id } = await lab.ended((await lab.create()).id);
+    const headers = { authorization: `Bearer ${key}` };
+    expect(await (await lab.gateway.call(`/v1/usage/${id}`, { headers })).json()).toMatchObject({
+      ...{ request_id: id, units: 1, cost: "0.020000000", charged: "0.020000000", price: null },
+      lines: [{ bucket: "units", count: 1, usd_per_1m: null, usd: "0.020000000000" }],
+      paid_from: [{ from: "wallet", usd: "0.020000000" }],
+    });
+  });
+
   test("blocked, failed and cancelled: what callers see, and what is counted", async () => {
     const painter = new Painter();
     painter.create_ = [
