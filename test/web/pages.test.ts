@@ -277,6 +277,17 @@ describe("pages of every kind", () => {
     expect(published).toBe(expected);
   });
 
+  test.each([
+    ['<time pubdate datetime="2026-03-01">today</time>', "2026-03-01"],
+    ['<time itemprop="datePublished" datetime="2026-03-01T10:00Z">today</time>', "2026-03-01T10:00:00Z"],
+    ['<time datetime="2026-03-02">an event</time><time pubdate datetime="2026-03-01">today</time>', "2026-03-01"],
+    ['<time datetime="2026-03-02">an event</time>', undefined],
+  ])("a page's date may stand in its text: %s", async (html, expected) => {
+    const bytes = new TextEncoder().encode(`<p>${html}</p>`);
+    const { published } = await readPage({ url: BASE, contentType: "text/html", bytes, cut: false, maxTokens: 100 });
+    expect(published).toBe(expected);
+  });
+
   test("a PDF file with something before it is one", async () => {
     const file = new Uint8Array(await Bun.file(join(FOLDER, "paper.pdf")).arrayBuffer());
     for (const [before, contentType] of [
@@ -758,6 +769,12 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe(`# Tides\n\n${TEXT}`);
   });
 
+  test("what stands beside the text is not shown, however long it is, where no part is the main one either", async () => {
+    const beside = `<div class="sidebar"><p>${TEXT}</p></div>`;
+    const { markdown } = await readHtml(`<body>${beside}<div><h1>Tides</h1><p>${TEXT} ${TEXT}</p></div></body>`);
+    expect(markdown).toBe(`# Tides\n\n${TEXT} ${TEXT}`);
+  });
+
   test("what is longer than a short page is not the page", async () => {
     const help = `<div id="help-popup"><h2>Keyboard shortcuts</h2><p>${TEXT}</p></div>`;
     const { markdown } = await readHtml(`<body>${help}<main><h1>Tides</h1><p>${SHORT}</p></main></body>`);
@@ -879,7 +896,7 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe(`# Gates\n\n## Hours\n\n${TEXT}\n\nThe end.`);
   });
 
-  test("late parts that would stand in themselves stay where they are", async () => {
+  test("late parts that would stand in themselves are as hidden as before", async () => {
     const knot =
       '<div hidden id="S:0"><template id="B:0"></template></div><div hidden id="S:1"><template id="B:1"></template></div>';
     const script = '<script>$RC("B:0","S:0");$RC("B:0","S:1");$RC("B:1","S:0")</script>';
@@ -1234,6 +1251,8 @@ describe("what belongs to a page", () => {
       `<main>${question}<p>${TEXT}</p><h3>Gates <button>Copy link</button></h3><button>More</button></main>`,
     );
     expect(markdown).toBe(`### When is **low** tide?\n\n${TEXT}\n\n### Gates`);
+    const name = "<h3>\n  <button>High tide</button>\n</h3>";
+    expect((await readHtml(`<main>${name}<p>${TEXT}</p></main>`)).markdown).toBe(`### High tide\n\n${TEXT}`);
   });
 
   test("a question that is a button is shown with the answer behind it, a button that opens a menu is not", async () => {

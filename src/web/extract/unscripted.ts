@@ -136,33 +136,15 @@ function reveal(element: Element, late: Late): { weight: number; main: boolean }
   return all;
 }
 
-/** Whether `element` is `other` or stands in it. `around`: what each element stands in, late parts where they were put. */
-function isInside(element: Element, other: Element, around: ReadonlyMap<Element, Element>): boolean {
-  for (let at: Element | undefined = element; at; at = around.get(at)) if (at === other) return true;
-  return false;
-}
-
-/** What each element below `root` stands in. */
-function parentsIn(root: Element): Map<Element, Element> {
-  const around = new Map<Element, Element>();
-  for (const child of elementsOf(root)) around.set(child, root);
-  for (const each of walkElements(root)) for (const child of elementsOf(each)) around.set(child, each);
-  return around;
-}
-
-/** Puts late parts where they belong. One that would come to stand in itself stays where it is. */
-function placeParts(root: Element, { homes, parts, pairs }: Late): void {
-  // Few pages have any.
-  if (pairs.length === 0) return;
-  const around = parentsIn(root);
+/** Puts late parts where they belong. One that would come to stand in itself is outside of the page then, and as hidden as it was before. */
+function placeParts({ homes, parts, pairs }: Late): void {
   for (const { home: homeId, part: partId } of pairs.slice(0, MAX_PLACED)) {
     const home = homes.get(homeId);
     const part = parts.get(partId);
-    if (!home || !part || isInside(home, part, around)) continue;
+    if (!home || !part) continue;
     home.name = "div";
     home.children = part.children;
     part.children = [];
-    around.set(part, home);
     homes.delete(homeId);
     parts.delete(partId);
   }
@@ -189,5 +171,5 @@ export function unscript(root: Element): void {
   const late: Late = { homes: new Map(), parts: new Map(), pairs: [] };
   const { weight } = reveal(root, late);
   if (weight <= HARDLY_ANYTHING) nameFrames(root);
-  placeParts(root, late);
+  placeParts(late);
 }
