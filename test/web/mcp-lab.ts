@@ -70,7 +70,8 @@ export async function startMcpLab(
       await held;
       const { pathname } = new URL(asked.url);
       if (pathname === "/missing") return new Response("no", { status: 404 });
-      if (pathname === "/moved") return new Response(null, { status: 302, headers: { location: "/one" } });
+      const [, to] = /^\/moved(\/.*)$/.exec(pathname) ?? [];
+      if (to) return new Response(null, { status: 302, headers: { location: to } });
       const head = '<meta name="date" content="2026-03-01"><script src="app.js"></script>';
       if (pathname === "/app")
         return new Response(`<title>App</title>${head}`, { headers: { "content-type": "text/html" } });

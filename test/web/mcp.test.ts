@@ -358,10 +358,14 @@ describe("tools/call", () => {
   });
 
   test("web_fetch: of a page that has moved both addresses are told", async () => {
-    const [from, to] = [`${lab.page}/moved`, `${lab.page}/one`];
-    const { content, _meta } = await lab.call("web_fetch", { urls: [from] });
-    expect(content[0]?.text).toStartWith(`${from} (now at ${to})\nPage /one\n`);
-    expect(_meta["sluice/pages"]).toMatchObject([{ url: from, final_url: to }]);
+    const [one, missing] = [`${lab.page}/one`, `${lab.page}/missing`];
+    const [from, gone] = [`${lab.page}/moved/one`, `${lab.page}/moved/missing`];
+    const { content, _meta } = await lab.call("web_fetch", { urls: [from, gone] });
+    expect(content[0]?.text).toStartWith(`[1/2] ${from} (now at ${one})\nPage /one\n`);
+    expect(_meta["sluice/pages"]).toMatchObject([
+      { url: from, status: "ok", final_url: one },
+      { url: gone, status: "error", final_url: missing, http_status: 404 },
+    ]);
   });
 
   test("web_search: a list to read and the same for programs", async () => {
