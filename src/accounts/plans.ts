@@ -100,10 +100,11 @@ export const builtInPlans: readonly Plan[] = [
 
 /** `base` with the figures that a configuration gives. */
 function overlay(base: Plan, figures: PlanFigures): Plan {
-  const { spending_window_usd: windowUsd, web_call_usd: webCallUsd } = figures;
+  const { spending_window_usd: windowUsd, web_call_usd: webCallUsd, metered = base.metered } = figures;
+  const webCallNano = webCallUsd === undefined ? base.webCallNano : usdToNano(webCallUsd);
   return {
     id: base.id,
-    metered: figures.metered ?? base.metered,
+    metered,
     requestsPerMinute: figures.requests_per_minute ?? base.requestsPerMinute,
     concurrentGenerations: figures.concurrent_generations ?? base.concurrentGenerations,
     windowNano: windowUsd === undefined ? base.windowNano : usdToNano(windowUsd),
@@ -112,7 +113,8 @@ function overlay(base: Plan, figures: PlanFigures): Plan {
     webCallsPerDay: figures.web_calls_per_day ?? base.webCallsPerDay,
     webCallsPerMinute: figures.web_calls_per_minute ?? base.webCallsPerMinute,
     webCallsConcurrent: figures.web_calls_concurrent ?? base.webCallsConcurrent,
-    webCallNano: webCallUsd === undefined ? base.webCallNano : usdToNano(webCallUsd),
+    // Where nothing is charged, nobody can pay for more than the day's.
+    webCallNano: metered ? webCallNano : undefined,
   };
 }
 

@@ -150,6 +150,23 @@ describe("the day's allowance (interface 8)", () => {
     expect(balanceOf(tenant)).toMatchObject({ postedNano: 500n * CENT, heldNano: 0n });
   });
 
+  test("a plan that charges nothing has no calls beyond the day's, and says so; what its account has stays untouched", async () => {
+    const counted = await startMcpLab({ plans: { counted: { metered: false, web_calls_per_day: 1 } } });
+    try {
+      const { id, key } = await counted.tenant("counted", "1");
+      const { isError, _meta } = await counted.call("web_search", { query: "first" }, key);
+      expect([isError, _meta["sluice/usage"].overage]).toEqual([false, { usd_per_call: null }]);
+      const over = await counted.call("web_search", { query: "over" }, key);
+      expect([over.isError, over.content[0]?.text]).toEqual([
+        true,
+        `The 1 web calls that plan counted includes a day are used up; they begin anew at ${DAY_END}.`,
+      ]);
+      expect(counted.gateway.app.book.balance(id)).toMatchObject({ postedNano: 100n * CENT, heldNano: 0n });
+    } finally {
+      await counted.stop();
+    }
+  });
+
   test("free with money, the example of reliability 3.4: 3 of the allowance, 5 from the wallet, 2 given back", async () => {
     const tenant = await lab.tenant("free", "0.07");
     await searchOften(tenant, 17);

@@ -155,7 +155,7 @@ export class WebMeter {
       try {
         return book.claimUnits({
           ...{ claimId: requestId, accountId, keyId, kind: "web", units },
-          ...{ freeUnits: plan.webCallsPerDay, unitNano: plan.metered ? plan.webCallNano : undefined },
+          ...{ freeUnits: plan.webCallsPerDay, unitNano: plan.webCallNano },
         });
       } catch (thrown) {
         if (!(thrown instanceof LedgerError)) throw thrown;
