@@ -33,8 +33,13 @@ describe("the cut", () => {
 
   test("cuts inside a first block that is too large, at a line's or a sentence's end, and closes its fence", () => {
     const sentences = Array.from({ length: 50 }, (_, at) => `This is sentence number ${at}.`).join(" ");
-    const prose = cutBlocks([sentences], 60).markdown;
-    expect(prose.split("\n\n")[0]).toMatch(/number \d+\.$/);
+    const prose = cutBlocks([sentences], 60);
+    const [shown = "", note] = prose.markdown.split("\n\n");
+    expect(shown).toMatch(/number \d+\.$/);
+    expect([prose.tokens, note]).toEqual([
+      estimateTokens(shown),
+      `[Cut here: about ${prose.tokens} of ${prose.totalTokens} tokens are shown.]`,
+    ]);
     const code = `\`\`\`js\n${"let a = 1;\n".repeat(100)}\`\`\``;
     const [fenced = ""] = cutBlocks([code], 60).markdown.split("\n\n");
     expect(fenced).toStartWith("```js\nlet a = 1;\n");

@@ -434,6 +434,8 @@ describe("pages of every kind", () => {
       return (await readPage(page)).markdown;
     };
     expect(await show('{"a": ["[[[[", 1]}')).toBe('```json\n{\n  "a": [\n    "[[[[",\n    1\n  ]\n}\n```');
+    // Many lists beside each other are not nested.
+    expect((await show(`[${"[],".repeat(99)}{}]`)).split("\n")).toHaveLength(2 + 102);
     const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
     expect((await show(nested(64))).split("\n")).toHaveLength(2 * 64 + 1);
     const work = countWork();
