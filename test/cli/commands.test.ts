@@ -300,6 +300,10 @@ describe("models", () => {
       id: string;
       routable: boolean;
       switched_on_by: string[];
+      access_tier: string;
+      context_length?: number;
+      max_output_tokens?: number;
+      pricing?: { input: number; output: number };
     }[];
     const row = all.find((entry) => entry.id.startsWith("anthropic/"));
     expect(row).toMatchObject({ routable: false });
@@ -308,6 +312,15 @@ describe("models", () => {
     const table = (await sluice(folder, ["models", "--all-models"])).stdout.split("\n");
     expect(table.find((line) => line.startsWith("sluice/echo "))).toEndWith("  on");
     expect(table.find((line) => line.startsWith("mistral/"))).toMatch(/ {2}needs .*MISTRAL_API_KEY/);
+    // A line has what the JSON has, in the columns' order.
+    const cells = table.find((line) => line.startsWith("anthropic/"))?.split(/ {2,}/);
+    const told = all.find(({ id }) => id === cells?.[0]);
+    const { context_length: context = 0, max_output_tokens: most = 0, pricing } = told ?? {};
+    expect(pricing?.input).not.toBe(pricing?.output);
+    expect(cells?.slice(1, 7)).toEqual([
+      ...["chat", told?.access_tier ?? "", context.toLocaleString("en-US"), most.toLocaleString("en-US")],
+      ...[String(pricing?.input), String(pricing?.output)],
+    ]);
   });
 
   test("rows of the file are among them, and a vendor's own list is asked for", async () => {
