@@ -511,9 +511,13 @@ describe("a collector that cannot take them now", () => {
     expect(collector.calls).toHaveLength(5);
   });
 
-  test("and one that does not want them is not asked again", async () => {
+  test.each([
+    ["and one that does not want them is not asked again", 400, {}],
+    ["and where another one is to be asked, that gets neither them nor the key", 307, { location: "/elsewhere" }],
+  ])("%s", async (_what, status, headers) => {
     const { exporter } = startExporter();
-    collector.always(TRACES, json({}, { status: 400 }));
+    collector.always(TRACES, json({}, { status, headers }));
+    collector.always("/elsewhere", json({}));
     exporter.ended(FACTS);
     await exporter.flush();
     await exporter.flush();
@@ -540,6 +544,27 @@ test("vendors go by the names that the conventions have for them", () => {
   for (const vendor of ["lab", "constructor", "openai"]) {
     expect(attributesOf(toSpans({ ...FACTS, vendor })[0])["gen_ai.provider.name"]).toBe(vendor);
   }
+});
+
+test.each([
+  ["completed", undefined, "u"],
+  ["client-left", 250, "u"],
+  ["client-left", undefined, undefined],
+] as const)(
+  "the model that answered is told where one did: %s, first token after %p ms",
+  (outcome, firstTokenMs, model) => {
+    const [own] = toSpans({ ...FACTS, outcome, firstTokenMs });
+    expect(attributesOf(own)["gen_ai.response.model"]).toBe(model);
+  },
+);
+
+test("counts of tokens: all of the input, and its parts by the cache", () => {
+  const usage = { input: 5, cacheRead: 3, cacheWrite: 2, output: 7, reasoning: 4 };
+  const told = Object.entries(attributesOf(toSpans({ ...FACTS, usage })[0])).filter(([name]) => name.includes("usage"));
+  expect(Object.fromEntries(told.map(([name, value]) => [name.replace("gen_ai.usage.", ""), value]))).toEqual({
+    ...{ input_tokens: "10", "cache_read.input_tokens": "3", "cache_write.input_tokens": "2" },
+    ...{ "cache_creation.input_tokens": "2", output_tokens: "7", "reasoning.output_tokens": "4" },
+  });
 });
 
 test("a part of all traces is chosen by their IDs, the same by whoever chooses", () => {
