@@ -1164,6 +1164,22 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe(`${TEXT}\n\n[The ebb](https://site.example/ebb)\n\n### The ebb\n\n## Flood`);
   });
 
+  test("of a card that begins with its picture the title is the link", async () => {
+    const card =
+      '<a href="/gates"><figure><img src="/gate.png" alt="A gate"></figure><h3>Gates</h3><p>All of them.</p></a>';
+    expect((await readHtml(`<main><p>${TEXT}</p>${card}</main>`)).markdown).toBe(
+      `${TEXT}\n\n![A gate](https://site.example/gate.png)\n\n### [Gates](https://site.example/gates)\n\nAll of them.`,
+    );
+  });
+
+  test("terms and what they mean belong together, whether each pair has an element around it or not", async () => {
+    const [low, high] = ["<dt>Low</dt><dd>At noon.</dd>", "<dt>High</dt><dd><p>At six.</p><p>Or seven.</p></dd>"];
+    for (const list of [`${low}${high}`, `<div>${low}</div><div>${high}</div>`])
+      expect((await readHtml(`<main><p>${TEXT}</p><dl>${list}</dl></main>`)).markdown).toBe(
+        `${TEXT}\n\n- **Low**\n  At noon.\n- **High**\n  At six.\n\n  Or seven.`,
+      );
+  });
+
   test("a picture in a sentence, words kept on one line and a component's slot do not part their paragraph", async () => {
     const { markdown } = await readHtml(
       `<main><p>${TEXT}</p><p>Good <picture><source srcset="a.webp"><img src="a.png" alt="star"></picture> news of <nobr>ISO 9001</nobr> and <slot>more</slot>.</p></main>`,
