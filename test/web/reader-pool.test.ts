@@ -170,6 +170,27 @@ describe("the pool of readers", () => {
     expect(threads.every(({ closed }) => closed)).toBe(true);
     expect(await fault(pool.read(page("z")))).toBe("busy");
   });
+
+  test("what waits is bounded by its bytes too; a page that is taken up, or that nobody waits for any more, makes room", async () => {
+    const { threads, pool } = lab();
+    const megabytes = (name: string, many: number, signal?: AbortSignal) =>
+      fault(pool.read(page(name, many * 1024 * 1024), signal));
+    const leaving = new AbortController();
+    const taken = ["a", "b"].map((name) => fault(pool.read(page(name))));
+    const left = megabytes("c", 60, leaving.signal);
+    const waiting = [megabytes("d", 40)];
+    expect(await fault(pool.read(page("e")))).toBe("busy");
+    leaving.abort("left");
+    expect(await left).toBe("left");
+    waiting.push(megabytes("f", 60));
+    expect(await fault(pool.read(page("g")))).toBe("busy");
+    threads[0]?.events.done(done("a"));
+    expect(await taken[0]).toBe("no fault");
+    waiting.push(megabytes("h", 40));
+    expect(await fault(pool.read(page("i")))).toBe("busy");
+    expect(waiting.map((each) => Bun.peek.status(each))).toEqual(["pending", "pending", "pending"]);
+    pool.stop();
+  });
 });
 
 describe("real threads", () => {
