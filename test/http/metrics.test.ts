@@ -44,7 +44,7 @@ afterAll(async () => {
 
 /** What every line of the text format must look like. */
 const LINE =
-  /^(?:# (?:HELP|TYPE) [a-z_]+ .+|[a-z_]+(?:\{[a-z_0-9]+="(?:[^"\\\n]|\\.)*"(?:,[a-z_0-9]+="(?:[^"\\\n]|\\.)*")*\})? (?:[-+.\de]+|\+Inf|NaN))$/;
+  /^(?:# HELP [a-z_]+ .+|# TYPE [a-z_]+ (?:counter|gauge|summary|histogram)|[a-z_]+(?:\{[a-z_0-9]+="(?:[^"\\\n]|\\.)*"(?:,[a-z_0-9]+="(?:[^"\\\n]|\\.)*")*\})? (?:[-+.\de]+|\+Inf|NaN))$/;
 
 describe("GET /metrics", () => {
   test("is Prometheus text, every figure announced once and every name in its unit", async () => {
