@@ -554,6 +554,7 @@ test.each([
   "the model that answered is told where one did: %s, first token after %p ms",
   (outcome, firstTokenMs, model) => {
     const [own] = toSpans({ ...FACTS, outcome, firstTokenMs });
+    expect(attributesOf(own)["gen_ai.response.finish_reasons"]).toEqual({ values: [{ stringValue: "stop" }] });
     expect(attributesOf(own)["gen_ai.response.model"]).toBe(model);
   },
 );

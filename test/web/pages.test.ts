@@ -368,6 +368,22 @@ describe("pages of every kind", () => {
     expect(markdown).toBe(`- t\n  ${"\u6f6e".repeat(599)}…`);
   });
 
+  test.each([
+    ["UTF-8", Buffer.from("\ufeff<p>Ebb – Flut</p>")],
+    ["UTF-16", Buffer.from("\ufeff<p>Ebb – Flut</p>", "utf16le")],
+    ["UTF-16, the larger byte first", Buffer.from("\ufeff<p>Ebb – Flut</p>", "utf16le").swap16()],
+  ])("a mark at the beginning goes before what the server says: %s", async (_charset, bytes) => {
+    const contentType = "text/html; charset=iso-8859-1";
+    const { markdown } = await readPage({ url: BASE, contentType, bytes, cut: false, maxTokens: 100 });
+    expect(markdown).toBe("Ebb – Flut");
+  });
+
+  test("a page that is cut within a letter is in UTF-8 all the same, few as its others may be", async () => {
+    const bytes = new TextEncoder().encode(`<p>A café by the gates. ${"Tide. ".repeat(30)}é`).subarray(0, -1);
+    const { markdown } = await readPage({ url: BASE, contentType: "text/html", bytes, cut: true, maxTokens: 1_000 });
+    expect(markdown).toStartWith("A café by the gates. Tide.");
+  });
+
   test("UTF-16 needs no mark where its server names it", async () => {
     const bytes = new Uint8Array(Buffer.from("<p>Grüße an alle</p>", "utf16le"));
     const page = { url: BASE, bytes, cut: false, maxTokens: 100 };
@@ -1162,6 +1178,18 @@ describe("what belongs to a page", () => {
       `<main><p>${TEXT}</p><div><a href="/ebb" aria-label="The ebb"> </a><h3>The ebb</h3></div><a href="/share" aria-label="Share"><svg></svg></a><h2>Flood <a href="/tide#flood" aria-label="Permalink"></a></h2></main>`,
     );
     expect(markdown).toBe(`${TEXT}\n\n[The ebb](https://site.example/ebb)\n\n### The ebb\n\n## Flood`);
+  });
+
+  test("a list right inside a list belongs to the item before it", async () => {
+    const list = "<ul><li>Low</li><ul><li>At noon</li></ul><ul> </ul><li>High</li></ul>";
+    const { markdown } = await readHtml(`<main><p>${TEXT}</p>${list}</main>`);
+    expect(markdown).toBe(`${TEXT}\n\n- Low\n  - At noon\n- High`);
+  });
+
+  test("a sign that links to its own heading, and a link without a word, are not shown", async () => {
+    const text = `${TEXT} <a href="/x"> </a>Also.`;
+    const { markdown } = await readHtml(`<main><h2>Tides <a href="#tides">#</a></h2><p>${text}</p></main>`);
+    expect(markdown).toBe(`## Tides\n\n${TEXT} Also.`);
   });
 
   test("of a card that begins with its picture the title is the link", async () => {
