@@ -282,7 +282,9 @@ describe("pages of every kind", () => {
     ['<time itemprop="datePublished" datetime="2026-03-01T10:00Z">today</time>', "2026-03-01T10:00:00Z"],
     ['<time datetime="2026-03-02">an event</time><time pubdate datetime="2026-03-01">today</time>', "2026-03-01"],
     ['<time datetime="2026-03-02">an event</time>', undefined],
-  ])("a page's date may stand in its text: %s", async (html, expected) => {
+    ['<meta itemprop="datePublished" content="2026-03-01">', "2026-03-01"],
+    ['<META NAME="Date" CONTENT="2026-03-01">', "2026-03-01"],
+  ])("a page's date may stand in its text, and be named in other letters: %s", async (html, expected) => {
     const bytes = new TextEncoder().encode(`<p>${html}</p>`);
     const { published } = await readPage({ url: BASE, contentType: "text/html", bytes, cut: false, maxTokens: 100 });
     expect(published).toBe(expected);
@@ -450,6 +452,7 @@ describe("pages of every kind", () => {
       return (await readPage(page)).markdown;
     };
     expect(await show('{"a": ["[[[[", 1]}')).toBe('```json\n{\n  "a": [\n    "[[[[",\n    1\n  ]\n}\n```');
+    expect(await show('{"a":"b \\" [ ","c":1}')).toBe('```json\n{\n  "a": "b \\" [ ",\n  "c": 1\n}\n```');
     // Many lists beside each other are not nested.
     expect((await show(`[${"[],".repeat(99)}{}]`)).split("\n")).toHaveLength(2 + 102);
     const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
@@ -793,6 +796,12 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe(`# Tides\n\n${TEXT} ${TEXT}`);
   });
 
+  test("a part of the site is none of the page inside the main part either, however long it is", async () => {
+    const beside = `<div class="sidebar"><p>${TEXT}</p></div>`;
+    const { markdown } = await readHtml(`<main><h1>Tides</h1><p>${TEXT} ${TEXT}</p>${beside}</main>`);
+    expect(markdown).toBe(`# Tides\n\n${TEXT} ${TEXT}`);
+  });
+
   test("what is longer than a short page is not the page", async () => {
     const help = `<div id="help-popup"><h2>Keyboard shortcuts</h2><p>${TEXT}</p></div>`;
     const { markdown } = await readHtml(`<body>${help}<main><h1>Tides</h1><p>${SHORT}</p></main></body>`);
@@ -958,7 +967,7 @@ describe("what belongs to a page", () => {
   test("so does a page around another one; one with more than that to say does not, nor is what nobody sees shown", async () => {
     const counter =
       '<noscript><iframe src="/count"></iframe></noscript><iframe src="/count" width="0" height="0"></iframe>';
-    const around = `<title>Tides</title>${counter}<iframe src="https://docs.example/d/1" title="The table"></iframe>`;
+    const around = `<title>Tides</title>${counter}<iframe src="https://docs.example/d/1" title="The table" width="100%" height="1000"></iframe>`;
     expect((await readHtml(around)).markdown).toBe("# Tides\n\n[Frame: The table](https://docs.example/d/1)");
     expect((await readHtml(`${around}<p>${TEXT}</p>`)).markdown).toBe(`# Tides\n\n${TEXT}`);
   });
