@@ -59,7 +59,12 @@ export function addUsage(program: Command, report: Report): void {
     .option("--until <time>", "and up to when, as a month that is closed: --since 2026-01-01 --until 2026-02-01")
     .addOption(new Option("--group <what>", "what to put together (default: model)").choices(what))
     .addOption(new Option("--by <what>", "the same").choices(what).hideHelp())
-    .addOption(new Option("--csv", "print CSV, amounts in USD with nine decimals").conflicts("json"))
+    .addOption(
+      new Option(
+        "--csv",
+        "print CSV, amounts in USD with nine decimals (what `--group request` prints anyway)",
+      ).conflicts("json"),
+    )
     .action(async (options: UsageOptions) => report(await (await import("./usage.ts")).showUsage(options)));
 }
 

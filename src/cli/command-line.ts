@@ -26,6 +26,17 @@ function unknownCommand(program: Command, [first, second, third]: readonly strin
   return explainUnknown(program, first);
 }
 
+/**
+ * How a line would have to stand on which options come before the command: commander takes those for `serve`'s, and the command for an argument of it.
+ * Undefined for any other line.
+ */
+function inOrder({ commands }: Command, words: readonly string[]): string | undefined {
+  if (!words[0]?.startsWith("-")) return undefined;
+  const at = words.findIndex((word) => commands.some((command) => command.name() === word));
+  if (at === -1) return undefined;
+  return `(The command comes before its options: ${["sluice", ...words.slice(at), ...words.slice(0, at)].join(" ")})`;
+}
+
 /** Commander ends with 1 on wrong usage, and for a group of commands without a subcommand; here that is 2. */
 const codeOf = ({ exitCode }: CommanderError) => (exitCode === 0 ? DONE : WRONG_USAGE);
 
@@ -47,7 +58,9 @@ export async function runCommandLine(words: readonly string[]): Promise<number |
     await program.parseAsync([...words], { from: "user" });
     return code;
   } catch (error) {
-    if (error instanceof CommanderError) return codeOf(error);
-    throw error;
+    if (!(error instanceof CommanderError)) throw error;
+    const meant = error.exitCode === 0 ? undefined : inOrder(program, words);
+    if (meant !== undefined) warn(meant);
+    return codeOf(error);
   }
 }

@@ -124,6 +124,14 @@ describe("wrong usage ends with 2, names the nearest, and touches nothing", () =
     [["serve", "--hots", "x"], "error: unknown option '--hots'\n(Did you mean --host?)\n"],
     [["keys", "list", "--jsn"], "error: unknown option '--jsn'\n(Did you mean --json?)\n"],
     [["serve", "extra"], "error: too many arguments for 'serve'."],
+    [
+      ["--config", "some.yaml", "keys", "list"],
+      "(The command comes before its options: sluice keys list --config some.yaml)\n",
+    ],
+    [
+      ["--json", "version"],
+      "error: unknown option '--json'\n(The command comes before its options: sluice version --json)\n",
+    ],
     [["keys", "revoke"], "error: missing required argument 'id'"],
     [["keys"], "Usage: sluice keys"],
     [["serve", "--port"], "error: option '--port <port>' argument missing"],
