@@ -181,7 +181,9 @@ export class TraceExporter {
       const seconds = Math.min(MAX_LATER_S, this.parts.retryAfter(response.headers) ?? 0);
       const againMs = LATER.has(response.status) ? Math.max(everyMs, 1_000 * seconds) : undefined;
       return { fault, spans: spans.length, againMs };
-    } catch (fault) {
+    } catch (cause) {
+      // What the network says by itself does not tell an operator whom it was about.
+      const fault = new Error("The traces could not be given to their collector.", { cause });
       // A collector that did not answer in time may have taken them: offered again, they could be there twice.
       const reached = timeout.aborted || this.#leaving.signal.aborted;
       return { fault, spans: spans.length, againMs: reached ? undefined : everyMs };

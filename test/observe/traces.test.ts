@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { chooseTelemetry } from "../../src/config/telemetry.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { retryAfterSeconds } from "../../src/lib/http1/retry-after.ts";
+import { errorFields } from "../../src/observe/log.ts";
 import { readTraceparent, type Span, toSpans } from "../../src/observe/spans.ts";
 import { TraceExporter, type TraceSettings } from "../../src/observe/traces.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
@@ -333,7 +334,7 @@ describe("traces", () => {
       { key: "deployment.environment.name", value: { stringValue: "test" } },
     ]);
     expect(app.log.filter(({ event }) => event === "observe")).toMatchObject([
-      { error: expect.stringMatching(/timed out/i) },
+      { cause: expect.stringMatching(/timed out/i) },
     ]);
   });
 
@@ -449,10 +450,17 @@ describe("a collector that cannot take them now", () => {
   });
 
   test("has only so many kept for it, and none after the end", async () => {
-    const { exporter, timers } = startExporter("http://127.0.0.1:1/v1/traces");
+    const { exporter, timers, faults } = startExporter("http://127.0.0.1:1/v1/traces");
     for (let count = 0; count < 3_000; count++) exporter.ended(FACTS);
     await exporter.flush();
     expect(exporter.counts).toEqual({ sent: 0, lost: 6_000 - 4_096 });
+    // Who it was that the network could not reach stands in the line.
+    expect(faults.map((fault) => errorFields(fault))).toMatchObject([
+      {
+        error: "Error: The traces could not be given to their collector.",
+        cause: expect.stringContaining("ECONNREFUSED"),
+      },
+    ]);
     await exporter.close();
     expect(exporter.counts).toEqual({ sent: 0, lost: 6_000 });
     expect(timers).toEqual([]);
