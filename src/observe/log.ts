@@ -163,7 +163,12 @@ export function createLog(settings: LogSettings): Log {
 export const silentLog: Log = createLog({ level: "silent" });
 
 function describe(thrown: unknown): string {
-  if (thrown instanceof Error) return `${thrown.name}: ${thrown.message}`;
+  if (thrown instanceof Error) {
+    const said = `${thrown.name}: ${thrown.message}`;
+    // Some errors say in their code alone what is the matter, as those of a bucket do.
+    const code = "code" in thrown && typeof thrown.code === "string" ? thrown.code : "";
+    return said.includes(code) ? said : `${said} (${code})`;
+  }
   return typeof thrown === "string" ? thrown : Bun.inspect(thrown, { depth: 2 });
 }
 

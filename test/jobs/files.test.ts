@@ -20,6 +20,7 @@ import { BucketFiles } from "../../src/jobs/files-s3.ts";
 import { JobStore } from "../../src/jobs/store.ts";
 import { Sweeper } from "../../src/jobs/sweep.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
+import { errorFields } from "../../src/observe/log.ts";
 import { makeFolder, removeFolder } from "../support/binary.ts";
 import { manualClock, settle } from "../support/clock.ts";
 import { until } from "../support/wait.ts";
@@ -319,6 +320,12 @@ describe("a bucket", () => {
     await expect(bucketAt(`http://127.0.0.1:${server.port}`).save(NAME, PNG)).rejects.toThrow();
     expect(refusals).toBe(96);
   }, 20_000);
+
+  test("what is wrong with it stands in the log, where the client itself only knows that something is", async () => {
+    const refused = bucketAt("http://127.0.0.1:1").remove(NAME);
+    const fields = errorFields(await refused.catch((thrown: unknown) => thrown));
+    expect(fields).toMatchObject({ error: "S3Error: an unexpected error has occurred (ConnectionRefused)" });
+  });
 
   test("what else lies in it is nobody's to remove", async () => {
     const { url, objects } = startBucket();
