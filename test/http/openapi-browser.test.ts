@@ -72,7 +72,8 @@ describe.skipIf(CHROMIUM === undefined)("the pages in a real browser", () => {
       // The viewer has a colour for each method: the gateway has these beside GET.
       .post("/probe", () => "")
       .delete("/probe", () => "")
-      .use(openapiRoutes())
+      // The page is read beside the proxy, at the gateway itself.
+      .use(openapiRoutes("https://gateway.example/ai"))
       .listen({ port: 0, hostname: "127.0.0.1", reusePort: false });
     origin = `http://127.0.0.1:${app.server?.port}`;
     context = await chromium.launchPersistentContext(profile, {

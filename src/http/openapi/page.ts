@@ -83,13 +83,16 @@ html:not(.dark-mode) .swagger-ui .btn.execute { background: #1565c0; border-colo
 
 /**
  * `validatorUrl: null`: the viewer would otherwise show a badge drawn by a server elsewhere. It knows a dark scheme and does not ask whether the reader
- * wants it. Its choice of a server has a label without words, and so no name for who hears the page (WCAG 2.2, 4.1.2).
+ * wants it. Its choice of a server has a label without words, and so no name for who hears the page (WCAG 2.2, 4.1.2). What is tried goes to where the page
+ * came from: the document names the public address, which may be below a path that nothing takes away for who reads the page beside the proxy.
  */
 const START = `"use strict";
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const choose = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
 dark.addEventListener("change", choose);
 choose();
+const here = new URL(".", location.href).pathname.replace(/(.)\\/$/, "$1");
+const specification = new URL("openapi/json", location.href).href;
 SwaggerUIBundle({
   url: "openapi/json",
   dom_id: "#viewer",
@@ -99,6 +102,13 @@ SwaggerUIBundle({
   displayRequestDuration: true,
   defaultModelsExpandDepth: 0,
   presets: [SwaggerUIBundle.presets.apis],
+  responseInterceptor(response) {
+    if (!response.ok || response.url !== specification) return response;
+    const read = JSON.parse(response.text);
+    read.servers[0].url = here;
+    response.text = JSON.stringify(read);
+    return response;
+  },
   onComplete: () => document.getElementById("servers")?.setAttribute("aria-label", "Server"),
 });
 `;
