@@ -802,6 +802,59 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe(`# Tides\n\n${TEXT} ${TEXT}`);
   });
 
+  test.each([
+    ["a layout with room for a sidebar", "row fixed-sidebar-layout", "div"],
+    ["an entry that can be shared", "entry share", "div"],
+    ["a shop's tabs", "tab-menu--product", "div"],
+    ["an article that has a hidden table of contents", "single-page hidden-contents-menu", "section"],
+  ])("what holds the text is not taken for what its name has in it: %s", async (_name, names, element) => {
+    const page = `<${element} class="${names}"><p>${TEXT}</p><p>${TEXT}</p></${element}><div class="sidebar"><p>${SHORT}</p></div>`;
+    const talk = `<div id="talk">${`<p>${TEXT.replaceAll("tide", "ship")}</p>`.repeat(3)}</div>`;
+    const { markdown } = await readHtml(`<body><article><h1>Tides</h1>${page}</article>${talk}</body>`);
+    expect(markdown).toBe(`# Tides\n\n${TEXT}\n\n${TEXT}`);
+  });
+
+  test("a list of ways is none of the page, however long its links are, and what says more is", async () => {
+    const ways = LINKS.replaceAll("Entry", "The entry of the day that is called");
+    const menu = `<div class="menu"><p>${SHORT}</p><ul>${ways}</ul></div>`;
+    const section = `<div id="TOC_TITLE_1"><p>${TEXT}</p></div>`;
+    const { markdown } = await readHtml(`<body><div>${menu}<h1>Tides</h1>${section}<p>${TEXT}</p></div></body>`);
+    expect(markdown).toBe(`# Tides\n\n${TEXT}\n\n${TEXT}`);
+  });
+
+  test("an accordion whose panels stand in what it calls its list of tabs is shown, a list of tabs alone is not", async () => {
+    const panel = (at: number) =>
+      `<div class="panel"><div role="tab"><h4><a href="#c${at}">Question ${at}</a></h4></div><div id="c${at}" class="collapse" role="tabpanel"><p>Answer ${at}</p></div></div>`;
+    const tabs = `<div role="tablist"><a role="tab" href="#x">Map</a><a role="tab" href="#y">List</a><a role="tab" href="#z">Both</a></div>`;
+    const accordion = `<div class="panel-group" role="tablist">${panel(1)}${panel(2)}</div>`;
+    const { markdown } = await readHtml(`<main><h1>Tides</h1>${tabs}${accordion}</main>`);
+    expect(markdown).toBe(["# Tides", "#### Question 1", "Answer 1", "#### Question 2", "Answer 2"].join("\n\n"));
+  });
+
+  describe("the lead of an article", () => {
+    const news = (title: string, before: string) =>
+      `<body><div class="ticker"><p>${SHORT}</p></div><div class="news"><div class="article">${before}${title}<p>1 May</p><div class="teaser-text"><p>The tide is late.</p></div><div class="news-text-wrap" itemprop="articleBody"><p>${TEXT}</p><p>${TEXT}</p></div><p>More of it.</p></div></div></body>`;
+    const READ = `1 May\n\nThe tide is late.\n\n${TEXT}\n\n${TEXT}`;
+
+    test.each([
+      ["# ", "<h1>Tides</h1>"],
+      ["### ", '<div class="header"><h3 itemprop="headline">Tides</h3></div>'],
+    ])("stands with its title before what a page calls the article, and is shown: %s", async (sign, title) => {
+      const { markdown } = await readHtml(news(title, "<p>Harbour</p>"));
+      expect(markdown).toBe(`${sign}Tides\n\n${READ}`);
+    });
+
+    test("is in an article that has its title, nor is what is too long for a lead one, or has no title before it", async () => {
+      const own = `<article><h1>Tides</h1><p>${TEXT}</p><p>${TEXT}</p></article>`;
+      expect((await readHtml(`<body><p>${SHORT}</p>${own}</body>`)).markdown).toBe(`# Tides\n\n${TEXT}\n\n${TEXT}`);
+      const bare = `${TEXT}\n\n${TEXT}`;
+      expect((await readHtml(news("", ""))).markdown).toBe(bare);
+      const long = `<h1>Tides</h1><p>${TEXT}</p>`;
+      expect((await readHtml(news(long, ""))).markdown).toContain(bare);
+      expect((await readHtml(news(long, ""))).markdown).not.toContain("1 May");
+    });
+  });
+
   test("what is longer than a short page is not the page", async () => {
     const help = `<div id="help-popup"><h2>Keyboard shortcuts</h2><p>${TEXT}</p></div>`;
     const { markdown } = await readHtml(`<body>${help}<main><h1>Tides</h1><p>${SHORT}</p></main></body>`);

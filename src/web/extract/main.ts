@@ -60,6 +60,12 @@ const JUNK = new Set(
     " ",
   ),
 );
+/** Those of them that name ways to other pages, or to other places on this one: lists of links. */
+const WAYS = new Set(
+  "breadcrumb breadcrumbs interlanguage menu nav navbar navfooter navheader navigation pager pagination prevnext sidenav skip skiplink toc topbar".split(
+    " ",
+  ),
+);
 /**
  * A class or an id that begins with this word names a part of the site. Not one that ends with it: page builders call every part of the page so
  * (`elementor-widget`).
@@ -175,7 +181,12 @@ function leadsOn(element: Element): boolean {
   return false;
 }
 
-const saysJunk = (words: string) => words.split(/[\s_-]+/).some((word) => JUNK.has(word)) || WIDGET.test(words);
+/** What a class or an id says of its element, in small letters: that it is a list of ways, a part of the site, or nothing. */
+function kindOfName(words: string): "way" | "junk" | undefined {
+  const named = words.split(/[\s_-]+/).filter((word) => JUNK.has(word));
+  if (WIDGET.test(words) || named.some((word) => !WAYS.has(word))) return "junk";
+  return named.length > 0 ? "way" : undefined;
+}
 
 /** Whether an element is a wiki's table of links to the articles of a series, which stands beside the text of each of them. */
 const isSeries = (element: Element): boolean =>
@@ -183,7 +194,12 @@ const isSeries = (element: Element): boolean =>
   /(?:^|[\s-])(?:sidebar|navbox)(?:$|[\s-])/.test(element.attributes["class"] ?? "") &&
   isMostlyLinks(element);
 
-function hasJunkName(element: Element): boolean {
+function hasJunkName(element: Element, weight: number): boolean {
+  // What stands in it for a reader: a list of ways has little beside its links.
+  const saysJunk = (words: string) => {
+    const kind = kindOfName(words);
+    return kind === "junk" || (kind === "way" && (weight < LITTLE || isMostlyLinks(element)));
+  };
   const { name, attributes } = element;
   const { class: classes, id } = attributes;
   if (isSeries(element)) return true;
@@ -203,6 +219,9 @@ const MOST = 0.6;
 /** Characters of a text that is too short for shares of it to tell anything. */
 const LITTLE = 200;
 
+/** An element with a name of junk. `article`: the nearest one that it stands in. */
+type Named = { element: Element; weight: number; inMain: boolean; article: { weight: number } | undefined };
+
 /**
  * What is below an element. `weight`: characters to read outside of links; `named`: those of them inside elements with a name of junk. Whether there is: the main
  * part (`main`), an `h1` or a file (`heading`), an `h1` or `h2` (`titled`).
@@ -213,6 +232,8 @@ type Weighed = { weight: number; named: number; main: boolean; heading: boolean;
  * The elements below `body` that are junk by their class or id. Such names do not count on:
  * - what holds the main part or, where no part is the main one, most of the text outside of links: frames around everything are named for what stands beside
  *   the page in them (`wy-grid-for-nav`, `has-sidebar`);
+ * - what holds most of the text of the article that it stands in (`c-fixed-sidebar-layout`; `entry share`, as Hueman has it, a theme of WordPress's);
+ * - what has more to say than a list of ways has (`tab-menu--product`, in which shops of Shopware describe what they sell);
  * - what holds the heading (`hero-banner`) or a file (`highlighted-line-menu-positioner`) inside the main part, and anything in a main part of which most has
  *   such names (a restaurant's `menu-section`);
  * - what stands in a paragraph: manuals mark words such as a program's `menu`;
@@ -220,12 +241,19 @@ type Weighed = { weight: number; named: number; main: boolean; heading: boolean;
  * - a table of contents below a heading that leads to other pages.
  */
 function findJunk(body: Element): Set<Element> {
-  const found: { element: Element; weight: number; inMain: boolean }[] = [];
+  const found: Named[] = [];
   const headings = new Set<Element>();
   let mainWeight = 0;
   let mainNamed = 0;
-  const weigh = (element: Element, inMain: boolean, around: boolean, below: boolean): Weighed => {
+  const weigh = (
+    element: Element,
+    inMain: boolean,
+    around: boolean,
+    below: boolean,
+    article: Named["article"],
+  ): Weighed => {
     const { name } = element;
+    const own = isArticle(element) ? { weight: 0 } : undefined;
     const isTop = !inMain && isMain(element);
     const inText = around || (below && leadsOn(element));
     // The introduction to a part of a book stands below the part's heading, and the way to its chapters at the introduction's end.
@@ -249,6 +277,7 @@ function findJunk(body: Element): Set<Element> {
           inMain || isTop,
           inText || name === "p",
           all.titled || inPart,
+          own ?? article,
         );
         said.all += weight;
         if (weight > said.most) Object.assign(said, { most: weight, by: child });
@@ -262,20 +291,23 @@ function findJunk(body: Element): Set<Element> {
       }
     }
     if (/^h[1-6]$/.test(name) && said.all - said.most <= SIGN) headings.add(said.by);
+    if (own) own.weight = all.weight;
     if (isTop) {
       mainWeight += all.weight;
       mainNamed += all.named;
     }
-    if (!all.main && !inText && !(inMain && all.heading) && hasJunkName(element)) {
-      found.push({ element, weight: all.weight, inMain });
+    if (!all.main && !inText && !(inMain && all.heading) && hasJunkName(element, all.weight)) {
+      found.push({ element, weight: all.weight, inMain, article });
       all.named = all.weight;
     }
     return all;
   };
-  const { weight: whole, main } = weigh(body, false, false, false);
+  const { weight: whole, main } = weigh(body, false, false, false, undefined);
   const isMainNamed = mainNamed >= LITTLE && mainNamed > mainWeight * MOST;
-  const isBeside = ({ weight, inMain }: { weight: number; inMain: boolean }) =>
-    inMain ? !isMainNamed : main || weight < LITTLE || weight <= whole * MOST;
+  const isBeside = ({ weight, inMain, article }: Named) => {
+    if (article && weight >= LITTLE && weight > article.weight * MOST) return false;
+    return inMain ? !isMainNamed : main || weight < LITTLE || weight <= whole * MOST;
+  };
   const junk = found.filter((each) => isBeside(each) && !headings.has(each.element));
   return new Set(junk.map(({ element }) => element));
 }
@@ -296,10 +328,17 @@ const isFootnote = (element: Element): boolean =>
  */
 function isFrame(element: Element, parent: Element, inArticle: boolean, inText: boolean): boolean {
   const { name, attributes } = element;
-  if (FRAME_ROLES.has(attributes["role"] ?? "")) return true;
+  const { role = "" } = attributes;
+  if (FRAME_ROLES.has(role) && !(role === "tablist" && holdsPanels(element))) return true;
   if (name === "aside") return !inText || (isMostlyLinks(element) && !isFootnote(element));
   if (name === "footer" && parent.name === "blockquote") return false;
   return FRAME.has(name) || (name === "header" && !inArticle);
+}
+
+/** Whether a list of tabs has in it what they open: Bootstrap called an accordion so, with its panels (its documentation of version 3, "Collapse"). */
+function holdsPanels(list: Element): boolean {
+  for (const { attributes } of walkElements(list)) if (attributes["role"] === "tabpanel") return true;
+  return false;
 }
 
 /** A copy of `element` without what is hidden, silent, or of the site rather than the page. */
@@ -372,7 +411,53 @@ function choose(body: Element): Element {
   const main = heaviest(scale.mains, all * ENOUGH);
   const articles = main ? scale.articles.filter(({ inMain }) => inMain) : scale.articles;
   const share = main || articles.length > 1 ? ENOUGH_AMONG_MANY : ENOUGH;
-  return heaviest(articles, all * share) ?? main ?? body;
+  const article = heaviest(articles, all * share);
+  return article ? withLead(article, main ?? body) : (main ?? body);
+}
+
+/** What stands right before an article is its title and its lead where it is no more than this share of the article's characters. */
+const LEAD = 0.5;
+
+/** The elements that `element` stands in, the nearest first, up to `root`; none where it is not below that. */
+function ancestorsOf(element: Element, root: Element): Element[] {
+  for (const child of elementsOf(root)) {
+    if (child === element) return [root];
+    const found = ancestorsOf(element, child);
+    if (found.length > 0) return [...found, root];
+  }
+  return [];
+}
+
+/** Whether a page's title stands in an element. */
+function holdsTitle(element: Element | string): boolean {
+  if (typeof element === "string") return false;
+  const isTitle = ({ name, attributes }: Element) => name === "h1" || attributes["itemprop"] === "headline";
+  if (isTitle(element)) return true;
+  for (const each of walkElements(element)) if (isTitle(each)) return true;
+  return false;
+}
+
+/**
+ * An article without a title, with the one that stands before it below `root`, and with what stands between: its lead, which is no part of the element that
+ * pages of TYPO3's and others call the article's text.
+ */
+function withLead(article: Element, root: Element): Element {
+  if (holdsTitle(article)) return article;
+  const scale = new Scale();
+  const lead: Element = { name: "div", attributes: {}, children: [article] };
+  let left = scale.weigh(article) * LEAD;
+  let inner = article;
+  for (const outer of ancestorsOf(article, root)) {
+    const before = outer.children.slice(0, outer.children.indexOf(inner));
+    const title = before.findLastIndex(holdsTitle);
+    const taken = before.slice(Math.max(0, title));
+    left -= scale.weigh({ ...lead, children: taken });
+    if (left < 0) return article;
+    lead.children.unshift(...taken);
+    if (title >= 0) return lead;
+    inner = outer;
+  }
+  return article;
 }
 
 /** A page of which less than this is left without its furniture, as a share of its text, stands inside the furniture. */
