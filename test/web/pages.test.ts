@@ -831,6 +831,12 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe(["# Tides", "#### Question 1", "Answer 1", "#### Question 2", "Answer 2"].join("\n\n"));
   });
 
+  test("of two main parts the one with the title is the page, however much its readers wrote in the other", async () => {
+    const page = `<div><span role="main"><h1>Tides</h1><p>${TEXT}</p></span></div>`;
+    const readers = `<div><span role="main"><h3>What readers say</h3>${`<p>${TEXT}</p>`.repeat(4)}</span></div>`;
+    expect((await readHtml(`<body>${page}${readers}</body>`)).markdown).toBe(`# Tides\n\n${TEXT}`);
+  });
+
   describe("the lead of an article", () => {
     const news = (title: string, before: string) =>
       `<body><div class="ticker"><p>${SHORT}</p></div><div class="news"><div class="article">${before}${title}<p>1 May</p><div class="teaser-text"><p>The tide is late.</p></div><div class="news-text-wrap" itemprop="articleBody"><p>${TEXT}</p><p>${TEXT}</p></div><p>More of it.</p></div></div></body>`;

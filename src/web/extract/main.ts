@@ -373,9 +373,13 @@ const isArticle = (element: Element) =>
   element.attributes["itemprop"] === "articleBody" ||
   /(?:^|\s)(?:post|entry|article)-(?:body|content)\b/.test(wordsOf(element));
 
-/** Share of the page's text that a part must hold to be taken for the page; and an article that is one of several, or inside the main part. */
+/**
+ * Share of the page's text that a part must hold to be taken for the page; an article that is one of several, or inside the main part; and the one of several
+ * main parts that has the title.
+ */
 const ENOUGH = 0.3;
 const ENOUGH_AMONG_MANY = 0.6;
+const ENOUGH_WITH_TITLE = 0.1;
 
 type Candidate = { element: Element; weight: number; inMain: boolean };
 
@@ -408,7 +412,9 @@ function heaviest(candidates: readonly Candidate[], least: number): Element | un
 function choose(body: Element): Element {
   const scale = new Scale();
   const all = scale.weigh(body);
-  const main = heaviest(scale.mains, all * ENOUGH);
+  // Of several main parts the one with the title is the page, though its readers may have written more below it (taz.de's).
+  const titled = scale.mains.length > 1 ? scale.mains.filter(({ element }) => holdsTitle(element)) : [];
+  const main = heaviest(titled, all * ENOUGH_WITH_TITLE) ?? heaviest(scale.mains, all * ENOUGH);
   const articles = main ? scale.articles.filter(({ inMain }) => inMain) : scale.articles;
   const share = main || articles.length > 1 ? ENOUGH_AMONG_MANY : ENOUGH;
   const article = heaviest(articles, all * share);
