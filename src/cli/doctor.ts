@@ -38,7 +38,8 @@ export async function examine(options: ServeOptions & JsonOption): Promise<numbe
   findings.push(...found, ...examineRoom(dataFolder), examineClock(Date.now(), newestAt));
   if (config) {
     findings.push(examinePort(config.server, running));
-    findings.push(...(await examineVendors(config, running)), ...(await examineBucket(config)), examineSearch(config));
+    findings.push(...(await examineVendors(config, running)), ...(await examineBucket(config)));
+    findings.push(...(await examineSearch(config)));
   }
   findings.push(examineLimits());
   if (options.json) printJson(findings);

@@ -276,9 +276,39 @@ describe("what doctor says of web search", () => {
     [[brave, tavily], "ok: brave, then tavily without a key"],
     [[tavily, brave], "ok: tavily without a key, then brave"],
     [[{ engine: "fixture" }], "note: its results are made up (engine: fixture)"],
-  ] as const)("%j: %s", (search, told) => {
-    const { state, detail } = examineSearch({ search });
-    expect(`${state}: ${detail}`).toBe(told);
+  ] as const)("%j: %s", async (search, told) => {
+    const findings = await examineSearch({ search });
+    expect(findings.map(({ state, detail }) => `${state}: ${detail}`)).toEqual([told]);
+  });
+
+  test.each([
+    [400, "ok: searxng"],
+    [429, "ok: searxng"],
+    [403, "fault: searxng at HOST answers, but not in JSON (403)"],
+    [404, "fault: searxng at HOST answered 404"],
+    [401, "fault: searxng at HOST answered 401"],
+    [502, "fault: searxng at HOST answered 502"],
+  ])("of a SearXNG that answers a search without words with %d: %s", async (status, told) => {
+    const asked: string[] = [];
+    const server = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch({ url }) {
+        asked.push(new URL(url).pathname + new URL(url).search);
+        return new Response("{}", { status });
+      },
+    });
+    const baseUrl = `http://127.0.0.1:${server.port}/search-engine`;
+    const findings = await examineSearch({ search: [{ engine: "searxng", baseUrl }] });
+    await server.stop(true);
+    const said = findings.map(({ state, detail }) => `${state}: ${detail}`.replace(new URL(baseUrl).host, "HOST"));
+    expect({ said, asked }).toEqual({ said: [told], asked: ["/search-engine/search?format=json"] });
+  });
+
+  test("of a SearXNG that is not there", async () => {
+    const [finding] = await examineSearch({ search: [{ engine: "searxng", baseUrl: "http://127.0.0.1:1" }] });
+    const detail = "searxng at 127.0.0.1:1 cannot be reached: nothing listens there (ECONNREFUSED)";
+    expect(finding).toMatchObject({ state: "fault", check: "web search", detail });
   });
 });
 

@@ -17,7 +17,7 @@ import { Failure } from "../output.ts";
 import { VERSION } from "../version.ts";
 
 /** How long a vendor may take to answer, ms. */
-const ANSWER_MS = 5_000;
+export const ANSWER_MS = 5_000;
 
 type Unreached = { codes: RegExp; meaning: string; advice: string; ofServer?: true };
 
@@ -67,8 +67,8 @@ function diagnoseProxy(check: string, host: string, proxy: string, error: Gatewa
   return fault(check, detail, PROXY_ADVICE);
 }
 
-/** A vendor that is not reached: why, where the system says it. */
-function diagnoseUnreached(check: string, host: string, error: GatewayError): Finding {
+/** What is not reached, a vendor or a search engine: why, where the system says it. */
+export function diagnoseUnreached(check: string, host: string, error: GatewayError): Finding {
   const code = stringOf(vendorSaid(error).code);
   const known = UNREACHED.find(({ codes }) => codes.test(code));
   const why = known?.meaning ?? error.message;
