@@ -131,6 +131,17 @@ describe("the day's allowance (interface 8)", () => {
     expect(rowsOf(tenant)).toHaveLength(19);
   });
 
+  test("a call whose claim cannot be written down is told as a fault of the gateway, not as an allowance that is used up", async () => {
+    const tenant = await lab.tenant("free");
+    const { database } = lab.gateway.store;
+    database.run("CREATE TRIGGER full BEFORE INSERT ON unit_claim BEGIN SELECT RAISE(ABORT, 'no room'); END");
+    const ask = () => rest(tenant.key, "/v1/web/search", { query: "claim" });
+    expect(await ask()).toMatchObject({ status: 500, body: { error: { code: "internal_error" } } });
+    database.run("DROP TRIGGER full");
+    expect((await ask()).status).toBe(200);
+    expect(usedOf(tenant)).toBe(1);
+  });
+
   test("a plan that does not pay as it goes: 429 allowance_exhausted, never the wallet", async () => {
     const tenant = await lab.tenant("pro", "5");
     for (let at = 0; at < 10; at++) {
