@@ -301,6 +301,13 @@ describe("beside a running server", () => {
     const sum = (column: number) => lines.slice(0, 3).reduce((all, cells) => all + Number(cells[column]), 0);
     expect([2, 5].map((column) => Number(lines[3]?.[column]))).toEqual([sum(2), sum(5)]);
     expect((await json("usage")).map((row: { unpriced_requests: number }) => row.unpriced_requests)).toEqual([1, 1, 0]);
+    await run("accounts", "create", "guests");
+    for (const [account, rows] of [
+      ["local", 3],
+      ["guests", 0],
+    ] as const)
+      for (const group of ["model", "request"])
+        expect(await json("usage", "--account", account, "--group", group)).toHaveLength(rows);
   });
 
   test("a plan and a deposit count at once; usage is told as a table, JSON and CSV; a backup is taken and restored", async () => {

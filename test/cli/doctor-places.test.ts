@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { openStore } from "../../src/db/open.ts";
 import { type StoreError, toStoreError } from "../../src/db/store-error.ts";
 import { makeFolder, removeFolder } from "../support/binary.ts";
 import { serve, sluice } from "./support.ts";
@@ -171,6 +172,19 @@ test("a folder of the server's that is a file is told at the start in a sentence
       advice: `move ${path} away and start again`,
     })),
   );
+});
+
+test("doctor says so where no key is in force", async () => {
+  openStore(join(folder, "data", "sluice.db")).close();
+  const { stdout } = await sluice(folder, ["doctor", "--json"]);
+  const findings = (JSON.parse(stdout) as { check: string; state: string; detail: string }[]).filter(({ check }) =>
+    ["store", "keys", "ledger"].includes(check),
+  );
+  expect(findings.map(({ check, state, detail }) => [check, state, detail.replace(/^.*: sound/, "sound")])).toEqual([
+    ["store", "ok", "sound; accounts: 0, keys in force: 0"],
+    ["keys", "note", "there is no key in force"],
+    ["ledger", "ok", "every charge, balance and link is right"],
+  ]);
 });
 
 test("a disk without room for what processes share is told as full", () => {
