@@ -206,6 +206,9 @@ describe("GET /v1/usage", () => {
     expect(await list(`key=${row?.["key"]}`)).toEqual([id]);
     expect(await list(`since=${since}`)).toEqual([id]);
     expect(await list(`since=${Math.floor(lab.clock.now() / 1000)}`)).toEqual([id]);
+    // The plus sign of a time zone is a blank where it is not encoded.
+    const zoned = new Date(Date.parse(since) + 2 * 3_600_000).toISOString().replace("Z", "+02:00");
+    expect(await list(`since=${zoned}`)).toEqual([id]);
     expect(await list(`since=${since}&until=${since}`)).toEqual([]);
     expect(await list(`since=${since}&model=${encodeURIComponent("lab/other")}`)).toEqual([]);
     expect((await list(`until=${since}&model=${encodeURIComponent(PRICED)}&limit=1000`)).length).toBe(earlier);

@@ -270,6 +270,24 @@ describe("size", () => {
     expect(room.used).toBe(0);
   });
 
+  test("a large body that says how long it is takes no more room than that while it comes", async () => {
+    const room = new BodyRoom({ clock: systemClock, memoryBytes: 256 * MIB, check: () => {}, onRefused: () => {} });
+    let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+    const body = new ReadableStream<Uint8Array>({
+      start(given) {
+        controller = given;
+      },
+    });
+    const reading = read(body, { headers: { "content-length": "400000" }, room });
+    controller?.enqueue(new Uint8Array(300_000).fill(32));
+    await until(() => room.used > 0, "the place");
+    expect(room.used).toBe(400_000);
+    controller?.enqueue(new TextEncoder().encode("{}".padStart(100_000)));
+    controller?.close();
+    await reading;
+    expect(room.used).toBe(0);
+  });
+
   test("a lying small length does not let more through", async () => {
     const error = await rejectionOf(read(text, { headers: { "content-length": "5" }, maxBytes: 100 }));
     expect(error.code).toBe("request_too_large");

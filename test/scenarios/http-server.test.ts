@@ -7,6 +7,7 @@ import { Incoming } from "../../src/http/server/incoming.ts";
 import { type ConnectionBound, connectionBound, HttpServer } from "../../src/http/server/listen.ts";
 import { parseRequestHead } from "../../src/http/server/request-head.ts";
 import { Sender } from "../../src/http/server/sender.ts";
+import { stopListening } from "../../src/http/server/stop-listening.ts";
 import { release } from "../../src/lib/http1/memory.ts";
 import { IDLE_SECONDS } from "../../src/server.ts";
 import { type ManualClock, manualClock, settle } from "../support/clock.ts";
@@ -908,6 +909,25 @@ describe("a stop", () => {
       await clock.advance(1_000);
     }
   }
+
+  test("waits for a whole answer beyond the time of streams, and then for nothing else that goes on without end", async () => {
+    clock = manualClock();
+    const forced: number[] = [];
+    const ended = Promise.withResolvers<void>();
+    const stop = async (force = false) => {
+      if (!force) return;
+      forced.push(clock.monotonic());
+      ended.resolve();
+    };
+    let hasWhole = true;
+    const over = stopListening({ stop }, { clock, end: () => ended.promise, hasWhole: () => hasWhole });
+    await clock.advance(DRAIN_MS + TELL_MS);
+    expect(forced).toEqual([]);
+    hasWhole = false;
+    await clock.advance(TELL_MS);
+    expect(forced[0]).toBe(DRAIN_MS + 2 * TELL_MS);
+    await within(over, "the end");
+  });
 
   test("waits no longer for a body that comes and comes than for an answer", async () => {
     let client: RawClient | undefined;
