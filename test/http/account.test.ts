@@ -344,6 +344,7 @@ describe("exports", () => {
     expect(cells.map(toCell)).toEqual([
       ...['"a,b"', '"say ""x"""', '"line\nend"', "'=1+1", "'@x", "-5.25", "'-x", "7", "", "true"],
     ]);
+    expect(["+1", "\t=1", "\r=1", "line\rend"].map(toCell)).toEqual(["'+1", "'\t=1", '"\'\r=1"', '"line\rend"']);
   });
 });
 

@@ -383,6 +383,15 @@ describe("keys and tokens", () => {
   });
 });
 
+test("a body has 256 KiB at the most", async () => {
+  const padded = (length: number) => {
+    const body = { account: "nobody", name: "x", more: "" };
+    return { ...body, more: "x".repeat(length - JSON.stringify(body).length) };
+  };
+  expect(errorOf(await post("/admin/v1/keys", padded(256 * 1024)))).toEqual([400, "invalid_request", "more"]);
+  expect(errorOf(await post("/admin/v1/keys", padded(256 * 1024 + 1)))).toEqual([413, "request_too_large", null]);
+});
+
 test("a pattern of models that fits none is refused in words", async () => {
   const { body } = await post("/admin/v1/keys", { account: "team", name: "x", models: ["a b"] });
   expect((body["error"] as { message: string }).message).toBe(

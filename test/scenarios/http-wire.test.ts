@@ -753,6 +753,24 @@ describe("expect: 100-continue", () => {
     client.leave();
   });
 
+  test.each([
+    ["/v1/images/generations", 4 * MIB],
+    ["/v1/web/search", 4 * MIB],
+    ["/v1/web/fetch", 4 * MIB],
+    ["/mcp/web", MIB],
+  ])("%s asks for a body of %d bytes and refuses one of a byte more", async (path, most) => {
+    for (const [length, status] of [
+      [most, 100],
+      [most + 1, 413],
+    ] as const) {
+      const client = await lab.connect();
+      const head = [`POST ${path} HTTP/1.1`, HOST, KEY, JSON_TYPE, "Accept: application/json, text/event-stream"];
+      await client.send(lines(...head, `Content-Length: ${length}`, EXPECT));
+      expect((await client.answer()).status).toBe(status);
+      client.leave();
+    }
+  });
+
   test("an old client, who knows of no such thing, gets none", async () => {
     const client = await lab.connect();
     const body = bodyOf("old");
