@@ -323,11 +323,12 @@ describe("work that a vendor does by name", () => {
   test("goes on though looks at it fail, with a pause after each, but not without end", async () => {
     const { lab, clock, painter } = await start(new Painter("resume"));
     painter.create_ = [pending("work-1")];
-    const busy = { kind: "failed", message: "Busy.", ran: "no", retryAfterSeconds: 3 } as const;
+    const busy = { kind: "failed", message: "Busy.", ran: "no", retryAfterSeconds: 7 } as const;
     painter.resume_ = [unreachable(), unreachable(), busy, IMAGE];
-    const { id } = await lab.create();
+    // Nor is it taken to the next vendor, which does not know it.
+    const { id } = await lab.create({ model: "paint/two" });
     // So many failed, and it waits so long: more each time, or as its vendor says.
-    for (const [looks, waitMs] of [1_000, 1_000, 2_000, 3_000].entries()) {
+    for (const [looks, waitMs] of [1_000, 1_000, 2_000, 7_000].entries()) {
       await clock.armed(waitMs);
       expect(painter.resumes).toHaveLength(looks);
       await clock.advance(waitMs);
