@@ -515,6 +515,30 @@ describe("clients that carry reasoning themselves", () => {
     expect(lab.vendors[vendor].returned()).toEqual(THOUGHTS.slice(0, 1));
   });
 
+  test.each(["lab/claude-budget", "lab/claude-adaptive", "lab/gemini", "lab/gpt", "lab/deepseek", "lab/kimi"])(
+    "a responses client that keeps the encrypted content alone loses no thinking, %s",
+    async (model) => {
+      await open();
+      const client = new Client(lab, "responses", model, "whole");
+      client.more = { store: false, include: ["reasoning.encrypted_content"] };
+      client.user("What is the weather?");
+      const { body, calls } = await client.ask();
+      const items = body["output"] as Record<string, unknown>[];
+      client.add(
+        ...items.map(({ id: _id, status: _status, ...item }) =>
+          item["type"] === "reasoning"
+            ? { type: "reasoning", summary: [], encrypted_content: item["encrypted_content"] }
+            : item,
+        ),
+      );
+      client.results(calls);
+      const heard = await client.ask();
+      const vendor = lab.vendors[vendorOf(model)];
+      expect([heard.status, heard.dropped, vendor.refusals]).toEqual([200, null, []]);
+      expect(vendor.returned()).toEqual(THOUGHTS.slice(0, 1));
+    },
+  );
+
   test("what a client of bytes kept of another vendor's thinking is left out for Claude at once", async () => {
     await open();
     const client = new Client(lab, "messages", "lab/gpt", "whole");

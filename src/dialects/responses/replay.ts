@@ -57,14 +57,21 @@ function callIdOf(item: Item): string | undefined {
   return isClientCall(item) ? callIdIn(item) : undefined;
 }
 
-function isProof(encrypted: string): boolean {
-  return encrypted !== "" && carriedIn(encrypted)?.kind !== "unsigned";
+/**
+ * What came back of one item. Encrypted content is all that this dialect's own vendor wants, and some clients (rust-genai) keep nothing else: what
+ * stands there for another vendor is worth nothing without the text that it belongs to.
+ */
+function carriedBy(item: Item): SpokenTurn["carries"] {
+  const encrypted = stringOf(item["encrypted_content"]);
+  const carried = carriedIn(encrypted);
+  if (carried?.kind === "redacted" || (!carried && encrypted !== "")) return "proof";
+  if (reasoningText(item) === "") return "nothing";
+  return carried?.kind === "signature" ? "proof" : "text";
 }
 
 function carries(items: readonly Item[]): SpokenTurn["carries"] {
-  const reasoning = items.filter(isReasoning);
-  if (reasoning.length === 0) return "nothing";
-  return reasoning.some((item) => isProof(stringOf(item["encrypted_content"]))) ? "proof" : "text";
+  const carried = items.filter(isReasoning).map(carriedBy);
+  return carried.includes("proof") ? "proof" : carried.includes("text") ? "text" : "nothing";
 }
 
 const textIn = (item: Item): string =>
