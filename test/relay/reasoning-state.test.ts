@@ -515,6 +515,12 @@ describe("clients that carry reasoning themselves", () => {
     expect(lab.vendors[vendor].returned()).toEqual(THOUGHTS.slice(0, 1));
   });
 
+  /** As a client of the responses dialect that keeps nothing of a reasoning item but its encrypted content. */
+  const bare = ({ id: _id, status: _status, ...item }: Record<string, unknown>) =>
+    item["type"] === "reasoning"
+      ? { type: "reasoning", summary: [], encrypted_content: item["encrypted_content"] }
+      : item;
+
   test.each(["lab/claude-budget", "lab/claude-adaptive", "lab/gemini", "lab/gpt", "lab/deepseek", "lab/kimi"])(
     "a responses client that keeps the encrypted content alone loses no thinking, %s",
     async (model) => {
@@ -523,14 +529,7 @@ describe("clients that carry reasoning themselves", () => {
       client.more = { store: false, include: ["reasoning.encrypted_content"] };
       client.user("What is the weather?");
       const { body, calls } = await client.ask();
-      const items = body["output"] as Record<string, unknown>[];
-      client.add(
-        ...items.map(({ id: _id, status: _status, ...item }) =>
-          item["type"] === "reasoning"
-            ? { type: "reasoning", summary: [], encrypted_content: item["encrypted_content"] }
-            : item,
-        ),
-      );
+      client.add(...(body["output"] as Record<string, unknown>[]).map(bare));
       client.results(calls);
       const heard = await client.ask();
       const vendor = lab.vendors[vendorOf(model)];
@@ -538,6 +537,28 @@ describe("clients that carry reasoning themselves", () => {
       expect(vendor.returned()).toEqual(THOUGHTS.slice(0, 1));
     },
   );
+
+  test("nor does it where the vendor hid a part of it", async () => {
+    await open();
+    lab.vendors.anthropic.script = [
+      [
+        { kind: "think", text: "one" },
+        { kind: "think", text: "hidden", redacted: true },
+        { kind: "call", name: "clock", input: {} },
+      ],
+      [{ kind: "text", text: "Done." }],
+    ];
+    const client = new Client(lab, "responses", "lab/claude-budget", "whole");
+    client.more = { store: false, include: ["reasoning.encrypted_content"] };
+    client.user("What is the weather?");
+    const { body, calls } = await client.ask();
+    client.add(...(body["output"] as Record<string, unknown>[]).map(bare));
+    client.results(calls);
+    const heard = await client.ask();
+    expect([heard.status, heard.dropped, lab.vendors.anthropic.refusals]).toEqual([200, null, []]);
+    const { messages } = lab.vendors.anthropic.bodies.at(-1) as { messages: { content: { type: string }[] }[] };
+    expect(messages[1]?.content.map(({ type }) => type)).toEqual(["thinking", "redacted_thinking", "tool_use"]);
+  });
 
   test("what a client of bytes kept of another vendor's thinking is left out for Claude at once", async () => {
     await open();

@@ -57,20 +57,27 @@ function callIdOf(item: Item): string | undefined {
   return isClientCall(item) ? callIdIn(item) : undefined;
 }
 
-/**
- * What came back of one item. Encrypted content is all that this dialect's own vendor wants, and some clients (rust-genai) keep nothing else: what
- * stands there for another vendor is worth nothing without the text that it belongs to.
- */
+/** What came back of one item. */
 function carriedBy(item: Item): SpokenTurn["carries"] {
   const encrypted = stringOf(item["encrypted_content"]);
-  const carried = carriedIn(encrypted);
-  if (carried?.kind === "redacted" || (!carried && encrypted !== "")) return "proof";
-  if (reasoningText(item) === "") return "nothing";
-  return carried?.kind === "signature" ? "proof" : "text";
+  if (encrypted !== "" && carriedIn(encrypted)?.kind !== "unsigned") return "proof";
+  return reasoningText(item) === "" ? "nothing" : "text";
 }
 
+/** Whether another vendor's word stands there without the text that it belongs to. */
+function isHalf(item: Item): boolean {
+  const carried = carriedIn(stringOf(item["encrypted_content"]));
+  return carried !== undefined && carried.kind !== "redacted" && reasoningText(item) === "";
+}
+
+/**
+ * What came back of a turn. Encrypted content is all that this dialect's own vendor wants, and some clients (rust-genai) keep nothing else: a turn
+ * of another vendor's, which wants its text too, brings nothing then.
+ */
 function carries(items: readonly Item[]): SpokenTurn["carries"] {
-  const carried = items.filter(isReasoning).map(carriedBy);
+  const reasoning = items.filter(isReasoning);
+  if (reasoning.some(isHalf)) return "nothing";
+  const carried = reasoning.map(carriedBy);
   return carried.includes("proof") ? "proof" : carried.includes("text") ? "text" : "nothing";
 }
 
