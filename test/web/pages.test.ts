@@ -290,6 +290,30 @@ describe("pages of every kind", () => {
     expect(published).toBe(expected);
   });
 
+  test.each([
+    ["es", "10/05/2026 05:22 pm", "2026-05-10T17:22:00Z"],
+    ["en-GB", "10/5/2026", "2026-05-10"],
+    ["en-US", "10/05/2026", "2026-10-05"],
+    ["en", "10/05/2026", "2026-10-05"],
+    ["", "10/05/2026", "2026-10-05"],
+    ["de", "10/05/2026", "2026-10-05"],
+    ["fr-FR", "05/13/2026", "2026-05-13"],
+  ])("of a date with strokes the day comes first where its language has it so: %j %s", async (lang, date, expected) => {
+    const linked = `<script type="application/ld+json">${JSON.stringify({ datePublished: date })}</script>`;
+    for (const head of [`<meta name="date" content="${date}">`, linked]) {
+      const html = `<html${lang && ` lang="${lang}"`}><head>${head}</head><body><p>x</p></body></html>`;
+      const about = { url: BASE, contentType: "text/html", cut: false, maxTokens: 100 };
+      expect((await readPage({ ...about, bytes: new TextEncoder().encode(html) })).published).toBe(expected);
+    }
+  });
+
+  test("the date of a work that a page refers to is not the page's, where it has its own", async () => {
+    const cited = '<ol><li itemscope><meta itemprop="datePublished" content="1988"><p>An older one.</p></li></ol>';
+    const html = `<head><meta name="dc.date" content="2026-01-30"></head><body><h1>Tides</h1>${cited}</body>`;
+    const about = { url: BASE, contentType: "text/html", cut: false, maxTokens: 100 };
+    expect((await readPage({ ...about, bytes: new TextEncoder().encode(html) })).published).toBe("2026-01-30");
+  });
+
   test("a PDF file with something before it is one", async () => {
     const file = new Uint8Array(await Bun.file(join(FOLDER, "paper.pdf")).arrayBuffer());
     for (const [before, contentType] of [

@@ -29,10 +29,10 @@ const MAX_DATE = 60;
 /** Characters of a language's tag that are read (RFC 5646, 4.4.1). */
 const MAX_LANGUAGE = 35;
 
+/** Names of a page's date, the surest first. The last one is also said of works that a page refers to (Springer's articles). */
 const DATES = [
   "article:published_time",
   "og:article:published_time",
-  "datepublished",
   "date",
   "dc.date",
   "dc.date.issued",
@@ -40,6 +40,7 @@ const DATES = [
   "pubdate",
   "citation_publication_date",
   "sailthru.date",
+  "datepublished",
 ];
 
 const HAS_TIME = /\d:\d{2}/;
@@ -57,9 +58,20 @@ const DOTTED = /^(\d{1,2})\.\s?(0?[1-9]|1[0-2])\.\s?(\d{4})(?!\d)/;
 const isoOrder = (_all: string, day: string, month: string, year: string) =>
   `${year}-${month.padStart(2, "0")}-${day.padStart(2, "0")}`;
 
-/** A date as ISO 8601: a day where only a day was said. Undefined for what is no date. */
-export function isoDate(text: string | undefined): string | undefined {
-  const trimmed = (text?.trim() ?? "").replace(DOTTED, isoOrder);
+/**
+ * `10/05/2026`: with strokes the day comes first in languages that write dates so. Where a language has dots or dashes, strokes are a program's, which has learnt
+ * them in the United States.
+ */
+const STROKED = /^(\d{1,2})\/(0?[1-9]|1[0-2])\/(\d{4})(?!\d)/;
+const DAY_FIRST = /^(?:(?:ca|el|es|fr|gl|it|pt|vi)\b|en[-_](?:au|gb|ie|in|nz|za)$)/i;
+
+/**
+ * A date as ISO 8601: a day where only a day was said. Undefined for what is no date. `language`: that of what says it, as a tag; absent where it is not known,
+ * and the month is taken to come first.
+ */
+export function isoDate(text: string | undefined, language = ""): string | undefined {
+  const written = (text?.trim() ?? "").replace(DOTTED, isoOrder);
+  const trimmed = DAY_FIRST.test(language) ? written.replace(STROKED, isoOrder) : written;
   if (trimmed.length > MAX_DATE || !/\d{4}/.test(trimmed)) return undefined;
   const day = /^(\d{4})[-/](\d{2})[-/](\d{2})$/.exec(trimmed);
   const at = Date.parse(day ? `${day[1]}-${day[2]}-${day[3]}T00:00:00Z` : inZone(trimmed));
@@ -100,9 +112,9 @@ function readBase(root: Element): string | undefined {
 }
 
 /** The date in a page's structured data. */
-function linkedDate(root: Element): string | undefined {
+function linkedDate(root: Element, language: string | undefined): string | undefined {
   for (const { datePublished: date } of linkedThings(root)) {
-    const found = typeof date === "string" ? isoDate(date) : undefined;
+    const found = typeof date === "string" ? isoDate(date, language) : undefined;
     if (found) return found;
   }
   return undefined;
@@ -123,9 +135,9 @@ export function readMetadata(root: Element): Metadata {
   const own = findElement(root, "title");
   const title = cutText(squeeze(meta.get("og:title") ?? (own ? textOf(own) : "")), MAX_TITLE);
   const description = cutText(squeeze(meta.get("description") ?? meta.get("og:description") ?? ""), MAX_DESCRIPTION);
-  const dated = DATES.map((name) => isoDate(meta.get(name))).find((date) => date !== undefined);
-  const published = dated ?? linkedDate(root) ?? timeElement(root);
   const language = findElement(root, "html")?.attributes["lang"]?.slice(0, MAX_LANGUAGE);
+  const dated = DATES.map((name) => isoDate(meta.get(name), language)).find((date) => date !== undefined);
+  const published = dated ?? linkedDate(root, language) ?? timeElement(root);
   const base = readBase(root);
   const next = readNext(root);
   return {
