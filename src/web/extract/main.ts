@@ -194,11 +194,12 @@ const isSeries = (element: Element): boolean =>
   /(?:^|[\s-])(?:sidebar|navbox)(?:$|[\s-])/.test(element.attributes["class"] ?? "") &&
   isMostlyLinks(element);
 
-function hasJunkName(element: Element, weight: number): boolean {
-  // What stands in it for a reader: a list of ways has little beside its links.
+/** `weight`, `linked`: how many characters there are in the element outside of links, and in them. */
+function hasJunkName(element: Element, { weight, linked }: Pick<Weighed, "weight" | "linked">): boolean {
   const saysJunk = (words: string) => {
     const kind = kindOfName(words);
-    return kind === "junk" || (kind === "way" && (weight < LITTLE || isMostlyLinks(element)));
+    // A list of ways has little beside its links.
+    return kind === "junk" || (kind === "way" && (weight < LITTLE || linked > weight));
   };
   const { name, attributes } = element;
   const { class: classes, id } = attributes;
@@ -223,10 +224,10 @@ const LITTLE = 200;
 type Named = { element: Element; weight: number; inMain: boolean; article: { weight: number } | undefined };
 
 /**
- * What is below an element. `weight`: characters to read outside of links; `named`: those of them inside elements with a name of junk. Whether there is: the main
- * part (`main`), an `h1` or a file (`heading`), an `h1` or `h2` (`titled`).
+ * What is below an element. `weight`, `linked`: characters to read outside of links, and in them; `named`: those of `weight` inside elements with a name of
+ * junk. Whether there is: the main part (`main`), an `h1` or a file (`heading`), an `h1` or `h2` (`titled`).
  */
-type Weighed = { weight: number; named: number; main: boolean; heading: boolean; titled: boolean };
+type Weighed = { weight: number; linked: number; named: number; main: boolean; heading: boolean; titled: boolean };
 
 /**
  * The elements below `body` that are junk by their class or id. Such names do not count on:
@@ -260,6 +261,7 @@ function findJunk(body: Element): Set<Element> {
     const inPart = below && element.attributes["class"] === "partintro";
     const all = {
       weight: 0,
+      linked: 0,
       named: 0,
       main: isMain(element),
       heading: name === "h1" || isFile(element),
@@ -272,7 +274,7 @@ function findJunk(body: Element): Set<Element> {
         all.weight += length;
         said.all += length;
       } else if (!isSilent(child, element) && !isHidden(child)) {
-        const { weight, named, main, heading, titled } = weigh(
+        const { weight, linked, named, main, heading, titled } = weigh(
           child,
           inMain || isTop,
           inText || name === "p",
@@ -281,7 +283,9 @@ function findJunk(body: Element): Set<Element> {
         );
         said.all += weight;
         if (weight > said.most) Object.assign(said, { most: weight, by: child });
-        if (child.name !== "a") {
+        all.linked += linked;
+        if (child.name === "a") all.linked += weight;
+        else {
           all.weight += weight;
           all.named += named;
         }
@@ -296,7 +300,7 @@ function findJunk(body: Element): Set<Element> {
       mainWeight += all.weight;
       mainNamed += all.named;
     }
-    if (!all.main && !inText && !(inMain && all.heading) && hasJunkName(element, all.weight)) {
+    if (!all.main && !inText && !(inMain && all.heading) && hasJunkName(element, all)) {
       found.push({ element, weight: all.weight, inMain, article });
       all.named = all.weight;
     }
