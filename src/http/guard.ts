@@ -33,6 +33,19 @@ function readAuthority(text: string): Authority | undefined {
   return port === undefined || (port >= 1 && port <= 65_535) ? { host: match[1] ?? "", port } : undefined;
 }
 
+/** The same reader, which knows its last answer: nearly all requests name the host that the one before named. */
+function rememberLast(read: AuthorityReader): AuthorityReader {
+  let lastText = "";
+  let last = read(lastText);
+  return (text) => {
+    if (text !== lastText) {
+      last = read(text);
+      lastText = text;
+    }
+    return last;
+  };
+}
+
 /** What the browser's own loading of our pages asks for with `no-cors`: styles, scripts and icons. */
 const PAGE_ASSETS = ["/openapi/", "/assets/", "/favicon."] as const;
 
@@ -54,10 +67,10 @@ export function createGuard(settings: GuardSettings): Guard {
   const named = new Set(settings.allowedHosts.map((host) => host.toLowerCase()));
   const origins = new Set(settings.corsOrigins.map(normalizeOrigin));
 
-  const readServed: AuthorityReader = (text) => {
+  const readServed = rememberLast((text) => {
     const authority = readAuthority(text);
     return authority && (named.has(authority.host) || loopback.has(authority.host)) ? authority : undefined;
-  };
+  });
 
   // Pages of other ports of this machine are strangers: what matters is the port that was asked, since that is where a page of ours is from.
   const isOwnOrigin = (origin: string, asked: Authority): boolean => {
@@ -93,13 +106,23 @@ export function createGuard(settings: GuardSettings): Guard {
  * connected to, of this process or of what forwards to it, and a browser that was led astray by a name still writes that name.
  */
 function readHost(request: AskedHead, readServed: AuthorityReader): Authority | undefined {
-  // A relative URL is what a Host with a path, a user or odd bytes in it leaves behind, and CONNECT: no route may see it.
-  const target = /^https?:\/\/([^/?#]*)(?=\/)/.exec(request.url)?.[1];
+  const target = targetOf(request.url);
   if (target === undefined) return undefined;
   // A target in absolute form may name another host than the field: neither may be a stranger's (reliability 8.1, G15). Bun's own server drops that of
   // the target. Without the header the request comes from inside this process: on the wire the URL would be relative.
   const field = request.headers.get("host") ?? target;
   return field === target || readServed(target) ? readServed(field) : undefined;
+}
+
+/**
+ * What of a URL names its host: all between the scheme and the path. Undefined for a relative one: that is what a Host with a path, a user or odd bytes in it
+ * leaves behind, and CONNECT, and no route may see it.
+ */
+function targetOf(url: string): string | undefined {
+  const start = url.startsWith("http://") ? 7 : url.startsWith("https://") ? 8 : undefined;
+  if (start === undefined) return undefined;
+  const end = url.indexOf("/", start);
+  return end < 0 ? undefined : url.slice(start, end);
 }
 
 function checkFetchMetadata(request: AskedHead, originAllowed: boolean): GatewayError | undefined {
