@@ -4,7 +4,7 @@ import type { Fields } from "../lib/http1/fields.ts";
 import { WholeHeap } from "../lib/whole-heap.ts";
 import { type Figure, figure, single } from "../observe/figures.ts";
 import { BodyRoom } from "./body-room.ts";
-import { NO_MEMORY, NO_STORE, OVERLOADED, type Overloaded } from "./overloaded.ts";
+import { NO_MEMORY, NO_STORE, OVERLOADED, Overloaded } from "./overloaded.ts";
 
 /** Generations that may be under way before anybody is asked to wait: with fewer there is nothing to order. */
 const FREE = 8;
@@ -167,9 +167,16 @@ export class Admission {
    * {@link Overloaded} (upstream_overloaded: 503, or 529 in the messages dialect) when it cannot be taken.
    */
   enter(asking: Asking): Promise<void> | undefined {
+    const turn = this.tryEnter(asking);
+    if (turn instanceof Overloaded) throw turn;
+    return turn;
+  }
+
+  /** {@link enter} that returns what it would throw: to throw costs a tenth of a refusal, and at the worst of times nearly all are refused. */
+  tryEnter(asking: Asking): Promise<void> | Overloaded | undefined {
     this.#asked = true;
-    if (this.#memory === "full") this.#refuse("memory", NO_MEMORY);
-    this.checkStore();
+    if (this.#memory === "full") return this.#refuse("memory", NO_MEMORY);
+    if (this.#storeFails) return this.#refuse("store", NO_STORE);
     if (this.waiting === 0) {
       if (this.parts.running() < FREE) return undefined;
       if (this.#entered < this.#pace) {
@@ -183,12 +190,16 @@ export class Admission {
 
   /** Throws {@link Overloaded} when what a request came to could not be written down. */
   checkStore(): void {
-    if (this.parts.storeFails?.()) this.#refuse("store", NO_STORE);
+    if (this.#storeFails) throw this.#refuse("store", NO_STORE);
+  }
+
+  get #storeFails(): boolean {
+    return this.parts.storeFails?.() === true;
   }
 
   /** {@link enter} for a request that turns out to be for a stream, which holds memory for minutes. */
   checkStream(): void {
-    if (this.#memory !== "free") this.#refuse("memory", NO_MEMORY);
+    if (this.#memory !== "free") throw this.#refuse("memory", NO_MEMORY);
   }
 
   /** So much time has gone by, ms. */
@@ -202,7 +213,7 @@ export class Admission {
   #checkBody(bytes: number): void {
     this.#sinceMemoryBytes += bytes;
     if (this.#sinceMemoryBytes >= this.parts.memoryBytes * MEMORY_EVERY_PART) this.#lookAtMemory();
-    if (this.#memory === "full") this.#refuse("memory", NO_MEMORY);
+    if (this.#memory === "full") throw this.#refuse("memory", NO_MEMORY);
   }
 
   #lookAtMemory(): void {
@@ -232,16 +243,17 @@ export class Admission {
     ];
   }
 
-  #refuse(reason: keyof Admission["shed"], error: GatewayError): never {
+  /** Counts a refusal, and returns it. */
+  #refuse(reason: keyof Admission["shed"], error: Overloaded): Overloaded {
     this.shed[reason]++;
-    throw error;
+    return error;
   }
 
-  #wait(asking: Asking): Promise<void> {
+  #wait(asking: Asking): Promise<void> | Overloaded {
     const now = this.parts.clock.monotonic();
     const bytes = Math.min(Number(asking.headers.get("content-length") ?? UNKNOWN_BYTES) || 0, KEPT_OF_EACH);
     const most = now < this.#strictUntil ? STRICT_WAITING : MOST_WAITING;
-    if (this.waiting >= most || this.#waitingBytes + bytes > this.#mostWaitingBytes) this.#turnAway(now);
+    if (this.waiting >= most || this.#waitingBytes + bytes > this.#mostWaitingBytes) return this.#turnAway(now);
     if (this.waiting === 0) {
       this.#looks = [this.#look()];
       this.#beginWindow(now, 0);
@@ -254,9 +266,9 @@ export class Admission {
     return promise;
   }
 
-  #turnAway(now: number): never {
+  #turnAway(now: number): Overloaded {
     if (now < this.#strictUntil) this.#strictUntil = now + CALM_MS;
-    this.#refuse("load", OVERLOADED);
+    return this.#refuse("load", OVERLOADED);
   }
 
   /** Sees to it that there is a next turn. */

@@ -1,6 +1,7 @@
 import { toGatewayError } from "../../canon/errors.ts";
 import type { Dialect, DialectName } from "../../dialects/dialect.ts";
 import { newId } from "../../lib/id.ts";
+import { Overloaded } from "../../limits/overloaded.ts";
 import type { BodyLog } from "../../relay/body-log.ts";
 import { tollHeaders } from "../../relay/exchange.ts";
 import { generate } from "../../relay/generate.ts";
@@ -50,12 +51,9 @@ export function answerGeneration(
   request: Asked,
   dependencies: GenerationDependencies,
 ): Answered | Promise<Answered> {
-  try {
-    const turn = dependencies.services.admission?.enter(request);
-    return turn ? answerInTurn(turn, dialect, request, dependencies) : answerAdmitted(dialect, request, dependencies);
-  } catch (thrown) {
-    return turnAway(thrown, dialect, dependencies);
-  }
+  const turn = dependencies.services.admission?.tryEnter(request);
+  if (turn instanceof Overloaded) return turnAway(turn, dialect, dependencies);
+  return turn ? answerInTurn(turn, dialect, request, dependencies) : answerAdmitted(dialect, request, dependencies);
 }
 
 async function answerInTurn(
