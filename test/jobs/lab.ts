@@ -136,6 +136,13 @@ const MODELS: Config["models"] = [
       { vendor: "paint", model: "small" },
     ],
   },
+  {
+    ...{ id: "paint/same", modality: "image" as const, pricing: { per_image: 0.02 } },
+    routes: [
+      { vendor: "paint", model: "same" },
+      { vendor: "paint2", model: "same" },
+    ],
+  },
 ];
 
 export const paintVendor = (id: string, images: ImageUpstream): Vendor => ({

@@ -110,6 +110,8 @@ describe("what may be tried again, and what never is", () => {
       expect(painter.creates).toHaveLength(at + 1);
     }
     expect(second.creates).toHaveLength(name === "a refused key" ? 1 : 0);
+    const code = { "an answer that is no image": "invalid_result", "a refusal": "content_policy" }[name];
+    if (code) expect(lab.stored().map((row) => row["error_code"])).toEqual([code, code]);
   });
 
   test("the model's next vendor is asked when the first surely did nothing, and never after a refusal", async () => {
@@ -270,17 +272,24 @@ describe("what may be tried again, and what never is", () => {
     expect([painter.running, second.creates.length]).toEqual([VENDOR_SLOTS, 1]);
   });
 
-  test("where every vendor refuses the gateway each is asked once, and the job fails uncharged", async () => {
-    const { lab, clock, painter, second } = await start();
-    for (const each of [painter, second]) each.create_ = [refusesUs];
-    const { id } = await lab.create({ model: "paint/two" });
-    await clock.armed(0);
-    await clock.advance(0);
-    expect(await lab.ended(id)).toMatchObject({ status: "failed", error: { code: "upstream_error" } });
-    await clock.advance(JOB_MS);
-    expect([painter.creates.length, second.creates.length]).toEqual([1, 1]);
-    expect(lab.gateway.rows()).toEqual([]);
-  });
+  test.each([
+    ["paint/two", ["two"], ["two-too"]],
+    ["paint/twice", ["large", "small"], []],
+    ["paint/same", ["same"], ["same"]],
+  ])(
+    "where every route of %s refuses the gateway each is asked once, and the job fails uncharged",
+    async (model, first, next) => {
+      const { lab, clock, painter, second } = await start();
+      for (const each of [painter, second]) each.create_ = [refusesUs];
+      const { id } = await lab.create({ model });
+      await clock.armed(0);
+      await clock.advance(0);
+      expect(await lab.ended(id)).toMatchObject({ status: "failed", error: { code: "upstream_error" } });
+      await clock.advance(JOB_MS);
+      expect([painter, second].map(({ creates }) => creates.map((request) => request.model))).toEqual([first, next]);
+      expect(lab.gateway.rows()).toEqual([]);
+    },
+  );
 
   test("a vendor that refuses the gateway in the midst of its work keeps that work", async () => {
     const { lab, clock, painter, second } = await start(new Painter("resume"), new Painter("resume"));
