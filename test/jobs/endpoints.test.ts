@@ -463,6 +463,8 @@ describe("another frame for an image that is there", () => {
     for (const { end } of busy) end(IMAGE);
     expect(await lab.ended(framed.id)).toMatchObject({ status: "failed", error: { code: "source_gone" } });
     expect(painter.creates).toHaveLength(5);
+    // It is no failing of the vendor's.
+    expect(lab.gateway.app.services.health?.of("paint")).toMatchObject({ served: 5, failed: 0 });
   });
 });
 
