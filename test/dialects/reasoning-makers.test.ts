@@ -178,7 +178,7 @@ describe("reasoning without a proof, for messages clients (dialects.md 4.8 #6)",
 
   test("a vendor's own proof stays as it is", () => {
     expect((whole("messages", THOUGHT, OPUS)["content"] as Wire[])[0]?.["signature"]).toBe("ErUBsigned");
-    expect(streamed("messages", THOUGHT, OPUS)).not.toContain(markUnsigned(makerOf(OPUS)));
+    expect(streamed("messages", THOUGHT, OPUS)).not.toContain("unsigned:");
   });
 
   test("comes back as text where the vendor takes it, and never to Claude", () => {
@@ -206,7 +206,7 @@ describe("reasoning without a proof, for messages clients (dialects.md 4.8 #6)",
         { messages: [{ role: "assistant", content: [{ type: "thinking", thinking: "Hm.", signature }] }] },
         false,
       ).turns[0]?.carries;
-    expect(turn(markUnsigned("deepseek-chat"))).toBe("text");
+    expect(turn(markUnsigned("deepseek-chat", "reply_0"))).toBe("text");
     expect(turn("ErUBsigned")).toBe("proof");
     expect(isUnsigned("ErUBsigned")).toBe(false);
   });
@@ -222,7 +222,7 @@ describe("reasoning without a proof, for responses clients (dialects.md 4.8 #6)"
     expect(item).toMatchObject({ type: "reasoning", summary: [{ type: "summary_text", text: "Hm." }] });
     expect(carriedIn(String(item?.["encrypted_content"]))).toEqual({
       kind: "unsigned",
-      text: "",
+      text: "rs_Reply1_0",
       maker: "deepseek-chat",
     });
   });
@@ -255,7 +255,7 @@ describe("reasoning without a proof, for responses clients (dialects.md 4.8 #6)"
       const input = [{ type: "reasoning", id: "rs_1", summary, encrypted_content: encrypted }];
       return dialects.responses.replay.read({ input }, false).turns[0]?.carries;
     };
-    expect(turn(carryUnsigned("deepseek-chat"))).toBe("text");
+    expect(turn(carryUnsigned("deepseek-chat", "rs_reply_0"))).toBe("text");
     expect(turn("gAAAAown")).toBe("proof");
   });
 });

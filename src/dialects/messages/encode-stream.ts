@@ -39,10 +39,11 @@ export function startOfBlock(block: BlockStart, context: ReplyContext): Record<s
 
 /**
  * The signature of reasoning: the vendor's own, never one that could be taken for it. Where another dialect's vendor gave none, a word of
- * whose it is, by which it is known when it comes back (dialects.md 4.8 #6).
+ * whose it is, by which it is known when it comes back (dialects.md 4.8 #6). `position`: the block's among those of the reply.
  */
-export function shownSignature(signature: string, { upstreamModel }: ReplyContext): string {
-  return signature === "" && upstreamModel !== undefined ? markUnsigned(makerOf(upstreamModel)) : signature;
+export function shownSignature(signature: string, position: number, { upstreamModel, replyId }: ReplyContext): string {
+  if (signature !== "" || upstreamModel === undefined) return signature;
+  return markUnsigned(makerOf(upstreamModel), `${replyId}_${position}`);
 }
 
 /** Writes one client stream: blocks 0, 1, 2, … one at a time, one message_delta, and the terminator from `end` (contract 7). */
@@ -119,7 +120,7 @@ class MessagesEncoder implements Encoder {
   /** The signature goes last. A call without arguments has one empty piece, as its own vendor sends it: an SDK asks for one. */
   #close(): string {
     if (this.#kind === undefined) return "";
-    const signature = this.#kind === "reasoning" ? shownSignature(this.#signature, this.context) : "";
+    const signature = this.#kind === "reasoning" ? shownSignature(this.#signature, this.#position, this.context) : "";
     this.#kind = undefined;
     this.#signature = "";
     let last = this.#input ? this.#writeInput(this.#input.end()) : "";

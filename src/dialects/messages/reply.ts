@@ -49,14 +49,18 @@ export function decodeReply(body: unknown, { usedCallIds }: DecodeContext): Even
 const isContent = (content: unknown): content is unknown[] | null => content === null || Array.isArray(content);
 
 /** A finished block; undefined for one of another dialect, and for reasoning that is not shown. */
-function writeBlock({ start, text, signature, citations }: WholeBlock, context: ReplyContext): Block | undefined {
+function writeBlock(
+  { start, text, signature, citations }: WholeBlock,
+  position: number,
+  context: ReplyContext,
+): Block | undefined {
   if (start.kind === "text") {
     return { type: "text", text, ...(citations.length > 0 && { citations: citations.map(citationOf) }) };
   }
   if (start.kind === "image") return { type: "text", text: unseenPicture(start) };
   const block = startOfBlock(start, context);
   if (block && start.kind === "reasoning")
-    return { ...block, thinking: text, signature: shownSignature(signature, context) };
+    return { ...block, thinking: text, signature: shownSignature(signature, position, context) };
   if (start.kind === "tool-call") return { ...block, input: toCalledInput(text) };
   return block && text !== "" ? { ...block, input: toInput(text) } : block;
 }
@@ -64,7 +68,11 @@ function writeBlock({ start, text, signature, citations }: WholeBlock, context: 
 /** Events of a finished reply as a message (interface 2.4). Blocks of other dialects are left out. */
 export function encodeReply(events: readonly Event[], context: ReplyContext): Record<string, unknown> {
   const { blocks, usage, finish } = gatherReply(events);
-  const content = blocks.map((block) => writeBlock(block, context)).filter(isObject);
+  const content: Block[] = [];
+  for (const block of blocks) {
+    const written = writeBlock(block, content.length, context);
+    if (written) content.push(written);
+  }
   // Only a vendor that counts nothing leaves it to the estimate.
   const counted = writeUsage(usage ?? { ...NO_USAGE, input: context.estimatedInputTokens });
   return {

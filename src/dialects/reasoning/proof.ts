@@ -85,11 +85,11 @@ export const carryRedacted = (data: string, maker?: string): string => carry("re
 
 /**
  * Stands as the encrypted content of reasoning that its vendor does not prove, as {@link markUnsigned} does for a signature: SDKs that are told
- * to store nothing send no item back that has none.
+ * to store nothing send no item back that has none. `place`: see there.
  */
-export const carryUnsigned = (maker: string): string => carry("unsigned", "", maker);
+export const carryUnsigned = (maker: string, place: string): string => carry("unsigned", place, maker);
 
-/** Another vendor's proof, and the family of models that made it, where that was noted. `unsigned`: there is none. */
+/** Another vendor's proof, and the family of models that made it, where that was noted. `unsigned`: there is none, and the text is the place of the block. */
 export type Carried = { kind: "signature" | "redacted" | "unsigned"; text: string; maker?: string };
 
 /** What an item's encrypted content carries of another vendor; undefined when it is the responses vendor's own. Never throws. */
@@ -107,13 +107,17 @@ export function carriedIn(encrypted: string): Carried | undefined {
   }
 }
 
-/** Stands as the signature of reasoning that its vendor does not prove: it says whose it is, and is known when it comes back (dialects.md 4.8 #6). */
-export const markUnsigned = (maker: string): string => `${UNSIGNED_MARK}${maker}`;
+/**
+ * Stands as the signature of reasoning that its vendor does not prove: it says whose it is, and is known when it comes back (dialects.md 4.8 #6).
+ * `place`: letters, digits and `_` that no other block of the conversation has. A vendor's own signatures are never alike, and clients
+ * (Inspect) tell blocks apart by them.
+ */
+export const markUnsigned = (maker: string, place: string): string => `${UNSIGNED_MARK}${maker}#${place}`;
 
 /** Whether a signature is what {@link markUnsigned} made: it proves nothing. */
 export const isUnsigned = (signature: string): boolean => signature.startsWith(UNSIGNED_MARK);
 /** The maker that {@link markUnsigned} wrote. */
-export const unsignedMaker = (signature: string): string => signature.slice(UNSIGNED_MARK.length);
+export const unsignedMaker = (signature: string): string => signature.slice(UNSIGNED_MARK.length).replace(/#\w*$/, "");
 
 /** Whether a reasoning item can be shown to a vendor that stored nothing: with its own encrypted content, or with its text. */
 export function isReplayable(item: Record<string, unknown>): boolean {

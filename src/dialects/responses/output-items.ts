@@ -1,5 +1,5 @@
 import type { BlockStart, Citation } from "../../canon/events.ts";
-import { isJson } from "../../lib/json.ts";
+import { isJson, stringOf } from "../../lib/json.ts";
 import type { ReplyContext } from "../dialect.ts";
 import { carryRedacted, carrySignature, carryUnsigned, makerOf, unpackReasoning } from "../reasoning/proof.ts";
 import { finishClientCall, startClientCall } from "./client-tools.ts";
@@ -40,9 +40,9 @@ const makerIn = ({ upstreamModel }: Answering): string | undefined =>
   upstreamModel === undefined ? undefined : makerOf(upstreamModel);
 
 /** What proves the text of a reasoning item, or a word of whose it is where another dialect's vendor gave no proof; undefined for its own vendor's. */
-function shownProof(text: string, signature: string, maker: string | undefined): string | undefined {
+function shownProof(item: Item, text: string, signature: string, maker: string | undefined): string | undefined {
   if (signature !== "") return encryptedOf(signature, maker);
-  return text === "" || maker === undefined ? undefined : carryUnsigned(maker);
+  return text === "" || maker === undefined ? undefined : carryUnsigned(maker, stringOf(item["id"]));
 }
 
 /**
@@ -126,7 +126,7 @@ export function finishItem(
     return { ...item, status: "completed", output_format: format, result: block.data };
   }
   if (kind !== "reasoning") return item;
-  const encrypted = shownProof(text, signature, makerIn(answering));
+  const encrypted = shownProof(item, text, signature, makerIn(answering));
   // A server of this dialect that proves nothing takes the text itself back (vLLM, llama.cpp).
   const isPlain = text !== "" && encrypted === undefined;
   return {
