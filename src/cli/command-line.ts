@@ -32,7 +32,8 @@ function unknownCommand(program: Command, [first, second, third]: readonly strin
  */
 function inOrder({ commands }: Command, words: readonly string[]): string | undefined {
   if (!words[0]?.startsWith("-")) return undefined;
-  const at = words.findIndex((word) => commands.some((command) => command.name() === word));
+  const names = commands.map((command) => command.name());
+  const at = words.findIndex((word) => names.includes(word));
   if (at === -1) return undefined;
   return `(The command comes before its options: ${["sluice", ...words.slice(at), ...words.slice(0, at)].join(" ")})`;
 }
