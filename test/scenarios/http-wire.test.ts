@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, setDefaul
 import fc from "fast-check";
 import { UPLOAD_STALL_MS } from "../../src/http/body/upload.ts";
 import { IDLE_SECONDS } from "../../src/server.ts";
+import { oneProcessOnly } from "../support/black-box-config.ts";
 import { type ManualClock, manualClock, settle } from "../support/clock.ts";
 import { json, neverAnswer, type Part, sse } from "../support/upstream.ts";
 import { type Gate, gate, until, within } from "../support/wait.ts";
@@ -759,6 +760,7 @@ describe("expect: 100-continue", () => {
     ["/v1/web/fetch", 4 * MIB],
     ["/mcp/web", MIB],
   ])("%s asks for a body of %d bytes and refuses one of a byte more", async (path, most) => {
+    oneProcessOnly("bodies that are judged before they are asked for: a worker passes them on");
     for (const [length, status] of [
       [most, 100],
       [most + 1, 413],
