@@ -123,6 +123,16 @@ export function textOf(element: Element): string {
 /** Whether a page says that an element is its main part. */
 export const isMain = ({ name, attributes }: Element) => name === "main" || attributes["role"] === "main";
 
+/** What the class and the id of an element say, in small letters. */
+export const wordsOf = ({ attributes }: Element) =>
+  `${attributes["class"] ?? ""} ${attributes["id"] ?? ""}`.toLowerCase();
+
+/** Whether a page says that an element is an article, or the text of one. */
+export const isArticle = (element: Element) =>
+  element.name === "article" ||
+  element.attributes["itemprop"] === "articleBody" ||
+  /(?:^|\s)(?:post|entry|article)-(?:body|content)\b/.test(wordsOf(element));
+
 /**
  * Whether an element is a file as GitHub's pages show it, an element for each line. It is `aria-hidden`: who has the page read aloud is given a field with the
  * file instead.
