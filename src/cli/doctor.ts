@@ -39,7 +39,7 @@ export async function examine(options: ServeOptions & JsonOption): Promise<numbe
   if (config) {
     findings.push(examinePort(config.server, running));
     findings.push(...(await examineVendors(config, running)), ...(await examineBucket(config)));
-    findings.push(...(await examineSearch(config)));
+    findings.push(await examineSearch(config));
   }
   findings.push(examineLimits());
   if (options.json) printJson(findings);

@@ -1,4 +1,5 @@
 import { GatewayError } from "../canon/errors.ts";
+import { remember } from "../lib/remember.ts";
 import type { AskedHead } from "./asked.ts";
 import { normalizeOrigin, OPAQUE } from "./cors.ts";
 import { pathOf } from "./request.ts";
@@ -33,19 +34,6 @@ function readAuthority(text: string): Authority | undefined {
   return port === undefined || (port >= 1 && port <= 65_535) ? { host: match[1] ?? "", port } : undefined;
 }
 
-/** The same reader, which knows its last answer: nearly all requests name the host that the one before named. */
-function rememberLast(read: AuthorityReader): AuthorityReader {
-  let lastText = "";
-  let last = read(lastText);
-  return (text) => {
-    if (text !== lastText) {
-      last = read(text);
-      lastText = text;
-    }
-    return last;
-  };
-}
-
 /** What the browser's own loading of our pages asks for with `no-cors`: styles, scripts and icons. */
 const PAGE_ASSETS = ["/openapi/", "/assets/", "/favicon."] as const;
 
@@ -67,7 +55,7 @@ export function createGuard(settings: GuardSettings): Guard {
   const named = new Set(settings.allowedHosts.map((host) => host.toLowerCase()));
   const origins = new Set(settings.corsOrigins.map(normalizeOrigin));
 
-  const readServed = rememberLast((text) => {
+  const readServed = remember((text): Authority | undefined => {
     const authority = readAuthority(text);
     return authority && (named.has(authority.host) || loopback.has(authority.host)) ? authority : undefined;
   });

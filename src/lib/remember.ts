@@ -1,4 +1,4 @@
-/** Most answers that are remembered; with one more all are forgotten. Names of models come from a catalog, which has fewer. */
+/** Most answers that are remembered; with one more all are forgotten. Models come from a catalog and hosts from a configuration, which have fewer. */
 const MOST = 1_000;
 /** Longest name that is remembered, characters: some names are the client's own. */
 const MAX_NAME = 200;

@@ -277,7 +277,7 @@ describe("what doctor says of web search", () => {
     [[tavily, brave], "ok: tavily without a key, then brave"],
     [[{ engine: "fixture" }], "note: its results are made up (engine: fixture)"],
   ] as const)("%j: %s", async (search, told) => {
-    const findings = await examineSearch({ search });
+    const findings = [await examineSearch({ search })];
     expect(findings.map(({ state, detail }) => `${state}: ${detail}`)).toEqual([told]);
   });
 
@@ -299,14 +299,14 @@ describe("what doctor says of web search", () => {
       },
     });
     const baseUrl = `http://127.0.0.1:${server.port}/search-engine`;
-    const findings = await examineSearch({ search: [{ engine: "searxng", baseUrl }] });
+    const findings = [await examineSearch({ search: [{ engine: "searxng", baseUrl }] })];
     await server.stop(true);
     const said = findings.map(({ state, detail }) => `${state}: ${detail}`.replace(new URL(baseUrl).host, "HOST"));
     expect({ said, asked }).toEqual({ said: [told], asked: ["/search-engine/search?format=json"] });
   });
 
   test("of a SearXNG that is not there", async () => {
-    const [finding] = await examineSearch({ search: [{ engine: "searxng", baseUrl: "http://127.0.0.1:1" }] });
+    const finding = await examineSearch({ search: [{ engine: "searxng", baseUrl: "http://127.0.0.1:1" }] });
     const detail = "searxng at 127.0.0.1:1 cannot be reached: nothing listens there (ECONNREFUSED)";
     expect(finding).toMatchObject({ state: "fault", check: "web search", detail });
   });

@@ -521,17 +521,22 @@ describe("clients that carry reasoning themselves", () => {
       ? { type: "reasoning", summary: [], encrypted_content: item["encrypted_content"] }
       : item;
 
+  /** What is heard at the second turn of a loop by such a client. */
+  async function askBare(model: string) {
+    const client = new Client(lab, "responses", model, "whole");
+    client.more = { store: false, include: ["reasoning.encrypted_content"] };
+    client.user("What is the weather?");
+    const { body, calls } = await client.ask();
+    client.add(...(body["output"] as Record<string, unknown>[]).map(bare));
+    client.results(calls);
+    return client.ask();
+  }
+
   test.each(["lab/claude-budget", "lab/claude-adaptive", "lab/gemini", "lab/gpt", "lab/deepseek", "lab/kimi"])(
     "a responses client that keeps the encrypted content alone loses no thinking, %s",
     async (model) => {
       await open();
-      const client = new Client(lab, "responses", model, "whole");
-      client.more = { store: false, include: ["reasoning.encrypted_content"] };
-      client.user("What is the weather?");
-      const { body, calls } = await client.ask();
-      client.add(...(body["output"] as Record<string, unknown>[]).map(bare));
-      client.results(calls);
-      const heard = await client.ask();
+      const heard = await askBare(model);
       const vendor = lab.vendors[vendorOf(model)];
       expect([heard.status, heard.dropped, vendor.refusals]).toEqual([200, null, []]);
       expect(vendor.returned()).toEqual(THOUGHTS.slice(0, 1));
@@ -548,13 +553,7 @@ describe("clients that carry reasoning themselves", () => {
       ],
       [{ kind: "text", text: "Done." }],
     ];
-    const client = new Client(lab, "responses", "lab/claude-budget", "whole");
-    client.more = { store: false, include: ["reasoning.encrypted_content"] };
-    client.user("What is the weather?");
-    const { body, calls } = await client.ask();
-    client.add(...(body["output"] as Record<string, unknown>[]).map(bare));
-    client.results(calls);
-    const heard = await client.ask();
+    const heard = await askBare("lab/claude-budget");
     expect([heard.status, heard.dropped, lab.vendors.anthropic.refusals]).toEqual([200, null, []]);
     const { messages } = lab.vendors.anthropic.bodies.at(-1) as { messages: { content: { type: string }[] }[] };
     expect(messages[1]?.content.map(({ type }) => type)).toEqual(["thinking", "redacted_thinking", "tool_use"]);

@@ -38,16 +38,16 @@ async function examineSearxng(baseUrl: string): Promise<Finding | undefined> {
 }
 
 /** Which engines `web_search` asks, in order, and whether a SearXNG can be. None of the others is asked here: a search costs. */
-export async function examineSearch({ search }: Pick<Config, "search">): Promise<Finding[]> {
+export async function examineSearch({ search }: Pick<Config, "search">): Promise<Finding> {
   const [first] = search;
-  if (!first) return [note(CHECK, "no engine is on", ADVICE)];
-  if (first.engine === "fixture") return [note(CHECK, "its results are made up (engine: fixture)")];
+  if (!first) return note(CHECK, "no engine is on", ADVICE);
+  if (first.engine === "fixture") return note(CHECK, "its results are made up (engine: fixture)");
   if (search.length === 1 && first.engine === "tavily" && !first.apiKey) {
     const detail = "tavily without a key, for trying out: all users of this network address share its limit";
-    return [note(CHECK, detail, ADVICE)];
+    return note(CHECK, detail, ADVICE);
   }
   const names = search.map(({ engine, apiKey }) => (engine === "tavily" && !apiKey ? "tavily without a key" : engine));
   const searxng = search.find(({ engine }) => engine === "searxng")?.baseUrl;
   const trouble = searxng === undefined ? undefined : await examineSearxng(searxng);
-  return [trouble ?? ok(CHECK, names.join(", then "))];
+  return trouble ?? ok(CHECK, names.join(", then "));
 }

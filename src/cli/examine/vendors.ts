@@ -16,7 +16,7 @@ import { type Finding, fault, note, ok } from "../findings.ts";
 import { Failure } from "../output.ts";
 import { VERSION } from "../version.ts";
 
-/** How long a vendor may take to answer, ms. */
+/** How long a vendor, or a search engine, may take to answer, ms. */
 export const ANSWER_MS = 5_000;
 
 type Unreached = { codes: RegExp; meaning: string; advice: string; ofServer?: true };

@@ -42,12 +42,10 @@ function readTurn(blocks: readonly Block[], text: string, anchor: bigint): Spoke
     if (type === "tool_use") {
       const id = stringOf(block["id"]);
       if (id !== "") turn.callIds.push(id);
-    } else if (
-      opens &&
-      (type === "redacted_thinking" || (type === "thinking" && isProof(stringOf(block["signature"]))))
-    ) {
-      turn.carries = "proof";
-    } else if (isThinking(block) && turn.carries === "nothing") turn.carries = "text";
+    } else if (isThinking(block)) {
+      if (opens && (type === "redacted_thinking" || isProof(stringOf(block["signature"])))) turn.carries = "proof";
+      else if (turn.carries === "nothing") turn.carries = "text";
+    }
   }
   return turn;
 }

@@ -57,17 +57,13 @@ function callIdOf(item: Item): string | undefined {
   return isClientCall(item) ? callIdIn(item) : undefined;
 }
 
-/** What came back of one item. */
-function carriedBy(item: Item): SpokenTurn["carries"] {
+/** What came back of one item. `half`: another vendor's word, without the text that it belongs to. */
+function carriedBy(item: Item): SpokenTurn["carries"] | "half" {
   const encrypted = stringOf(item["encrypted_content"]);
-  if (encrypted !== "" && carriedIn(encrypted)?.kind !== "unsigned") return "proof";
+  const carried = carriedIn(encrypted);
+  if (carried && carried.kind !== "redacted" && reasoningText(item) === "") return "half";
+  if (encrypted !== "" && carried?.kind !== "unsigned") return "proof";
   return reasoningText(item) === "" ? "nothing" : "text";
-}
-
-/** Whether another vendor's word stands there without the text that it belongs to. */
-function isHalf(item: Item): boolean {
-  const carried = carriedIn(stringOf(item["encrypted_content"]));
-  return carried !== undefined && carried.kind !== "redacted" && reasoningText(item) === "";
 }
 
 /**
@@ -75,9 +71,8 @@ function isHalf(item: Item): boolean {
  * of another vendor's, which wants its text too, brings nothing then.
  */
 function carries(items: readonly Item[]): SpokenTurn["carries"] {
-  const reasoning = items.filter(isReasoning);
-  if (reasoning.some(isHalf)) return "nothing";
-  const carried = reasoning.map(carriedBy);
+  const carried = items.filter(isReasoning).map(carriedBy);
+  if (carried.includes("half")) return "nothing";
   return carried.includes("proof") ? "proof" : carried.includes("text") ? "text" : "nothing";
 }
 

@@ -13,25 +13,22 @@ import {
 import { isHidden, isSilent } from "./unseen.ts";
 
 /** Words of a class or an id that name a part of the site. They count as whole words, between dashes, underscores and blanks. */
-const JUNK = new Set(
-  "ad ads advert advertisement adsbygoogle banner breadcrumb breadcrumbs consent cookie cookies disqus editsection feedback footer gdpr interlanguage masthead menu modal nav navbar navfooter navheader navigation newsletter outbrain pagination pager paywall popup prevnext promo promoted recommended related respond share sharing sidebar sidenav skip skiplink social sponsor sponsored subscribe taboola toc topbar".split(
+const PARTS = new Set(
+  "ad ads advert advertisement adsbygoogle banner consent cookie cookies disqus editsection feedback footer gdpr masthead modal newsletter outbrain paywall popup promo promoted recommended related respond share sharing sidebar social sponsor sponsored subscribe taboola".split(
     " ",
   ),
 );
-
-/** Those of them that name ways to other pages, or to other places on this one: lists of links. */
+/** Those that name ways to other pages, or to other places on this one: lists of links. */
 const WAYS = new Set(
   "breadcrumb breadcrumbs interlanguage menu nav navbar navfooter navheader navigation pager pagination prevnext sidenav skip skiplink toc topbar".split(
     " ",
   ),
 );
-
 /**
  * A class or an id that begins with this word names a part of the site. Not one that ends with it: page builders call every part of the page so
  * (`elementor-widget`).
  */
 const WIDGET = /(?:^|\s)widget(?:$|[\s_-])/;
-
 /** Elements that are never junk, whatever their class says: they hold the page itself. */
 const NEVER_JUNK = new Set([
   "html",
@@ -103,9 +100,9 @@ function leadsOn(element: Element): boolean {
 
 /** What a class or an id says of its element, in small letters: that it is a list of ways, a part of the site, or nothing. */
 function kindOfName(words: string): "way" | "junk" | undefined {
-  const named = words.split(/[\s_-]+/).filter((word) => JUNK.has(word));
-  if (WIDGET.test(words) || named.some((word) => !WAYS.has(word))) return "junk";
-  return named.length > 0 ? "way" : undefined;
+  const named = words.split(/[\s_-]+/);
+  if (WIDGET.test(words) || named.some((word) => PARTS.has(word))) return "junk";
+  return named.some((word) => WAYS.has(word)) ? "way" : undefined;
 }
 
 /** Whether an element is a wiki's table of links to the articles of a series, which stands beside the text of each of them. */
@@ -116,7 +113,6 @@ const isSeries = (element: Element): boolean =>
 
 /** Most of a text, as a share of it: an element with more than this of a page's text does not stand beside the page. */
 const MOST = 0.6;
-
 /** Characters of a text that is too short for shares of it to tell anything. */
 export const LITTLE = 200;
 

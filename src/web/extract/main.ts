@@ -15,7 +15,6 @@ import { isHidden, isSilent } from "./unseen.ts";
 
 /** Elements that belong to the site, not to the page. */
 const FRAME = new Set(["nav", "aside", "footer", "menu"]);
-
 const FRAME_ROLES = new Set([
   "navigation",
   "banner",
@@ -92,9 +91,7 @@ function dropSilent(element: Element): Element {
  * main parts that has the title.
  */
 const ENOUGH = 0.3;
-
 const ENOUGH_AMONG_MANY = 0.6;
-
 const ENOUGH_WITH_TITLE = 0.1;
 
 type Candidate = { element: Element; weight: number; inMain: boolean };
